@@ -1,8 +1,9 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wake lets any number of callers tell one loop that there is something to do. It does
-// not know what, and remembers it once, however often it is told.
+// Package wake has what some parts of a program wait for and others bring: a [Signal] wakes one loop, and is remembered once
+// however often it is set, a [Broadcast] wakes all that wait, and a [Later] is a value that is made after those who use it. It
+// does not know what there is to do.
 package wake
 
 // Signal is set by callers, and taken by one loop. The zero Signal is never taken; New makes

@@ -4,6 +4,8 @@
 package wake_test
 
 import (
+	"context"
+	"errors"
 	"sync"
 	"testing"
 
@@ -36,4 +38,46 @@ func TestSignal(t *testing.T) {
 		}
 	}
 	wake.Signal{}.Set() // It does not block.
+}
+
+// TestBroadcast wakes all that wait, and who waits after that only the next time.
+func TestBroadcast(t *testing.T) {
+	var b wake.Broadcast
+	b.Send() // Nobody waits.
+	for round := range 2 {
+		first, second := b.Next(), b.Next()
+		for _, next := range []<-chan struct{}{first, second} {
+			select {
+			case <-next:
+				t.Fatalf("round %d: one is woken too early", round)
+			default:
+			}
+		}
+		b.Send()
+		<-first
+		<-second
+	}
+}
+
+// TestLater waits for a value before it is made, and gets it as often as it is asked for after that.
+func TestLater(t *testing.T) {
+	later := wake.NewLater[int]()
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, err := later.Get(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("before it is made: %v", err)
+	}
+	var waiting sync.WaitGroup
+	for range 3 {
+		waiting.Go(func() {
+			if got, err := later.Get(t.Context()); got != 7 || err != nil {
+				t.Errorf("got %d, %v", got, err)
+			}
+		})
+	}
+	later.Set(7)
+	waiting.Wait()
+	if got, err := later.Get(t.Context()); got != 7 || err != nil {
+		t.Errorf("after it is made: %d, %v", got, err)
+	}
 }

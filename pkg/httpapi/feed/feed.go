@@ -18,6 +18,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/capacitorset/liqo-broker/pkg/wake"
 )
 
 const (
@@ -79,14 +81,14 @@ func (v *View) After(key string) []Item {
 type Feed struct {
 	source Source
 	epoch  string
-	kick   chan struct{}
+	kick   wake.Signal
 	kinds  map[Kind]*kept // Its keys do not change.
 
 	mu       sync.Mutex
 	last     uint64 // The number of the last entry; the first is 1.
 	entries  []Entry
 	bytes    int
-	appended chan struct{} // Closed when there are further entries.
+	appended wake.Broadcast // There are further entries.
 }
 
 // kept is what is kept of a kind.
@@ -100,7 +102,7 @@ type kept struct {
 
 // New returns a feed of some kinds.
 func New(source Source, kinds ...Kind) *Feed {
-	f := &Feed{source: source, epoch: rand.Text(), kick: make(chan struct{}, 1), kinds: map[Kind]*kept{}, appended: make(chan struct{})}
+	f := &Feed{source: source, epoch: rand.Text(), kick: wake.New(), kinds: map[Kind]*kept{}}
 	for _, kind := range kinds {
 		f.kinds[kind] = &kept{}
 	}
@@ -117,10 +119,7 @@ func (f *Feed) Changed(kinds ...Kind) {
 		}
 	}
 	f.mu.Unlock()
-	select {
-	case f.kick <- struct{}{}:
-	default:
-	}
+	f.kick.Set()
 }
 
 // View returns the items of a kind, which are at most a second behind.
@@ -235,8 +234,7 @@ func (f *Feed) compare(kind Kind, before, after []Item) {
 	}
 	f.entries = slices.Clone(f.entries[drop:])
 	// All who wait are woken at once.
-	close(f.appended)
-	f.appended = make(chan struct{})
+	f.appended.Send()
 }
 
 // Run keeps ready what is read, until ctx ends.
@@ -251,7 +249,7 @@ func (f *Feed) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-f.kick:
+		case <-f.kick.Taken():
 		case <-time.After(oldest / 2):
 		}
 		began := time.Now()

@@ -119,5 +119,5 @@ func (c *Cursor) read() (found []Entry, more <-chan struct{}, err error) {
 			break
 		}
 	}
-	return found, f.appended, nil
+	return found, f.appended.Next(), nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/addressing"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/wake"
 )
 
 // object identifies a pod or an EndpointSlice by namespace and name.
@@ -38,7 +39,7 @@ type Store struct {
 	// pods are the addresses of offloaded pods, endpoints those of EndpointSlices, and
 	// aliases those of the pods' API servers.
 	pods, endpoints, aliases addressIndex
-	changes                  chan struct{}
+	changes                  wake.Broadcast
 }
 
 // NewStore returns an empty store.
@@ -52,7 +53,6 @@ func NewStore() *Store {
 		pods:      newAddressIndex(),
 		endpoints: newAddressIndex(),
 		aliases:   newAddressIndex(),
-		changes:   make(chan struct{}),
 	}
 }
 
@@ -163,9 +163,7 @@ func (s *Store) Taken(id cluster.ID) []netip.Prefix {
 // Changes returns a channel that is closed when the answer of IsConsumer or
 // Routes changes for any consumer.
 func (s *Store) Changes() <-chan struct{} {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.changes
+	return s.changes.Next()
 }
 
 // SetPeer records how the pods of a peer are seen.
@@ -200,7 +198,7 @@ func put[T any](s *Store, in map[cluster.ID]T, id cluster.ID, value T, same func
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if old, ok := in[id]; !ok || !same(old) {
-		s.announce()
+		s.changes.Send()
 	}
 	in[id] = value
 }
@@ -211,7 +209,7 @@ func remove[T any](s *Store, from map[cluster.ID]T, id cluster.ID) {
 	defer s.mu.Unlock()
 	if _, ok := from[id]; ok {
 		delete(from, id)
-		s.announce()
+		s.changes.Send()
 	}
 }
 
@@ -269,12 +267,6 @@ func (s *Store) SetEndpoints(namespace, name string, addresses []netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.endpoints.set(object{namespace, name}, addresses)
-}
-
-// announce is called with the lock held.
-func (s *Store) announce() {
-	close(s.changes)
-	s.changes = make(chan struct{})
 }
 
 // addressIndex maps objects to their addresses, and addresses back.

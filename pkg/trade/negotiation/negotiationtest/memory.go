@@ -15,6 +15,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/ledger"
 	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation"
 	"github.com/capacitorset/liqo-broker/pkg/trade/party"
+	"github.com/capacitorset/liqo-broker/pkg/wake"
 )
 
 // FirstKeys is a negotiation.Identify that knows everybody who never changed its key.
@@ -33,7 +34,7 @@ type Memory struct {
 	mu      sync.Mutex
 	records map[contract.Key]contract.Record
 	books   ledger.Ledger
-	changed chan struct{}
+	changed wake.Broadcast
 }
 
 var _ negotiation.Store = (*Memory)(nil)
@@ -105,9 +106,8 @@ func (m *Memory) write(key contract.Key, record *contract.Record, books ledger.L
 		m.records[key] = result.Record
 	}
 	m.books = result.After
-	if differs && m.changed != nil {
-		close(m.changed)
-		m.changed = nil
+	if differs {
+		m.changed.Send()
 	}
 	return true, differs
 }
@@ -145,10 +145,7 @@ func (m *Memory) Wait(ctx context.Context, key contract.Key, after int64) error 
 	for {
 		m.mu.Lock()
 		version := m.records[key].Version
-		if m.changed == nil {
-			m.changed = make(chan struct{})
-		}
-		changed := m.changed
+		changed := m.changed.Next()
 		m.mu.Unlock()
 		if version > after {
 			return nil

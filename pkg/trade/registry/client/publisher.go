@@ -17,6 +17,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/capacitorset/liqo-broker/pkg/trade/registry/registryv1"
+	"github.com/capacitorset/liqo-broker/pkg/wake"
 )
 
 const (
@@ -74,8 +75,8 @@ type PublisherStatus struct {
 // Publisher keeps one registry told of what a party wants to be known: it announces the party, publishes and withdraws offers, and
 // renews the lease. What fails is tried again for ever, with growing pauses. It is safe for concurrent use.
 type Publisher struct {
-	cfg  PublisherConfig
-	wake chan struct{}
+	cfg     PublisherConfig
+	changed wake.Signal
 
 	mu     sync.Mutex
 	wanted Wanted
@@ -84,7 +85,7 @@ type Publisher struct {
 
 // NewPublisher returns a publisher that wants nothing yet.
 func NewPublisher(cfg PublisherConfig) *Publisher {
-	return &Publisher{cfg: cfg, wake: make(chan struct{}, 1)}
+	return &Publisher{cfg: cfg, changed: wake.New()}
 }
 
 // Set replaces what is wanted. Nothing happens if it is what was wanted before.
@@ -95,12 +96,8 @@ func (p *Publisher) Set(w Wanted) {
 	same := sameEnrolment(p.wanted.Enrolment, w.Enrolment) && maps.Equal(p.wanted.Offers, w.Offers) && (p.wanted.Offers == nil) == (w.Offers == nil)
 	p.wanted = w
 	p.mu.Unlock()
-	if same {
-		return
-	}
-	select {
-	case p.wake <- struct{}{}:
-	default:
+	if !same {
+		p.changed.Set()
 	}
 }
 
@@ -176,7 +173,7 @@ func (t *teller) rest(ctx context.Context, d time.Duration) {
 			}
 			wait = min(wait, tellEvery/tellAtOnce)
 		}
-		if sleep(ctx, wait, t.p.wake) || !time.Now().Before(until) {
+		if sleep(ctx, wait, t.p.changed.Taken()) || !time.Now().Before(until) {
 			return
 		}
 	}

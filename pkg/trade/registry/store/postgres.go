@@ -99,7 +99,7 @@ func (s server) open(ctx context.Context) (*Store, error) {
 	opened.listen = func() {
 		listening, stop := context.WithCancel(context.WithoutCancel(ctx)) // Until Close.
 		opened.listening = stop
-		opened.listeners.Go(func() { s.listen(listening, opened.changes.announce) })
+		opened.listeners.Go(func() { s.listen(listening, opened.changes.Send) })
 	}
 	return opened, nil
 }

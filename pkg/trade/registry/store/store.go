@@ -11,6 +11,8 @@ import (
 	"io/fs"
 	"sync"
 	"time"
+
+	"github.com/capacitorset/liqo-broker/pkg/wake"
 )
 
 // Store is an open database. It may be used concurrently, and several stores, in one process or in many, may have the same database open.
@@ -22,7 +24,7 @@ type Store struct {
 	version int64
 	poll    time.Duration // how often Wait looks
 
-	changes   announcer
+	changes   wake.Broadcast
 	listening context.CancelFunc
 	listeners sync.WaitGroup
 }
@@ -140,7 +142,7 @@ func (s *Store) write(ctx context.Context, deed func(w *writing) error) error {
 		return fmt.Errorf("commit: %w", err)
 	}
 	if w.revision > w.before {
-		s.changes.announce()
+		s.changes.Send()
 	}
 	return nil
 }
