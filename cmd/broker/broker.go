@@ -16,6 +16,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -38,9 +39,9 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/callers"
 	"github.com/capacitorset/liqo-broker/pkg/resourceplugin"
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
-	"github.com/capacitorset/liqo-broker/pkg/serving/diagnostics"
 	"github.com/capacitorset/liqo-broker/pkg/serving/lease"
 	"github.com/capacitorset/liqo-broker/pkg/serving/ports"
+	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
@@ -64,28 +65,23 @@ type brokerConfig struct {
 	asker    promquery.Asker
 }
 
-// broker is the daemon.
+// broker is the daemon, as it is before it has reached an API server.
 type broker struct {
 	cfg    brokerConfig
 	scheme *runtime.Scheme
+	peers  *peernet.Peers         // Who peers are is not known until the parts are made.
 	plugin *resourceplugin.Server // Nil if the daemon is only a catalog.
+	parts  daemon.Parts[*parts]
+}
 
-	// watching is closed when what follows is set and all caches are registered.
-	watching chan struct{}
-	mgr      ctrl.Manager
-	reader   *snapshot.Reader
-	capacity *snapshot.CapacityCache
-	planner  *twin.Planner // Nil if the daemon is only a catalog.
-	peers    peernet.Peers
-	api      *httpapi.API
-	own      cluster.Identity // Of the broker's cluster; empty if the daemon is only a catalog.
-
+// parts are those of the daemon that need an API server.
+type parts struct {
+	mgr         ctrl.Manager
+	brokering   *brokering // Nil if the daemon is only a catalog.
+	api         *httpapi.API
 	authorities *callers.Authorities // Who sign the certificates of consumers; nil if the daemon is only a catalog.
-
 	certificate certificate
-	// webhookCertificate returns what the API server is shown.
-	webhookCertificate diagnostics.GetCertificate
-	metricsReaders     *delegatedauth.Reviewer
+	readers     *delegatedauth.Reviewer // Of the metrics.
 }
 
 // newBroker makes the parts of the daemon that need no API server.
@@ -95,208 +91,225 @@ func newBroker(cfg brokerConfig) (*broker, error) {
 		return nil, err
 	}
 	cfg.rest = daemon.Calls(cfg.rest, callsPerSecond, callsAtOnce, scheme, cfg.log)
-	b := &broker{cfg: cfg, scheme: scheme, watching: make(chan struct{})}
+	made := daemon.NewParts[*parts]()
+	var plugin *resourceplugin.Server
 	if cfg.brokers() {
-		b.plugin = resourceplugin.New(b.offers, b, b.synced, resourceplugin.DefaultPause)
+		plugin = resourceplugin.New(offered{made}.offers, offered{made}, made.Ready, resourceplugin.DefaultPause)
 	}
-	return b, nil
+	return &broker{cfg: cfg, scheme: scheme, peers: &peernet.Peers{}, plugin: plugin, parts: made}, nil
 }
 
-// synced waits until the caches are filled. It returns false if ctx ends before.
-func (b *broker) synced(ctx context.Context) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-b.watching:
-		return b.mgr.GetCache().WaitForCacheSync(ctx)
+// Caches are those of all parts.
+func (p *parts) Caches() cache.Cache { return p.mgr.GetCache() }
+
+// offered is what the resource plugin asks of the parts.
+type offered struct{ parts daemon.Parts[*parts] }
+
+// offers is a resourceplugin.Source.
+func (o offered) offers(ctx context.Context) (resourceplugin.Offers, error) {
+	p, err := o.parts.Synced(ctx)
+	if err != nil {
+		return nil, err
 	}
+	return p.brokering.capacity.Capacity(ctx)
 }
 
-// offers is a resourceplugin.Source. It may be called once synced has returned true.
-func (b *broker) offers(ctx context.Context) (resourceplugin.Offers, error) {
-	return b.capacity.Capacity(ctx)
+// IsPeer implements resourceplugin.Peers.
+func (o offered) IsPeer(ctx context.Context, id cluster.ID) (bool, error) {
+	p, err := o.parts.Synced(ctx)
+	if err != nil {
+		return false, err
+	}
+	fc, err := p.brokering.reader.ForeignCluster(ctx, id)
+	return fc != nil, err
 }
 
 // setup makes the parts that need an API server, after it passed the preflight.
-func (b *broker) setup(ctx context.Context) error {
+func (b *broker) setup(ctx context.Context) (*parts, error) {
 	// May it do all that it needs to?
 	direct, err := client.New(b.cfg.rest, client.Options{Scheme: b.scheme})
 	if err != nil {
-		return fmt.Errorf("reach the API server %s: %w", b.cfg.rest.Host, err)
+		return nil, fmt.Errorf("reach the API server %s: %w", b.cfg.rest.Host, err)
 	}
 	resources, err := discovery.NewDiscoveryClientForConfig(b.cfg.rest)
 	if err != nil {
-		return fmt.Errorf("reach the API server %s: %w", b.cfg.rest.Host, err)
+		return nil, fmt.Errorf("reach the API server %s: %w", b.cfg.rest.Host, err)
 	}
 	if err := preflight(ctx, resources, direct, needs(&b.cfg.options)); err != nil {
-		return err
+		return nil, err
 	}
 
-	// The manager, with what it caches and under which certificates it is called.
-	cached, err := cacheOptions()
+	// The manager, and under which certificates it is called.
+	shown, err := newAPICertificate(&b.cfg.options, direct)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if b.certificate, err = newAPICertificate(&b.cfg.options, direct); err != nil {
-		return err
+	webhooks, announcer := newCertificate(direct)
+	if err := register(metrics.Registry, programMetrics(shown.get, webhooks.Get)...); err != nil {
+		return nil, err
 	}
-	b.metricsReaders = newReaders(direct)
-	certificate, announcer := newCertificate(direct)
-	b.webhookCertificate = certificate.Get
-	if err := register(metrics.Registry, b.programMetrics()...); err != nil {
-		return err
-	}
-	managed := ctrl.Options{
-		Scheme:                 b.scheme,
-		Logger:                 b.cfg.log,
-		Cache:                  cached,
-		Client:                 client.Options{Cache: uncached()},
-		Metrics:                metricsserver.Options{BindAddress: "0"}, // They are served, as the probes are, by the daemon's own ports.
-		HealthProbeBindAddress: "0",
-		WebhookServer:          newWebhooks(&b.cfg.options, certificate, &b.peers),
-	}
-	if b.cfg.leaderElect {
-		if err := (lease.Lease{Namespace: b.cfg.leaderNamespace, Name: leaseName, Identity: b.cfg.leaderIdentity}).Elect(&managed, b.cfg.rest); err != nil {
-			return err
-		}
-	}
-	if b.mgr, err = ctrl.NewManager(b.cfg.rest, managed); err != nil {
-		return fmt.Errorf("make the manager for %s: %w", b.cfg.rest.Host, err)
+	mgr, err := b.newManager(webhooks)
+	if err != nil {
+		return nil, err
 	}
 
 	// What the API server and Liqo ask, and what watches.
-	if err := b.peers.Watch(ctx, b.mgr.GetCache()); err != nil {
-		return err
+	if err := b.peers.Watch(ctx, mgr.GetCache()); err != nil {
+		return nil, err
 	}
-	if err := setupWebhooks(b.mgr, certificate, announcer, b.plugin != nil); err != nil {
-		return err
+	if err := setupWebhooks(mgr, webhooks, announcer, b.plugin != nil); err != nil {
+		return nil, err
 	}
+	var own *brokering
 	if b.plugin != nil {
-		if err := b.setupBrokering(ctx, direct); err != nil {
-			return err
+		if own, err = b.newBrokering(ctx, mgr, direct); err != nil {
+			return nil, err
 		}
-		setupBrokeringWebhooks(b.mgr, b.reader, &b.cfg)
+		setupBrokeringWebhooks(mgr, own.reader, &b.cfg)
 	}
-	if _, err := b.mgr.GetCache().GetInformer(ctx, &liqo.ForeignCluster{}); err != nil {
-		return fmt.Errorf("watch the foreign clusters: %w", err)
+	if _, err := mgr.GetCache().GetInformer(ctx, &liqo.ForeignCluster{}); err != nil {
+		return nil, fmt.Errorf("watch the foreign clusters: %w", err)
 	}
 
 	// What people ask.
-	if err := b.setupAPI(ctx, direct); err != nil {
-		return err
+	api, authorities, err := b.setupAPI(ctx, mgr, direct, own)
+	if err != nil {
+		return nil, err
 	}
-	close(b.watching)
-	return nil
+	if err := errors.Join(mgr.Add(lease.EveryReplica(shown.run)), mgr.Add(lease.EveryReplica(api.Start))); err != nil {
+		return nil, fmt.Errorf("add the HTTP API: %w", err)
+	}
+	return &parts{mgr: mgr, brokering: own, api: api, authorities: authorities, certificate: shown, readers: newReaders(direct)}, nil
 }
 
-// setupAPI makes what answers people.
-func (b *broker) setupAPI(ctx context.Context, direct client.Client) (err error) {
-	config := httpapi.Config{
-		Client: b.mgr.GetClient(), Reviewer: b.cfg.reviewer(direct), Source: b.peers.Source, Log: b.cfg.log.WithName("api"),
-		Catalog: b.cfg.catalog, Orchestrator: b.cfg.orchestrator, Aggregator: b.cfg.aggregator,
-		AnonymousToggle: b.cfg.anonymousToggle, AnonymousCatalog: b.cfg.anonymousCatalog, Origins: b.cfg.apiOrigins, Own: b.own,
+// newManager returns the manager of all controllers and webhooks. Metrics and probes are served by the daemon's own ports.
+func (b *broker) newManager(webhooks *selfsigned.Certificate) (ctrl.Manager, error) {
+	cached, err := cacheOptions()
+	if err != nil {
+		return nil, err
 	}
-	if b.plugin != nil {
-		consumers, authorities, err := b.watchCallers(ctx, direct)
-		if err != nil {
-			return err
+	managed := ctrl.Options{
+		Scheme: b.scheme, Logger: b.cfg.log, Cache: cached, Client: client.Options{Cache: uncached()},
+		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		WebhookServer: newWebhooks(&b.cfg.options, webhooks, b.peers),
+	}
+	if b.cfg.leaderElect {
+		own := lease.Lease{Namespace: b.cfg.leaderNamespace, Name: leaseName, Identity: b.cfg.leaderIdentity}
+		if err := own.Elect(&managed, b.cfg.rest); err != nil {
+			return nil, err
 		}
-		config.Identify, config.Known, b.authorities = consumers.identify, consumers.callers.Known, authorities
 	}
-	if b.planner != nil {
-		config.Explainer = &twin.Explainer{Client: b.mgr.GetClient(), Reader: b.reader, Planner: b.planner, MaxNamespaces: b.cfg.maxNamespaces}
+	mgr, err := ctrl.NewManager(b.cfg.rest, managed)
+	if err != nil {
+		return nil, fmt.Errorf("make the manager for %s: %w", b.cfg.rest.Host, err)
 	}
-	if b.api, err = httpapi.New(config); err != nil { //nolint:contextcheck // It prepares answers, each with the context of its request.
-		return err
-	}
-	if err := b.api.Watch(ctx, b.mgr.GetCache()); err != nil {
-		return err
-	}
-	if err := errors.Join(b.mgr.Add(lease.EveryReplica(b.certificate.run)), b.mgr.Add(lease.EveryReplica(b.api.Start))); err != nil {
-		return fmt.Errorf("add the HTTP API: %w", err)
-	}
-	return nil
+	return mgr, nil
 }
 
-// setupBrokering adds what an orchestrator or an aggregator has and a catalog has not.
-func (b *broker) setupBrokering(ctx context.Context, direct client.Reader) error {
-	if err := snapshot.AddIndexes(ctx, b.mgr.GetFieldIndexer()); err != nil {
-		return err
+// setupAPI returns what answers people, and the authorities of consumers' certificates; own is nil if the daemon is only a catalog.
+func (b *broker) setupAPI(
+	ctx context.Context, mgr ctrl.Manager, direct client.Client, own *brokering,
+) (*httpapi.API, *callers.Authorities, error) {
+	config := httpapi.Config{
+		Client: mgr.GetClient(), Reviewer: b.cfg.reviewer(direct), Source: b.peers.Source, Log: b.cfg.log.WithName("api"),
+		Catalog: b.cfg.catalog, Orchestrator: b.cfg.orchestrator, Aggregator: b.cfg.aggregator,
+		AnonymousToggle: b.cfg.anonymousToggle, AnonymousCatalog: b.cfg.anonymousCatalog, Origins: b.cfg.apiOrigins,
+	}
+	var authorities *callers.Authorities
+	if own != nil {
+		consumers, known, err := b.watchCallers(ctx, mgr, direct)
+		if err != nil {
+			return nil, nil, err
+		}
+		config.Own, config.Identify, config.Known, authorities = own.own, consumers.identify, consumers.callers.Known, known
+		config.Explainer = &twin.Explainer{Client: mgr.GetClient(), Reader: own.reader, Planner: own.planner, MaxNamespaces: b.cfg.maxNamespaces}
+	}
+	api, err := httpapi.New(config) //nolint:contextcheck // It prepares answers, each with the context of its request.
+	if err != nil {
+		return nil, nil, err
+	}
+	return api, authorities, api.Watch(ctx, mgr.GetCache())
+}
+
+// brokering is what an orchestrator or an aggregator has and a catalog has not.
+type brokering struct {
+	cfg      *brokerConfig
+	mgr      ctrl.Manager
+	own      cluster.Identity // Of the broker's cluster.
+	reader   *snapshot.Reader
+	capacity *snapshot.CapacityCache
+	planner  *twin.Planner
+	metrics  *brokerMetrics
+}
+
+// newBrokering has all controllers registered, and returns what they share.
+func (b *broker) newBrokering(ctx context.Context, mgr ctrl.Manager, direct client.Reader) (*brokering, error) {
+	if err := snapshot.AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
+		return nil, err
 	}
 	own, err := liqo.OwnIdentity(ctx, direct, b.cfg.liqoNamespace)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	b.own = own
 	modes := consumer.Modes{Orchestrator: b.cfg.orchestrator, Aggregator: b.cfg.aggregator}
-	b.reader = snapshot.New(b.mgr.GetClient(), own.ID, modes.Serves)
-	b.capacity = snapshot.NewCapacityCache(b.reader)
-	if err := b.watchAccounts(ctx); err != nil {
-		return err
+	reader := snapshot.New(mgr.GetClient(), own.ID, modes.Serves)
+	o := &brokering{
+		cfg: &b.cfg, mgr: mgr, own: own, reader: reader, capacity: snapshot.NewCapacityCache(reader),
+		planner: twin.NewPlanner(mgr.GetEventRecorderFor(component), clock.RealClock{}), metrics: newBrokerMetrics(mgr.GetClient(), b.plugin),
 	}
-	m := newBrokerMetrics(b.mgr.GetClient(), b.plugin)
-	if err := m.register(metrics.Registry); err != nil {
-		return err
+	if err := watchAccounts(ctx, mgr.GetCache(), func() { o.capacity.Changed(); b.plugin.Changed() }); err != nil {
+		return nil, err
 	}
-	return b.setupControllers(own, modes, m)
+	return o, errors.Join(o.metrics.register(metrics.Registry), o.setupControllers(modes))
 }
 
-// setupControllers adds the controllers of an orchestrator or an aggregator.
-func (b *broker) setupControllers(own cluster.Identity, modes consumer.Modes, m *brokerMetrics) error {
-	objects, recorder, now := b.mgr.GetClient(), b.mgr.GetEventRecorderFor(component), clock.RealClock{}
-	b.planner = twin.NewPlanner(recorder, now)
+// setupControllers registers the controllers.
+func (o *brokering) setupControllers(modes consumer.Modes) error {
+	objects, live, recorder, now := o.mgr.GetClient(), o.mgr.GetAPIReader(), o.mgr.GetEventRecorderFor(component), clock.RealClock{}
 	errs := []error{
-		provider.Setup(b.mgr, provider.Config{Client: objects, Reader: b.reader, Clock: now, Plans: b.planner, FromConsumers: b.cfg.provideFromConsumers}),
-		offering.Setup(b.mgr, offering.Config{Client: objects, Live: b.mgr.GetAPIReader(), Recorder: recorder, Namespace: b.cfg.liqoNamespace}),
-		consumer.Setup(b.mgr, consumer.Config{Client: objects, Reader: b.reader, Capacity: b.capacity.Capacity, Modes: modes}),
-		kpis.Setup(b.mgr, kpis.Config{Client: objects, Live: b.mgr.GetAPIReader(), Reader: b.reader, Clock: now}),
-		providerquery.Setup(b.mgr, providerquery.Config{Client: objects, Recorder: recorder, Clock: now, Asker: b.cfg.asker}),
-		managed.Setup(b.mgr, managed.Config{Client: objects, Reader: b.reader, Recorder: recorder, Clock: now, Asker: b.cfg.asker, Decisions: m.decisions.WithLabelValues(aboutPolicy)}),
-		twin.Setup(b.mgr, b.twinConfig(own, m)),
+		provider.Setup(o.mgr, provider.Config{
+			Client: objects, Reader: o.reader, Clock: now, Plans: o.planner, FromConsumers: o.cfg.provideFromConsumers,
+		}),
+		offering.Setup(o.mgr, offering.Config{Client: objects, Live: live, Recorder: recorder, Namespace: o.cfg.liqoNamespace}),
+		consumer.Setup(o.mgr, consumer.Config{Client: objects, Reader: o.reader, Capacity: o.capacity.Capacity, Modes: modes}),
+		kpis.Setup(o.mgr, kpis.Config{Client: objects, Live: live, Reader: o.reader, Clock: now}),
+		providerquery.Setup(o.mgr, providerquery.Config{Client: objects, Recorder: recorder, Clock: now, Asker: o.cfg.asker}),
+		managed.Setup(o.mgr, managed.Config{
+			Client: objects, Reader: o.reader, Recorder: recorder, Clock: now, Asker: o.cfg.asker,
+			Decisions: o.metrics.decisions.WithLabelValues(aboutPolicy),
+		}),
+		twin.Setup(o.mgr, o.twinConfig()),
 	}
-	if b.cfg.giveBackAfter > 0 {
-		errs = append(errs, giveback.Setup(b.mgr, b.giveBackConfig(m)))
+	if o.cfg.giveBackAfter > 0 {
+		errs = append(errs, giveback.Setup(o.mgr, o.giveBackConfig()))
 	}
 	return errors.Join(errs...)
 }
 
 // giveBackConfig returns what the controller needs that gives pods back.
-func (b *broker) giveBackConfig(m *brokerMetrics) giveback.Config {
+func (o *brokering) giveBackConfig() giveback.Config {
 	return giveback.Config{
-		Client:   b.mgr.GetClient(),
-		Recorder: b.mgr.GetEventRecorderFor(component),
-		Reader:   b.reader,
-		After:    b.cfg.giveBackAfter,
-		Given:    m.given,
-		Clock:    clock.RealClock{},
+		Client: o.mgr.GetClient(), Recorder: o.mgr.GetEventRecorderFor(component), Reader: o.reader,
+		After: o.cfg.giveBackAfter, Given: o.metrics.given, Clock: clock.RealClock{},
 	}
 }
 
 // twinConfig returns what the controller of twin namespaces needs.
-func (b *broker) twinConfig(own cluster.Identity, m *brokerMetrics) twin.Config {
+func (o *brokering) twinConfig() twin.Config {
 	return twin.Config{
-		Client:        b.mgr.GetClient(),
-		Live:          b.mgr.GetAPIReader(),
-		Reader:        b.reader,
-		Recorder:      b.mgr.GetEventRecorderFor(component),
-		Planner:       b.planner,
-		Own:           own,
-		Strategy:      b.cfg.strategy,
-		MaxNamespaces: b.cfg.maxNamespaces,
-		Metrics:       m.twin,
-		Clock:         clock.RealClock{},
+		Client: o.mgr.GetClient(), Live: o.mgr.GetAPIReader(), Reader: o.reader, Recorder: o.mgr.GetEventRecorderFor(component),
+		Planner: o.planner, Own: o.own, Strategy: o.cfg.strategy, MaxNamespaces: o.cfg.maxNamespaces,
+		Metrics: o.metrics.twin, Clock: clock.RealClock{},
 	}
 }
 
-// watchAccounts tells the capacity, and then the resource plugin, of all that changes
-// what is offered: who has, uses and reserved what.
-func (b *broker) watchAccounts(ctx context.Context) error {
-	changed := func() { b.capacity.Changed(); b.plugin.Changed() }
+// watchAccounts tells of all that changes what is offered: who has, uses and reserved what.
+func watchAccounts(ctx context.Context, informers cache.Informers, changed func()) error {
 	for _, object := range []client.Object{
 		&v1alpha1.Provider{}, &v1alpha1.Consumer{}, &corev1.Pod{}, &corev1.Node{}, &corev1.Namespace{},
 		&liqo.ResourceOffer{}, &liqo.ForeignCluster{}, &v1alpha1.PlacementPolicy{}, &v1alpha1.PlacementDecision{},
 	} {
-		informer, err := b.mgr.GetCache().GetInformer(ctx, object)
+		informer, err := informers.GetInformer(ctx, object)
 		if err != nil {
 			return fmt.Errorf("watch %T: %w", object, err)
 		}
@@ -319,10 +332,12 @@ func (b *broker) watchAccounts(ctx context.Context) error {
 // parts have ended.
 func (b *broker) run(ctx context.Context) error {
 	return ports.Run(ctx, b.ports(), func(ctx context.Context) error {
-		if err := b.setup(ctx); err != nil {
+		p, err := b.setup(ctx)
+		if err != nil {
 			return err
 		}
-		if err := b.mgr.Start(ctx); err != nil {
+		b.parts.Set(p)
+		if err := p.mgr.Start(ctx); err != nil {
 			return fmt.Errorf("run the controllers: %w", err)
 		}
 		return nil

@@ -24,16 +24,16 @@ import (
 )
 
 // watchCallers returns what knows by which certificates consumers call, and the authorities that sign them. It follows both.
-func (b *broker) watchCallers(ctx context.Context, direct client.Client) (*certified, *callers.Authorities, error) {
+func (b *broker) watchCallers(ctx context.Context, mgr manager.Manager, direct client.Client) (*certified, *callers.Authorities, error) {
 	clientset, err := kubernetes.NewForConfig(b.cfg.rest)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reach the API server %s: %w", b.cfg.rest.Host, err)
 	}
-	authorities, err := callers.NewAuthorities(ctx, clientset, inEveryReplica{b.mgr}, b.cfg.log.WithName("callers"))
+	authorities, err := callers.NewAuthorities(ctx, clientset, inEveryReplica{mgr}, b.cfg.log.WithName("callers"))
 	if err != nil {
 		return nil, nil, err
 	}
-	return &certified{objects: b.mgr.GetClient(), callers: callers.New(authorities, announced(direct))}, authorities, nil
+	return &certified{objects: mgr.GetClient(), callers: callers.New(authorities, announced(direct))}, authorities, nil
 }
 
 // announced looks up what the remote IPAM tells of the certificates that Liqo issued: the daemon reads no Secrets.
@@ -57,9 +57,9 @@ func (r inEveryReplica) Add(runnable manager.Runnable) error {
 
 // apiTLS serves the HTTP API with the daemon's certificate. Clients may show a certificate, which is looked at when they ask for
 // something: not everybody has one.
-func (b *broker) apiTLS() *tls.Config {
-	config := b.tls()
-	if b.authorities == nil {
+func (p *parts) apiTLS() *tls.Config {
+	config := p.certificate.tls()
+	if p.authorities == nil {
 		return config
 	}
 	config.ClientAuth = tls.RequestClientCert
@@ -67,7 +67,7 @@ func (b *broker) apiTLS() *tls.Config {
 	served.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		current := config.Clone()
 		current.NextProtos = []string{"http/1.1"}
-		current.ClientCAs = b.authorities.Pool() // So that browsers offer no others.
+		current.ClientCAs = p.authorities.Pool() // So that browsers offer no others.
 		return current, nil
 	}
 	return served

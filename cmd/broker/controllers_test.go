@@ -30,14 +30,16 @@ func TestOptionsReachTheControllers(t *testing.T) {
 	if err != nil {
 		t.Fatalf("newBroker(): %v", err)
 	}
-	b.mgr, err = ctrl.NewManager(b.cfg.rest, ctrl.Options{Scheme: b.scheme, Logger: b.cfg.log, Metrics: metricsserver.Options{BindAddress: "0"}})
+	mgr, err := ctrl.NewManager(b.cfg.rest, ctrl.Options{Scheme: b.scheme, Logger: b.cfg.log, Metrics: metricsserver.Options{BindAddress: "0"}})
 	if err != nil {
 		t.Fatalf("NewManager(): %v", err)
 	}
-	b.reader = snapshot.New(b.mgr.GetClient(), own.ID, nil)
-	b.planner = twin.NewPlanner(nil, clock.RealClock{})
-	m := newBrokerMetrics(b.mgr.GetClient(), nil)
-	twins, givesBack := b.twinConfig(own, m), b.giveBackConfig(m)
+	m := newBrokerMetrics(mgr.GetClient(), nil)
+	o := brokering{
+		cfg: &b.cfg, mgr: mgr, own: own, reader: snapshot.New(mgr.GetClient(), own.ID, nil),
+		planner: twin.NewPlanner(nil, clock.RealClock{}), metrics: m,
+	}
+	twins, givesBack := o.twinConfig(), o.giveBackConfig()
 	if twins.MaxNamespaces != 7 || twins.Strategy != b.cfg.strategy || twins.Own != own || twins.Metrics != m.twin {
 		t.Errorf("the controller of twin namespaces goes by %+v", twins)
 	}

@@ -39,6 +39,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/serving/ports"
 	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
+	"github.com/capacitorset/liqo-broker/pkg/wake"
 	"github.com/capacitorset/liqo-broker/pkg/webhook"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/allowance"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/identities"
@@ -78,12 +79,14 @@ type guard struct {
 	rest   *rest.Config
 	log    logr.Logger
 	scheme *runtime.Scheme
+	peers  *peernet.Peers // Who peers are is not known until the parts are made.
+	parts  *wake.Later[guardParts]
+}
 
-	// watching is closed when what follows is set and all caches are registered.
-	watching chan struct{}
-	mgr      ctrl.Manager
-	tally    *allowance.Tally
-	peers    peernet.Peers
+// guardParts are those of the guard that need an API server.
+type guardParts struct {
+	mgr   ctrl.Manager
+	tally *allowance.Tally
 }
 
 func newGuardCommand() *cobra.Command {
@@ -166,7 +169,9 @@ func (o *guardOptions) parse() (*guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &guard{guardOptions: *o, level: level, types: types, log: log, scheme: scheme, watching: make(chan struct{})}, nil
+	return &guard{
+		guardOptions: *o, level: level, types: types, log: log, scheme: scheme, peers: &peernet.Peers{}, parts: wake.NewLater[guardParts](),
+	}, nil
 }
 
 // run answers until the context ends, or one of the parts fails.
@@ -176,10 +181,12 @@ func (g *guard) run(ctx context.Context) error {
 		return probes.Serve(ctx, l)
 	}}
 	return ports.Run(ctx, []ports.Port{health}, func(ctx context.Context) error {
-		if err := g.setup(ctx); err != nil {
+		p, err := g.setup(ctx)
+		if err != nil {
 			return err
 		}
-		if err := g.mgr.Start(ctx); err != nil {
+		g.parts.Set(p)
+		if err := p.mgr.Start(ctx); err != nil {
 			return fmt.Errorf("run the guard: %w", err)
 		}
 		return nil
@@ -188,25 +195,22 @@ func (g *guard) run(ctx context.Context) error {
 
 // ready waits until the caches are filled and the webhooks are served. It returns false if ctx ends before.
 func (g *guard) ready(ctx context.Context) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-g.watching:
-		return g.mgr.GetCache().WaitForCacheSync(ctx) && g.tally.WaitForSync(ctx) && g.mgr.GetWebhookServer().StartedChecker()(nil) == nil
-	}
+	p, err := g.parts.Get(ctx)
+	return err == nil && p.mgr.GetCache().WaitForCacheSync(ctx) && p.tally.WaitForSync(ctx) &&
+		p.mgr.GetWebhookServer().StartedChecker()(nil) == nil
 }
 
 // setup makes the parts that need an API server.
-func (g *guard) setup(ctx context.Context) error {
+func (g *guard) setup(ctx context.Context) (guardParts, error) {
 	// Who this cluster is, and how its peers are seen.
 	config := daemon.Calls(g.rest, callsPerSecond, callsAtOnce, g.scheme, g.log)
 	direct, err := client.NewWithWatch(config, client.Options{Scheme: g.scheme})
 	if err != nil {
-		return fmt.Errorf("reach the API server %s: %w", config.Host, err)
+		return guardParts{}, fmt.Errorf("reach the API server %s: %w", config.Host, err)
 	}
 	own, err := liqo.OwnIdentity(ctx, direct, g.liqoNamespace)
 	if err != nil {
-		return err
+		return guardParts{}, err
 	}
 	// Who may call the webhooks, and by which certificate the API server knows them.
 	announcer := &webhook.Announcer{Client: direct, Configuration: guardName}
@@ -220,7 +224,7 @@ func (g *guard) setup(ctx context.Context) error {
 	// The manager, and what the webhooks read of it.
 	cached, err := guardCache()
 	if err != nil {
-		return err
+		return guardParts{}, err
 	}
 	managed := ctrl.Options{
 		Scheme: g.scheme, Logger: g.log, Cache: cached, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
@@ -228,40 +232,40 @@ func (g *guard) setup(ctx context.Context) error {
 	}
 	if g.leaderElect {
 		if err := (lease.Lease{Namespace: g.leaderNamespace, Name: guardName, Identity: g.leaderIdentity}).Elect(&managed, config); err != nil {
-			return err
+			return guardParts{}, err
 		}
 	}
-	if g.mgr, err = ctrl.NewManager(config, managed); err != nil {
-		return fmt.Errorf("make the manager for %s: %w", config.Host, err)
+	mgr, err := ctrl.NewManager(config, managed)
+	if err != nil {
+		return guardParts{}, fmt.Errorf("make the manager for %s: %w", config.Host, err)
 	}
-	if err := g.peers.Watch(ctx, g.mgr.GetCache()); err != nil {
-		return err
+	if err := g.peers.Watch(ctx, mgr.GetCache()); err != nil {
+		return guardParts{}, err
 	}
-	if err := snapshot.AddPeerIndexes(ctx, g.mgr.GetFieldIndexer()); err != nil {
-		return err
+	if err := snapshot.AddPeerIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
+		return guardParts{}, err
 	}
-	reader := snapshot.New(g.mgr.GetClient(), own.ID, nil)
-	g.tally = allowance.NewTally(direct, time.Now)
+	reader := snapshot.New(mgr.GetClient(), own.ID, nil)
+	tally := allowance.NewTally(direct, time.Now)
 	grants := allowance.NewGrants(time.Now)
-	if err := grants.Watch(ctx, g.mgr.GetCache()); err != nil {
-		return err
+	if err := grants.Watch(ctx, mgr.GetCache()); err != nil {
+		return guardParts{}, err
 	}
-	taken := allowance.New(allowance.Config{Scheme: g.scheme, Namespaces: g.mgr.GetClient(), Peers: reader, Tally: g.tally, Grants: grants})
+	taken := allowance.New(allowance.Config{Scheme: g.scheme, Namespaces: mgr.GetClient(), Peers: reader, Tally: tally, Grants: grants})
 
 	// What the API server asks, and what is kept in the namespaces of peers.
-	if err := g.serve(reader, taken); err != nil {
-		return err
+	if err := g.serve(mgr, reader, taken); err != nil {
+		return guardParts{}, err
 	}
 	err = errors.Join(
-		g.mgr.Add(lease.EveryReplica(certificate.Run)), g.mgr.Add(lease.EveryReplica(announcer.Keep)), g.mgr.Add(lease.EveryReplica(g.tally.Run)),
-		quota.Setup(g.mgr, quota.Config{Client: g.mgr.GetClient(), Bounds: g.bounds()}),
-		fence.Setup(g.mgr, fence.Config{Client: g.mgr.GetClient(), Peers: reader, Internet: g.internet}),
+		mgr.Add(lease.EveryReplica(certificate.Run)), mgr.Add(lease.EveryReplica(announcer.Keep)), mgr.Add(lease.EveryReplica(tally.Run)),
+		quota.Setup(mgr, quota.Config{Client: mgr.GetClient(), Bounds: g.bounds()}),
+		fence.Setup(mgr, fence.Config{Client: mgr.GetClient(), Peers: reader, Internet: g.internet}),
 	)
 	if err != nil {
-		return fmt.Errorf("set up the guard: %w", err)
+		return guardParts{}, fmt.Errorf("set up the guard: %w", err)
 	}
-	close(g.watching)
-	return nil
+	return guardParts{mgr: mgr, tally: tally}, nil
 }
 
 // bounds returns how many objects a namespace of a peer may have. Each Service of a type that is allowed may have all that it takes.
@@ -277,13 +281,13 @@ func (g *guard) bounds() quota.Bounds {
 }
 
 // serve registers the webhooks.
-func (g *guard) serve(reader *snapshot.Reader, taken *allowance.Handler) error {
-	handlers, err := g.handlers(reader, taken, g.mgr.GetAPIReader())
+func (g *guard) serve(mgr ctrl.Manager, reader *snapshot.Reader, taken *allowance.Handler) error {
+	handlers, err := g.handlers(reader, taken, mgr.GetAPIReader())
 	if err != nil {
 		return err
 	}
 	for path, handler := range handlers {
-		g.mgr.GetWebhookServer().Register(path, &admission.Webhook{Handler: handler})
+		mgr.GetWebhookServer().Register(path, &admission.Webhook{Handler: handler})
 	}
 	return nil
 }

@@ -81,10 +81,10 @@ func register(r prometheus.Registerer, all ...prometheus.Collector) error {
 }
 
 // programMetrics are those of a daemon of any mode: which version runs, and until when its certificates are valid.
-func (b *broker) programMetrics() []prometheus.Collector {
+func programMetrics(api, webhook diagnostics.GetCertificate) []prometheus.Collector {
 	return []prometheus.Collector{
 		diagnostics.BuildInfo(programName),
-		diagnostics.NewExpiry(map[string]diagnostics.GetCertificate{"api": b.certificate.get, "webhook": b.webhookCertificate}),
+		diagnostics.NewExpiry(map[string]diagnostics.GetCertificate{"api": api, "webhook": webhook}),
 	}
 }
 

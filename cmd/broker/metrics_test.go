@@ -36,8 +36,7 @@ func registered(t *testing.T, c client.Client) *prometheus.Registry {
 		t.Fatalf("register(): %v", err)
 	}
 	shown, _ := servingtest.Certificate(t, "metrics")
-	b := &broker{certificate: certificate{get: shown.Get}, webhookCertificate: shown.Get}
-	if err := register(r, b.programMetrics()...); err != nil {
+	if err := register(r, programMetrics(shown.Get, shown.Get)...); err != nil {
 		t.Fatal(err)
 	}
 	return r

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/resourceplugin"
 	"github.com/capacitorset/liqo-broker/pkg/serving/gate"
 )
@@ -37,10 +36,4 @@ func (b *broker) runPlugin(ctx context.Context, listener net.Listener) error {
 	})
 	group.Go(func() error { return b.plugin.Run(ctx, callers.Listener(listener)) })
 	return group.Wait()
-}
-
-// IsPeer implements resourceplugin.Peers. It may be called once synced has returned true.
-func (b *broker) IsPeer(ctx context.Context, id cluster.ID) (bool, error) {
-	fc, err := b.reader.ForeignCluster(ctx, id)
-	return fc != nil, err
 }

@@ -26,13 +26,9 @@ import (
 // exits if it does not. So do the probes. All else waits until the cluster is known.
 func (b *broker) ports() []ports.Port {
 	all := []ports.Port{
-		{Flag: "--api-address", Address: b.cfg.apiAddress, Ready: b.synced, Serve: func(ctx context.Context, l net.Listener) error {
-			return b.api.Run(ctx, l, b.apiTLS())
-		}},
-		{Flag: "--plain-api-address", Address: b.cfg.plainAPIAddress, Ready: b.synced, Serve: func(ctx context.Context, l net.Listener) error {
-			return b.api.Run(ctx, l, nil)
-		}},
-		{Flag: "--metrics-address", Address: b.cfg.metricsAddress, Ready: b.synced, Serve: b.serveMetrics},
+		{Flag: "--api-address", Address: b.cfg.apiAddress, Serve: ports.After(b.parts.Synced, (*parts).serveAPI)},
+		{Flag: "--plain-api-address", Address: b.cfg.plainAPIAddress, Serve: ports.After(b.parts.Synced, (*parts).servePlainAPI)},
+		{Flag: "--metrics-address", Address: b.cfg.metricsAddress, Serve: ports.After(b.parts.Synced, b.serveMetrics)},
 		{Flag: "--health-address", Address: b.cfg.healthAddress, Serve: b.serveHealth},
 	}
 	if b.plugin != nil {
@@ -41,16 +37,28 @@ func (b *broker) ports() []ports.Port {
 	return ports.Opened(all)
 }
 
+// serveAPI and servePlainAPI serve the HTTP API, with the daemon's certificate and without any.
+func (p *parts) serveAPI(ctx context.Context, listener net.Listener) error {
+	return p.api.Run(ctx, listener, p.apiTLS())
+}
+
+func (p *parts) servePlainAPI(ctx context.Context, listener net.Listener) error {
+	return p.api.Run(ctx, listener, nil)
+}
+
 // serveMetrics serves the metrics, and not to peers.
-func (b *broker) serveMetrics(ctx context.Context, listener net.Listener) error {
-	served := diagnostics.Metrics{Gatherer: metrics.Registry, Readers: b.metricsReaders, TLS: b.tls(), Admits: b.peers.Excludes}
+func (b *broker) serveMetrics(p *parts, ctx context.Context, listener net.Listener) error {
+	served := diagnostics.Metrics{Gatherer: metrics.Registry, Readers: p.readers, TLS: p.certificate.tls(), Admits: b.peers.Excludes}
 	return served.Serve(ctx, listener)
 }
 
 // serveHealth serves the probes: ready is who knows the cluster. The kubelet is heard also before
 // the peers are known.
 func (b *broker) serveHealth(ctx context.Context, listener net.Listener) error {
-	probes := diagnostics.Probes{Admits: b.peers.ExcludesKnown, Ready: func(ctx context.Context) bool { return b.synced(ctx) && b.certificate.made() }}
+	probes := diagnostics.Probes{Admits: b.peers.ExcludesKnown, Ready: func(ctx context.Context) bool {
+		p, err := b.parts.Synced(ctx)
+		return err == nil && p.certificate.made()
+	}}
 	return probes.Serve(ctx, listener)
 }
 
@@ -66,8 +74,9 @@ func (c certificate) made() bool {
 	return err == nil && shown != nil
 }
 
-func (b *broker) tls() *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: b.certificate.get}
+// tls returns how a port is served that shows the certificate.
+func (c certificate) tls() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.get}
 }
 
 // newAPICertificate returns the certificate of the HTTP API: from files, or one of its

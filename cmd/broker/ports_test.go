@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -28,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/peernet"
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
 	"github.com/capacitorset/liqo-broker/pkg/serving/diagnostics"
 	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
@@ -36,7 +38,11 @@ import (
 
 // TestProbesTellNothing asks the probes of a daemon that does not know its cluster yet for more than they are for.
 func TestProbesTellNothing(t *testing.T) {
-	address := servingtest.Serve(t, (&broker{watching: make(chan struct{})}).serveHealth)
+	b, err := newBroker(brokerConfig{rest: &rest.Config{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := servingtest.Serve(t, b.serveHealth)
 	cases := map[string]struct {
 		code int
 		body string
@@ -97,9 +103,9 @@ func TestMetricsAreForWhoMayReadThem(t *testing.T) {
 // TestMetricsRefusePeers connects as long as the peers are not known, so that the caller may be one.
 func TestMetricsRefusePeers(t *testing.T) {
 	own := selfsigned.New("metrics", func(context.Context, []byte) error { return nil })
-	b := &broker{certificate: certificate{get: own.Get}}
+	b, p := &broker{peers: &peernet.Peers{}}, &parts{certificate: certificate{get: own.Get}}
 	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}
-	conn, err := dialer.DialContext(t.Context(), "tcp", servingtest.Serve(t, b.serveMetrics))
+	conn, err := dialer.DialContext(t.Context(), "tcp", servingtest.Serve(t, func(ctx context.Context, l net.Listener) error { return b.serveMetrics(p, ctx, l) }))
 	if err == nil {
 		_ = conn.Close()
 		t.Fatal("the connection is served")

@@ -187,7 +187,7 @@ type server struct {
 	tb     testing.TB
 	config *rest.Config
 	client client.Client
-	daemon *broker
+	daemon *parts
 
 	mu    sync.Mutex
 	calls map[string]int
@@ -225,7 +225,7 @@ func (s *server) startDaemon() (stop func()) {
 			s.tb.Errorf("run(): %v", err)
 		}
 	}
-	if s.daemon = b; !b.synced(ctx) {
+	if s.daemon, err = b.parts.Synced(ctx); err != nil {
 		stop()
 		s.tb.FailNow()
 	}

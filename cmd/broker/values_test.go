@@ -144,7 +144,7 @@ func (s *server) storeBefore(d *apiextensionsv1.CustomResourceDefinition, random
 	loose := d.DeepCopy()
 	loose.Spec.Versions[0].Schema.OpenAPIV3Schema = &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
 	s.define(loose)
-	object, part := s.object(d, 0), parts(d)[0]
+	object, part := s.object(d, 0), fieldsOf(d)[0]
 	object.SetName("loose")
 	s.eventually("a loose definition of "+d.Name, func() bool {
 		object.Object[part] = map[string]any{"any": "thing"}
@@ -351,9 +351,9 @@ func draw(all []written, random *rand.Rand, count int) []written {
 	return all[:min(count, len(all))]
 }
 
-// parts returns the fields of a kind that its definition says something of, in order: spec and status, or those of one that has
+// fieldsOf returns the fields of a kind that its definition says something of, in order: spec and status, or those of one that has
 // neither.
-func parts(d *apiextensionsv1.CustomResourceDefinition) []string {
+func fieldsOf(d *apiextensionsv1.CustomResourceDefinition) []string {
 	var names []string
 	for name := range d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties {
 		if !slices.Contains([]string{"apiVersion", "kind", "metadata"}, name) {
@@ -410,7 +410,7 @@ func (s *server) places(d *apiextensionsv1.CustomResourceDefinition) []written {
 			walk(&property, append(path, name))
 		}
 	}
-	for _, part := range parts(d) {
+	for _, part := range fieldsOf(d) {
 		field := root.Properties[part]
 		walk(&field, []string{part})
 	}

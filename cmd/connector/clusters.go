@@ -16,19 +16,20 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
-// clusters are those that this one knows, read from a cache once after each change: Liqo asks for many, one by one. The zero value has read none. It
-// can be used concurrently.
+// clusters are those that this one knows, read from a cache once after each change: Liqo asks for many, one by one. They can be used concurrently.
 type clusters struct {
+	reader client.Reader
+
 	mu    sync.Mutex
 	known map[cluster.ID]bool // Nil if one has changed.
 }
 
 // get returns them, and whether Liqo is told to answer them. The map is not to be changed.
-func (c *clusters) get(ctx context.Context, reader client.Reader) (map[cluster.ID]bool, error) {
+func (c *clusters) get(ctx context.Context) (map[cluster.ID]bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.known == nil {
-		known, err := liqo.Clusters(ctx, reader)
+		known, err := liqo.Clusters(ctx, c.reader)
 		if err != nil {
 			return nil, err
 		}
@@ -37,12 +38,13 @@ func (c *clusters) get(ctx context.Context, reader client.Reader) (map[cluster.I
 	return c.known, nil
 }
 
-// follow tells when a cluster comes or goes, or people let one in, or no longer. It must be called before get.
-func (c *clusters) follow(ctx context.Context, informers cache.Informers, changed func()) error {
+// followClusters returns the clusters that a reader knows, and calls changed when one comes or goes, or people let one in, or no longer.
+func followClusters(ctx context.Context, informers cache.Informers, reader client.Reader, changed func()) (*clusters, error) {
 	informer, err := informers.GetInformer(ctx, &liqo.ForeignCluster{})
 	if err != nil {
-		return fmt.Errorf("watch the foreign clusters: %w", err)
+		return nil, fmt.Errorf("watch the foreign clusters: %w", err)
 	}
+	c := &clusters{reader: reader}
 	tell := func(any) {
 		c.mu.Lock()
 		c.known = nil
@@ -57,7 +59,7 @@ func (c *clusters) follow(ctx context.Context, informers cache.Informers, change
 		}
 	}})
 	if err != nil {
-		return fmt.Errorf("follow the foreign clusters: %w", err)
+		return nil, fmt.Errorf("follow the foreign clusters: %w", err)
 	}
-	return nil
+	return c, nil
 }

@@ -33,20 +33,19 @@ func (c *counting) List(ctx context.Context, into client.ObjectList, opts ...cli
 func TestClusters(t *testing.T) {
 	api := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).Build()
 	informers := &informertest.FakeInformers{Scheme: api.Scheme()}
-	var c clusters
-	told := 0
-	if err := c.follow(t.Context(), informers, func() { told++ }); err != nil {
+	reader, told := &counting{Reader: api}, 0
+	c, err := followClusters(t.Context(), informers, reader, func() { told++ })
+	if err != nil {
 		t.Fatal(err)
 	}
 	informer, err := informers.FakeInformerFor(t.Context(), &liqo.ForeignCluster{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	reader := &counting{Reader: api}
 	is := func(step string, changes int, want map[cluster.ID]bool) {
 		t.Helper()
 		for range 3 {
-			if got, err := c.get(t.Context(), reader); err != nil || !maps.Equal(got, want) {
+			if got, err := c.get(t.Context()); err != nil || !maps.Equal(got, want) {
 				t.Errorf("%s: the clusters are %v, %v, want %v", step, got, err, want)
 			}
 		}

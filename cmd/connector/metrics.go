@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
@@ -38,7 +39,7 @@ const (
 // Contracts and registries are read when they are asked for, so that what is gone leaves no series.
 type connectorMetrics struct {
 	reader                           client.Reader
-	now                              func() time.Time
+	clock                            clock.PassiveClock
 	refused                          *prometheus.CounterVec
 	contracts, waiting               *prometheus.Desc
 	soldCPU, soldMemory              *prometheus.Desc
@@ -47,12 +48,12 @@ type connectorMetrics struct {
 }
 
 // newMetrics returns the metrics of what a cache knows.
-func newMetrics(reader client.Reader, now func() time.Time) *connectorMetrics {
+func newMetrics(reader client.Reader, now clock.PassiveClock) *connectorMetrics {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("liqo_broker_connector_"+name, help, labels, nil)
 	}
 	m := &connectorMetrics{
-		reader: reader, now: now,
+		reader: reader, clock: now,
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "liqo_broker_connector_requests_refused_total",
 			Help: "Requests of buyers that were refused, by reason: of strangers, malformed, of unknown contracts, not in the contract's state, " +
@@ -143,7 +144,7 @@ func (m *connectorMetrics) Collect(values chan<- prometheus.Metric) {
 		values <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
 	// Contracts, by the side on which this cluster is and by state, and how much is given away by those that are sold.
-	now, sold := m.now(), corev1.ResourceList{}
+	now, sold := m.clock.Now(), corev1.ResourceList{}
 	sides := map[string]side{sideBuyer: newSide(), sideSeller: newSide()}
 	bought, selling := sides[sideBuyer], sides[sideSeller]
 	for i := range purchases.Items {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
@@ -48,7 +49,7 @@ func TestMetricTable(t *testing.T) {
 		&connectorv1alpha1.Offer{ObjectMeta: metav1.ObjectMeta{Name: "small"}, Status: connectorv1alpha1.OfferStatus{Conditions: published}},
 		&connectorv1alpha1.Offer{ObjectMeta: metav1.ObjectMeta{Name: "large"}},
 	).Build()
-	m := newMetrics(c, func() time.Time { return now })
+	m := newMetrics(c, clocktesting.NewFakePassiveClock(now))
 	shown, _ := servingtest.Certificate(t, "localhost")
 	registry := prometheus.NewRegistry()
 	if err := m.register(registry, shown.Get); err != nil {

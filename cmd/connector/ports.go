@@ -40,36 +40,37 @@ const (
 // ports returns the ports of the daemon. The resource plugin answers from the first moment: Liqo's controller manager exits if it does not.
 func (c *connector) ports() []ports.Port {
 	all := []ports.Port{
-		{Flag: "--address", Address: c.address, Ready: c.leads, Serve: c.serveBuyers},
-		{Flag: "--metrics-address", Address: c.metricsAddress, Ready: c.synced, Serve: c.serveMetrics},
-		{Flag: "--health-address", Address: c.healthAddress, Serve: c.serveHealth},
+		{Flag: "--address", Address: c.options.address, Serve: ports.After(c.leads, (*parts).serveBuyers)},
+		{Flag: "--metrics-address", Address: c.options.metricsAddress, Serve: ports.After(c.parts.Synced, c.serveMetrics)},
+		{Flag: "--health-address", Address: c.options.healthAddress, Serve: c.serveHealth},
 	}
 	if c.plugin != nil {
-		all = append(all, ports.Port{Flag: "--resource-plugin-address", Address: c.pluginAddress, Serve: c.servePlugin})
+		all = append(all, ports.Port{Flag: "--resource-plugin-address", Address: c.options.pluginAddress, Serve: c.servePlugin})
 	}
 	return ports.Opened(all)
 }
 
 // serveBuyers serves negotiations to everybody who has proved a key; who that is, is found out for each request.
-func (c *connector) serveBuyers(ctx context.Context, listener net.Listener) error {
+func (p *parts) serveBuyers(ctx context.Context, listener net.Listener) error {
 	bounded := httpserver.Bound(listener, httpserver.Bounds{Of: source.Network, All: maxConnections, Each: maxConnectionsEach})
 	return httpserver.Server{
-		Name: "negotiations", Handler: c.negotiation, TLS: party.TLS{Current: c.identity.Key}.Server(), Timeout: negotiation.MaxWait + answerTimeout,
+		Name: "negotiations", Handler: p.negotiation, TLS: party.TLS{Current: p.identity.Key}.Server(), Timeout: negotiation.MaxWait + answerTimeout,
 		ConnContext: negotiation.WithConnection, Direct: true, Idle: buyerIdle,
 	}.Run(ctx, bounded)
 }
 
 // serveMetrics serves the metrics, and not to peers.
-func (c *connector) serveMetrics(ctx context.Context, listener net.Listener) error {
+func (c *connector) serveMetrics(p *parts, ctx context.Context, listener net.Listener) error {
 	served := diagnostics.Metrics{
-		Gatherer: metrics.Registry, Readers: c.readers, TLS: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.certificate.Get}, Admits: c.peers.Excludes,
+		Gatherer: metrics.Registry, Readers: p.readers, Admits: c.peers.Excludes,
+		TLS: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: p.certificate.Get},
 	}
 	return served.Serve(ctx, listener)
 }
 
 // serveHealth serves the probes: ready is who knows the cluster.
 func (c *connector) serveHealth(ctx context.Context, listener net.Listener) error {
-	probes := diagnostics.Probes{Admits: c.peers.ExcludesKnown, Ready: c.synced}
+	probes := diagnostics.Probes{Admits: c.peers.ExcludesKnown, Ready: c.parts.Ready}
 	return probes.Serve(ctx, listener)
 }
 
@@ -80,9 +81,11 @@ func (c *connector) servePlugin(ctx context.Context, listener net.Listener) erro
 	if err != nil {
 		return errors.Join(fmt.Errorf("reach the API server %s: %w", c.rest.Host, err), listener.Close())
 	}
-	callers := gate.New(c.pluginAllow, c.peers.Source, callerPatience)
+	callers := gate.New(c.options.pluginAllow, c.peers.Source, callerPatience)
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return resourceplugin.WatchCallers(ctx, clientset, c.liqoNamespace, callers.Allow) })
+	group.Go(func() error {
+		return resourceplugin.WatchCallers(ctx, clientset, c.options.liqoNamespace, callers.Allow)
+	})
 	group.Go(func() error { return c.plugin.Run(ctx, callers.Listener(listener)) })
 	return group.Wait()
 }

@@ -68,8 +68,8 @@ func TestBuyersPort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &connector{identity: own, negotiation: server}
-	address := servingtest.Serve(t, c.serveBuyers)
+	p := &parts{identity: own, negotiation: server}
+	address := servingtest.Serve(t, p.serveBuyers)
 	t.Cleanup(func() { close(answer) })
 
 	// ask asks on a new connection, and returns what becomes known of it: what is answered first, or that it has ended.

@@ -18,25 +18,15 @@ import (
 // ports returns the ports of the sidecar. The probes answer from the first moment.
 func (s *sidecar) ports() []ports.Port {
 	return ports.Opened([]ports.Port{
-		{Flag: "--listen", Address: s.cfg.listen, Ready: s.isServing, Serve: s.serve},
-		{Flag: "--metrics-address", Address: s.cfg.metricsAddress, Ready: s.isServing, Serve: s.serveMetrics},
+		{Flag: "--listen", Address: s.cfg.listen, Serve: ports.After(s.parts.Get, s.serve)},
+		{Flag: "--metrics-address", Address: s.cfg.metricsAddress, Serve: ports.After(s.parts.Get, s.serveMetrics)},
 		{Flag: "--health-address", Address: s.cfg.healthAddress, Serve: s.serveHealth},
 	})
 }
 
-// isServing waits until there is something that serves. It returns false if ctx ends before.
-func (s *sidecar) isServing(ctx context.Context) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-s.serving:
-		return true
-	}
-}
-
 // serve serves the remote IPAM, once the federation is known.
-func (s *sidecar) serve(ctx context.Context, listener net.Listener) error {
-	err := inventory.Watch(ctx, s.mgr.GetCache(), s.store, s.cfg.log.WithName("inventory"))
+func (s *sidecar) serve(p *parts, ctx context.Context, listener net.Listener) error {
+	err := inventory.Watch(ctx, p.mgr.GetCache(), s.store, s.cfg.log.WithName("inventory"))
 	select {
 	case <-ctx.Done(): // The program ends.
 		return nil
@@ -47,14 +37,14 @@ func (s *sidecar) serve(ctx context.Context, listener net.Listener) error {
 	}
 	close(s.known)
 	s.cfg.log.Info("Serving the remote IPAM", "address", listener.Addr().String(), "broker", s.cfg.cluster())
-	return s.api.Serve(ctx, listener)
+	return p.api.Serve(ctx, listener)
 }
 
 // serveMetrics serves the metrics, and not to peers.
-func (s *sidecar) serveMetrics(ctx context.Context, listener net.Listener) error {
+func (s *sidecar) serveMetrics(p *parts, ctx context.Context, listener net.Listener) error {
 	served := diagnostics.Metrics{
-		Gatherer: ctrlmetrics.Registry, Readers: s.readers, Admits: s.peers.Excludes,
-		TLS: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.certificate.Get},
+		Gatherer: ctrlmetrics.Registry, Readers: p.readers, Admits: s.peers.Excludes,
+		TLS: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: p.certificate.Get},
 	}
 	return served.Serve(ctx, listener)
 }

@@ -4,18 +4,21 @@
 package main
 
 import (
+	"context"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/capacitorset/liqo-broker/pkg/peernet"
 	"github.com/capacitorset/liqo-broker/pkg/serving/servingtest"
 )
 
 // newTestSidecar returns a sidecar that knows neither peers nor the federation yet.
 func newTestSidecar(t *testing.T) *sidecar {
 	t.Helper()
-	return &sidecar{known: make(chan struct{}), serving: make(chan struct{})}
+	return &sidecar{known: make(chan struct{}), peers: &peernet.Peers{}}
 }
 
 func get(t *testing.T, url string) (code int, body string) {
@@ -42,8 +45,11 @@ func get(t *testing.T, url string) (code int, body string) {
 // before a byte is read.
 func TestPortsRefusePeers(t *testing.T) {
 	s := newTestSidecar(t)
-	s.certificate, _ = servingtest.Certificate(t, "metrics")
-	response, err := http.Get("http://" + servingtest.Serve(t, s.serveMetrics) + "/healthz")
+	certificate, _ := servingtest.Certificate(t, "metrics")
+	address := servingtest.Serve(t, func(ctx context.Context, l net.Listener) error {
+		return s.serveMetrics(&parts{certificate: certificate}, ctx, l)
+	})
+	response, err := http.Get("http://" + address + "/healthz")
 	if err == nil {
 		_ = response.Body.Close()
 		t.Errorf("the metrics answer a peer with %s", response.Status)

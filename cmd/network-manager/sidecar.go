@@ -38,6 +38,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
 	"github.com/capacitorset/liqo-broker/pkg/serving/ports"
 	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
+	"github.com/capacitorset/liqo-broker/pkg/wake"
 )
 
 // The API server is asked once for each relay address that is made. They are made one
@@ -57,16 +58,17 @@ type sidecarConfig struct {
 
 // sidecar serves the remote IPAM.
 type sidecar struct {
-	cfg sidecarConfig
-
+	cfg    sidecarConfig
 	scheme *runtime.Scheme
 	ipam   *ipamclient.Client
 	store  *inventory.Store
-	peers  peernet.Peers
-	known  chan struct{} // Closed when the store has the federation.
+	known  chan struct{}  // Closed when the store has the federation.
+	peers  *peernet.Peers // Who peers are is not known until the parts are made.
+	parts  *wake.Later[*parts]
+}
 
-	// serving is closed when what follows is set and all that it needs is watched.
-	serving     chan struct{}
+// parts are those of the sidecar that need an API server.
+type parts struct {
 	mgr         ctrl.Manager
 	certificate *selfsigned.Certificate
 	readers     *delegatedauth.Reviewer
@@ -86,7 +88,8 @@ func newSidecar(cfg sidecarConfig) (*sidecar, error) {
 		return nil, err
 	}
 	return &sidecar{
-		cfg: cfg, scheme: scheme, ipam: ipam, store: inventory.NewStore(), known: make(chan struct{}), serving: make(chan struct{}),
+		cfg: cfg, scheme: scheme, ipam: ipam, store: inventory.NewStore(), known: make(chan struct{}), peers: &peernet.Peers{},
+		parts: wake.NewLater[*parts](),
 	}, nil
 }
 
@@ -107,51 +110,50 @@ func managerOptions(scheme *runtime.Scheme, log logr.Logger) ctrl.Options {
 }
 
 // setup makes the parts that need an API server.
-func (s *sidecar) setup(ctx context.Context) error {
+func (s *sidecar) setup(ctx context.Context) (*parts, error) {
 	// The clusters' objects.
-	var err error
-	if s.mgr, err = ctrl.NewManager(s.cfg.rest, managerOptions(s.scheme, s.cfg.log)); err != nil {
-		return fmt.Errorf("make the manager for %s: %w", s.cfg.rest.Host, err)
+	mgr, err := ctrl.NewManager(s.cfg.rest, managerOptions(s.scheme, s.cfg.log))
+	if err != nil {
+		return nil, fmt.Errorf("make the manager for %s: %w", s.cfg.rest.Host, err)
 	}
-	s.readers = delegatedauth.New(s.mgr.GetClient())
 
 	// Who is believed to be whom, where they call from, and under which certificate they are served.
 	clientset, err := kubernetes.NewForConfig(s.cfg.rest)
 	if err != nil {
-		return fmt.Errorf("set up the connection to the Kubernetes API: %w", err)
+		return nil, fmt.Errorf("set up the connection to the Kubernetes API: %w", err)
 	}
-	authorities, err := callers.NewAuthorities(ctx, clientset, s.mgr, s.cfg.log.WithName("callers"))
+	authorities, err := callers.NewAuthorities(ctx, clientset, mgr, s.cfg.log.WithName("callers"))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := s.peers.Watch(ctx, s.mgr.GetCache()); err != nil {
-		return err
+	if err := s.peers.Watch(ctx, mgr.GetCache()); err != nil {
+		return nil, err
 	}
-	issued := callers.FromLiqo(s.mgr.GetClient(), s.mgr.GetAPIReader())
-	announcements := announce.New(s.mgr.GetClient(), s.cfg.cluster(), issued)
-	if err := announcements.Setup(s.mgr); err != nil {
-		return fmt.Errorf("set up the announcer: %w", err)
+	issued := callers.FromLiqo(mgr.GetClient(), mgr.GetAPIReader())
+	announcements := announce.New(mgr.GetClient(), s.cfg.cluster(), issued)
+	if err := announcements.Setup(mgr); err != nil {
+		return nil, fmt.Errorf("set up the announcer: %w", err)
 	}
-	s.certificate = selfsigned.New(remoteipam.ServerName, announcements.Publish)
-	if err := s.mgr.Add(manager.RunnableFunc(s.certificate.Run)); err != nil {
-		return fmt.Errorf("add the certificate of the remote IPAM: %w", err)
+	certificate := selfsigned.New(remoteipam.ServerName, announcements.Publish)
+	if err := mgr.Add(manager.RunnableFunc(certificate.Run)); err != nil {
+		return nil, fmt.Errorf("add the certificate of the remote IPAM: %w", err)
 	}
 
 	// What to answer, and what becomes of what is told.
-	recorder := reports.NewRecorder(s.mgr.GetClient(), clock.RealClock{})
-	if err := recorder.Setup(s.mgr); err != nil {
-		return fmt.Errorf("set up the recorder of reports: %w", err)
+	recorder := reports.NewRecorder(mgr.GetClient(), clock.RealClock{})
+	if err := recorder.Setup(mgr); err != nil {
+		return nil, fmt.Errorf("set up the recorder of reports: %w", err)
 	}
-	relays, err := s.newRelays()
+	relays, err := s.newRelays(mgr, certificate)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.api, err = server.New(server.Config{
+	api, err := server.New(server.Config{
 		Broker:         s.cfg.cluster(),
 		Inventory:      s.store,
 		Relay:          relays,
 		Reports:        recorder,
-		Credentials:    credentials.NewTLS(server.TLSConfig(s.certificate, authorities.Pool)),
+		Credentials:    credentials.NewTLS(server.TLSConfig(certificate, authorities.Pool)),
 		Callers:        callers.New(authorities, issued),
 		Source:         s.peers.Source,
 		MaxConnections: s.cfg.maxConnections,
@@ -159,21 +161,20 @@ func (s *sidecar) setup(ctx context.Context) error {
 		Log:            s.cfg.log.WithName("remote-ipam"),
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	close(s.serving)
-	return nil
+	return &parts{mgr: mgr, certificate: certificate, readers: delegatedauth.New(mgr.GetClient()), api: api}, nil
 }
 
 // newRelays returns what makes relay addresses, and has them freed once the federation is known.
-func (s *sidecar) newRelays() (*observedRelays, error) {
-	mappings := relay.NatMappings{Reader: s.mgr.GetClient()}
-	allocator := relay.NewAllocator(s.ipam, s.store, mappings, relay.NatMappings{Reader: s.mgr.GetAPIReader()}, s.cfg.maxRelays)
-	if err := relay.NewCollector(allocator, s.mgr.GetClient(), s.known).Setup(s.mgr); err != nil {
+func (s *sidecar) newRelays(mgr ctrl.Manager, certificate *selfsigned.Certificate) (*observedRelays, error) {
+	mappings := relay.NatMappings{Reader: mgr.GetClient()}
+	allocator := relay.NewAllocator(s.ipam, s.store, mappings, relay.NatMappings{Reader: mgr.GetAPIReader()}, s.cfg.maxRelays)
+	if err := relay.NewCollector(allocator, mgr.GetClient(), s.known).Setup(mgr); err != nil {
 		return nil, fmt.Errorf("set up the collector of relay addresses: %w", err)
 	}
-	relays := newObservedRelays(allocator, mappings, s.mgr.GetEventRecorderFor("remote-ipam"))
-	return relays, errors.Join(relays.register(ctrlmetrics.Registry), registerProgram(ctrlmetrics.Registry, s.certificate.Get))
+	relays := newObservedRelays(allocator, mappings, mgr.GetEventRecorderFor("remote-ipam"))
+	return relays, errors.Join(relays.register(ctrlmetrics.Registry), registerProgram(ctrlmetrics.Registry, certificate.Get))
 }
 
 // run runs the sidecar until ctx ends or one of its parts fails, and returns when all parts have
@@ -182,10 +183,12 @@ func (s *sidecar) newRelays() (*observedRelays, error) {
 func (s *sidecar) run(ctx context.Context) error {
 	defer s.close()
 	return ports.Run(ctx, s.ports(), func(ctx context.Context) error {
-		if err := s.setup(ctx); err != nil {
+		p, err := s.setup(ctx)
+		if err != nil {
 			return err
 		}
-		if err := s.mgr.Start(ctx); err != nil {
+		s.parts.Set(p)
+		if err := p.mgr.Start(ctx); err != nil {
 			return fmt.Errorf("run the controllers: %w", err)
 		}
 		return nil

@@ -21,9 +21,6 @@ type Port struct {
 	Flag string
 	// Address is what to listen on; the port stays closed if it is empty or "0".
 	Address string
-	// Ready waits until Serve may run, and returns false if the program ends before; nil
-	// does not wait.
-	Ready func(context.Context) bool
 	// Serve serves until the context ends.
 	Serve func(context.Context, net.Listener) error
 }
@@ -31,6 +28,23 @@ type Port struct {
 // Opened returns those of some ports that do not stay closed.
 func Opened(all []Port) []Port {
 	return slices.DeleteFunc(slices.Clone(all), func(p Port) bool { return p.Address == "" || p.Address == "0" })
+}
+
+// After has a port served by a value, once that is there. Get waits for it, and returns an error if ctx ends before: nothing is served
+// then.
+func After[T any](
+	get func(context.Context) (T, error), serve func(T, context.Context, net.Listener) error,
+) func(context.Context, net.Listener) error {
+	return func(ctx context.Context, listener net.Listener) error {
+		value, err := get(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil // The program ends.
+		case err != nil:
+			return err
+		}
+		return serve(value, ctx, listener)
+	}
 }
 
 // Run opens ports, and serves them while the rest of the program runs beside them. It returns when
@@ -58,9 +72,6 @@ func serve(ctx context.Context, group *errgroup.Group, all []Port) error {
 		}
 		group.Go(func() error {
 			defer listener.Close() // Closed already, unless the program ends before it serves.
-			if p.Ready != nil && !p.Ready(ctx) {
-				return nil // The program ends.
-			}
 			return p.Serve(ctx, listener)
 		})
 	}

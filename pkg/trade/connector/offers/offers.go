@@ -21,7 +21,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -37,6 +36,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation"
 	"github.com/capacitorset/liqo-broker/pkg/trade/party"
+	"github.com/capacitorset/liqo-broker/pkg/wake"
+	"github.com/capacitorset/liqo-broker/pkg/wake/wakequeue"
 )
 
 const (
@@ -64,7 +65,7 @@ type Registries interface {
 	Standings(id, signed string) map[string]catalog.Standing
 }
 
-// Config is what a Reconciler needs. All but Guarded, Measured and Events must be there.
+// Config is what a Reconciler needs. All but Guarded, Measured, Changed and Events must be there.
 type Config struct {
 	// Client writes, and Reader reads from the API server.
 	Client client.Client
@@ -82,6 +83,8 @@ type Config struct {
 	Guarded func(context.Context) error
 	// Measured returns what a broker tells of what it sells; nil tells nothing.
 	Measured kpisource.Source
+	// Changed is set when what is sold, what there is to sell, or what registries list may have changed. The zero Signal never is.
+	Changed wake.Signal
 	// Events are written about objects when their conditions change; nil writes none.
 	Events conditions.Events
 	Clock  clock.PassiveClock
@@ -89,8 +92,7 @@ type Config struct {
 
 // Reconciler is what this cluster sells. It can be used concurrently.
 type Reconciler struct {
-	cfg   Config
-	woken chan event.GenericEvent
+	cfg Config
 
 	// loaded is closed after the offers were looked at for the first time.
 	loaded    chan struct{}
@@ -133,7 +135,7 @@ func New(cfg Config) (*Reconciler, error) {
 	if cfg.Guarded == nil {
 		cfg.Guarded = func(context.Context) error { return nil }
 	}
-	return &Reconciler{cfg: cfg, woken: make(chan event.GenericEvent, 1), loaded: make(chan struct{}), published: map[string]item{}, revisions: map[string]int64{}}, nil
+	return &Reconciler{cfg: cfg, loaded: make(chan struct{}), published: map[string]item{}, revisions: map[string]int64{}}, nil
 }
 
 // Setup registers the controller of the Reconciler that it returns with a manager. It looks at all offers together: what one sells, the others lack.
@@ -142,28 +144,21 @@ func Setup(mgr ctrl.Manager, cfg Config) (*Reconciler, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: "all"}}}
-	})
-	first := make(chan event.GenericEvent, 1)
-	first <- event.GenericEvent{Object: &connectorv1alpha1.Offer{}} // Without any offer, there is no other event.
+	all := reconcile.Request{NamespacedName: types.NamespacedName{Name: "all"}}
 	err = ctrl.NewControllerManagedBy(mgr).Named("offer").
-		Watches(&connectorv1alpha1.Offer{}, all, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WatchesRawSource(source.Channel(s.woken, all)).
-		WatchesRawSource(source.Channel(first, all)).
+		Watches(&connectorv1alpha1.Offer{}, handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+			return []reconcile.Request{all}
+		}), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesRawSource(wakequeue.Source(cfg.Changed, func(_ context.Context, queue wakequeue.Queue) { queue.Add(all) })).
+		WatchesRawSource(source.Func(func(_ context.Context, queue wakequeue.Queue) error {
+			queue.Add(all) // Without any offer, there is no event.
+			return nil
+		})).
 		Complete(s)
 	if err != nil {
 		return nil, fmt.Errorf("set up the controller of offers: %w", err)
 	}
 	return s, nil
-}
-
-// Changed tells that what is sold, what there is to sell, or what registries list may have changed. It does not block.
-func (s *Reconciler) Changed() {
-	select {
-	case s.woken <- event.GenericEvent{Object: &connectorv1alpha1.Offer{}}:
-	default:
-	}
 }
 
 // get returns an offer, once all were looked at.

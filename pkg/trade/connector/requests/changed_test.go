@@ -43,14 +43,6 @@ func TestChanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 3 {
-		r.Changed() // It does not block while nobody looks.
-	}
-	select {
-	case <-r.woken:
-	default:
-		t.Fatal("nobody is told")
-	}
 	added := queue{after: map[string]time.Duration{}}
 	r.again(t.Context(), added)
 	if len(added.after) != 1 || added.after["waits"] != changedPause {

@@ -13,19 +13,17 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/conditions"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/wake"
+	"github.com/capacitorset/liqo-broker/pkg/wake/wakequeue"
 )
 
 // changedPause is how long requests wait for more changes of the catalog before they look at it again.
@@ -43,7 +41,7 @@ type Candidate struct {
 	Notice time.Duration
 }
 
-// Config is what a Reconciler needs. All but Events must be there.
+// Config is what a Reconciler needs. All but Changed and Events must be there.
 type Config struct {
 	// Client writes, and Reader reads from the API server itself, not from a cache: what was written last counts.
 	Client client.Client
@@ -51,23 +49,22 @@ type Config struct {
 	// Offers returns the plans that pass a filter, the best one first. An error means that the filter makes no sense, and names the field.
 	// It is called concurrently.
 	Offers func(filter offer.Filter) ([]Candidate, error)
+	// Changed is set when there may be other offers: requests that wait for one are looked at again. The zero Signal never is.
+	Changed wake.Signal
 	// Events are written about objects when their conditions change; nil writes none.
 	Events conditions.Events
 	Clock  clock.PassiveClock
 }
 
 // Reconciler serves CapacityRequests. It can be used concurrently, for different CapacityRequests.
-type Reconciler struct {
-	cfg   Config
-	woken chan event.GenericEvent
-}
+type Reconciler struct{ cfg Config }
 
 // New returns a Reconciler.
 func New(cfg Config) (*Reconciler, error) {
 	if cfg.Client == nil || cfg.Reader == nil || cfg.Offers == nil || cfg.Clock == nil {
 		return nil, errors.New("capacity requests need a client, a reader, offers and a clock")
 	}
-	return &Reconciler{cfg: cfg, woken: make(chan event.GenericEvent, 1)}, nil
+	return &Reconciler{cfg: cfg}, nil
 }
 
 // Setup registers the controller that it returns with a manager.
@@ -80,28 +77,17 @@ func Setup(mgr ctrl.Manager, cfg Config) (*Reconciler, error) {
 		Named("capacityrequest").
 		For(&connectorv1alpha1.CapacityRequest{}).
 		Owns(&connectorv1alpha1.Purchase{}).
-		WatchesRawSource(source.Channel(r.woken, handler.Funcs{
-			GenericFunc: func(ctx context.Context, _ event.GenericEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-				r.again(ctx, queue)
-			},
-		})).Complete(r)
+		WatchesRawSource(wakequeue.Source(cfg.Changed, r.again)).
+		Complete(r)
 	if err != nil {
 		return nil, fmt.Errorf("set up the controller of capacity requests: %w", err)
 	}
 	return r, nil
 }
 
-// Changed tells that there may be other offers: requests that wait for one are looked at again. It does not block.
-func (r *Reconciler) Changed() {
-	select {
-	case r.woken <- event.GenericEvent{Object: &connectorv1alpha1.CapacityRequest{}}:
-	default: // What comes is looked at with what has come.
-	}
-}
-
 // again has the requests that wait for an offer looked at soon, and together with what changes until then: a busy catalog changes often. One
 // that is not found now is looked at in a while anyway.
-func (r *Reconciler) again(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+func (r *Reconciler) again(ctx context.Context, queue wakequeue.Queue) {
 	var all connectorv1alpha1.CapacityRequestList
 	if err := r.cfg.Client.List(ctx, &all); err != nil {
 		log.FromContext(ctx).Error(err, "Cannot list the capacity requests that wait for an offer")
