@@ -140,7 +140,7 @@ generate: .build/bin/protoc-gen-go .build/bin/protoc-gen-go-grpc .build/bin/oapi
 	go tool -modfile=build/tools/go.mod controller-gen object:headerFile=build/tools/header.txt paths=./pkg/api/...
 	go build -C build/tools -buildvcs=false -o $(CURDIR)/.build/bin/crds ./crds && .build/bin/crds
 	go build -C build/tools -buildvcs=false -o $(CURDIR)/.build/bin/chart ./chart && .build/bin/chart
-	for proto in remoteipam/remoteipamv1/remoteipam liqo/resourcereader/resourcereaderv1/resourcereader; do \
+	for proto in remoteipam/remoteipamv1/remoteipam liqo/v09/resourcereader/resourcereaderv1/resourcereader; do \
 		PATH=$(CURDIR)/.build/bin:$$PATH protoc --proto_path=pkg/$${proto%/*} \
 			--go_out=pkg/$${proto%/*} --go_opt=paths=source_relative \
 			--go-grpc_out=pkg/$${proto%/*} --go-grpc_opt=paths=source_relative $${proto##*/}.proto; \
@@ -298,7 +298,7 @@ verify: deps generate lint deadcode ## Check that generated files and go.mod are
 	go vet -C build/tools ./...
 	go vet -C test/chart ./...
 	go vet -C build/release ./...
-	git diff --exit-code -- go.mod go.sum cmd/virtual-kubelet test/chart build/release deploy/crds deploy/connector deploy/chart deploy/chart-connector deploy/chart-registry pkg/api pkg/liqo/resourcereader pkg/remoteipam/remoteipamv1 docs/api test/apiclient
+	git diff --exit-code -- go.mod go.sum cmd/virtual-kubelet test/chart build/release deploy/crds deploy/connector deploy/chart deploy/chart-connector deploy/chart-registry pkg/api pkg/liqo/v09/resourcereader pkg/remoteipam/remoteipamv1 docs/api test/apiclient
 
 ##@ Help
 

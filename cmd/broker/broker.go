@@ -33,7 +33,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/daemon"
 	"github.com/capacitorset/liqo-broker/pkg/httpapi"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/peernet"
 	"github.com/capacitorset/liqo-broker/pkg/promquery"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/callers"
@@ -59,7 +59,7 @@ const (
 type brokerConfig struct {
 	options
 
-	strategy liqo.MappingStrategy
+	strategy v09.MappingStrategy
 	rest     *rest.Config
 	log      logr.Logger
 	asker    promquery.Asker
@@ -86,7 +86,7 @@ type parts struct {
 
 // newBroker makes the parts of the daemon that need no API server.
 func newBroker(cfg brokerConfig) (*broker, error) {
-	scheme, err := daemon.Kinds(v1alpha1.AddToScheme, liqo.AddToScheme)
+	scheme, err := daemon.Kinds(v1alpha1.AddToScheme, v09.AddToScheme)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +167,7 @@ func (b *broker) setup(ctx context.Context) (*parts, error) {
 		}
 		setupBrokeringWebhooks(mgr, own.reader, &b.cfg)
 	}
-	if _, err := mgr.GetCache().GetInformer(ctx, &liqo.ForeignCluster{}); err != nil {
+	if _, err := mgr.GetCache().GetInformer(ctx, &v09.ForeignCluster{}); err != nil {
 		return nil, fmt.Errorf("watch the foreign clusters: %w", err)
 	}
 
@@ -247,7 +247,7 @@ func (b *broker) newBrokering(ctx context.Context, mgr ctrl.Manager, direct clie
 	if err := snapshot.AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return nil, err
 	}
-	own, err := liqo.OwnIdentity(ctx, direct, b.cfg.liqoNamespace)
+	own, err := v09.OwnIdentity(ctx, direct, b.cfg.liqoNamespace)
 	if err != nil {
 		return nil, err
 	}
@@ -307,7 +307,7 @@ func (o *brokering) twinConfig() twin.Config {
 func watchAccounts(ctx context.Context, informers cache.Informers, changed func()) error {
 	for _, object := range []client.Object{
 		&v1alpha1.Provider{}, &v1alpha1.Consumer{}, &corev1.Pod{}, &corev1.Node{}, &corev1.Namespace{},
-		&liqo.ResourceOffer{}, &liqo.ForeignCluster{}, &v1alpha1.PlacementPolicy{}, &v1alpha1.PlacementDecision{},
+		&v09.ResourceOffer{}, &v09.ForeignCluster{}, &v1alpha1.PlacementPolicy{}, &v1alpha1.PlacementDecision{},
 	} {
 		informer, err := informers.GetInformer(ctx, object)
 		if err != nil {

@@ -45,7 +45,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/controller/giveback"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
 )

@@ -18,6 +18,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/daemon"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // cacheOptions keep in memory only the objects that matter to the broker, and of
@@ -32,12 +33,12 @@ func cacheOptions() (cache.Options, error) {
 	return cache.Options{
 		DefaultTransform: daemon.Strip,
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Node{}:              {Label: labels.SelectorFromSet(labels.Set{liqo.LabelNodeType: liqo.NodeTypeVirtual}), Transform: stripNode},
-			&corev1.Pod{}:               {Label: liqo.ShadowPodSelector(), Transform: stripPod(compactor)},
-			&corev1.Namespace{}:         {Label: twin, Transform: daemon.Strip},
-			&liqo.ShadowPod{}:           {Transform: stripMetadata},
-			&liqo.NamespaceOffloading{}: {Transform: stripOffloading(compactor)},
-			&liqo.ResourceOffer{}:       {Transform: daemon.Without(liqo.DropImages)},
+			&corev1.Node{}:             {Label: labels.SelectorFromSet(labels.Set{liqo.LabelNodeType: liqo.NodeTypeVirtual}), Transform: stripNode},
+			&corev1.Pod{}:              {Label: liqo.ShadowPodSelector(), Transform: stripPod(compactor)},
+			&corev1.Namespace{}:        {Label: twin, Transform: daemon.Strip},
+			&v09.ShadowPod{}:           {Transform: stripMetadata},
+			&v09.NamespaceOffloading{}: {Transform: stripOffloading(compactor)},
+			&v09.ResourceOffer{}:       {Transform: daemon.Without(v09.DropImages)},
 			// Nobody changes one that was read, and each may name a thousand providers.
 			&v1alpha1.PlacementDecision{}: {Transform: stripDecision(compactor), UnsafeDisableDeepCopy: new(true)},
 		},
@@ -61,8 +62,8 @@ func stripMetadata(o any) (any, error) {
 // stripOffloading keeps what is selected, and which clusters have the namespace.
 func stripOffloading(compactor *liqo.Compactor) toolscache.TransformFunc {
 	return func(o any) (any, error) {
-		if offloading, ok := o.(*liqo.NamespaceOffloading); ok {
-			compactor.Offloading(offloading)
+		if offloading, ok := o.(*v09.NamespaceOffloading); ok {
+			v09.CompactOffloading(compactor, offloading)
 		}
 		return o, nil
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/daemon"
 	"github.com/capacitorset/liqo-broker/pkg/httpapi"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/logging"
 	"github.com/capacitorset/liqo-broker/pkg/netflag"
 	"github.com/capacitorset/liqo-broker/pkg/program"
@@ -79,7 +80,7 @@ type options struct {
 func (o *options) brokers() bool { return o.orchestrator || o.aggregator }
 
 // validate returns the options that need parsing.
-func (o *options) validate() (liqo.MappingStrategy, error) {
+func (o *options) validate() (v09.MappingStrategy, error) {
 	if !o.catalog && !o.brokers() {
 		return "", errors.New("no mode is given: use at least one of --with-catalog, --with-orchestrator and --with-aggregator")
 	}
@@ -123,7 +124,7 @@ func (o *options) validate() (liqo.MappingStrategy, error) {
 	if o.prometheus.URL == "" && (o.prometheus.CAFile != "" || o.prometheus.TokenFile != "") {
 		return "", errors.New("--prometheus-ca-file and --prometheus-token-file need --prometheus")
 	}
-	strategy, err := liqo.ParseMappingStrategy(o.mapping)
+	strategy, err := v09.ParseMappingStrategy(o.mapping)
 	if err != nil {
 		return "", fmt.Errorf("--namespace-mapping-strategy: %w", err)
 	}

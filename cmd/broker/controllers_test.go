@@ -16,7 +16,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/controller/twin"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
@@ -25,7 +25,7 @@ func TestOptionsReachTheControllers(t *testing.T) {
 	own := cluster.Identity{ID: "id-broker", Name: "broker"}
 	b, err := newBroker(brokerConfig{
 		options:  options{catalog: true, maxNamespaces: 7, giveBackAfter: 3 * time.Minute},
-		strategy: liqo.MappingStrategy("EnforceSameName"), rest: &rest.Config{Host: "https://192.0.2.1"}, log: logr.Discard(),
+		strategy: v09.MappingStrategy("EnforceSameName"), rest: &rest.Config{Host: "https://192.0.2.1"}, log: logr.Discard(),
 	})
 	if err != nil {
 		t.Fatalf("newBroker(): %v", err)

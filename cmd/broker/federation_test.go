@@ -14,8 +14,8 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 )
 
 // federation is as large as a benchmark wants it. Each consumer has equally many
@@ -57,7 +57,7 @@ func (f federation) selected(n int) []cluster.Identity {
 	return selected
 }
 
-func (f federation) foreignCluster(id cluster.Identity, outgoing bool) *liqo.ForeignCluster {
+func (f federation) foreignCluster(id cluster.Identity, outgoing bool) *v09.ForeignCluster {
 	fc := liqotest.ForeignCluster(id, outgoing, !outgoing)
 	fc.UID = ""
 	fc.Spec.OutgoingPeeringEnabled, fc.Spec.IncomingPeeringEnabled = "Auto", "Auto"
@@ -65,7 +65,7 @@ func (f federation) foreignCluster(id cluster.Identity, outgoing bool) *liqo.For
 	return fc
 }
 
-func (f federation) offer(n int) *liqo.ResourceOffer {
+func (f federation) offer(n int) *v09.ResourceOffer {
 	o := liqotest.Offer(f.provider(n), corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("256Gi"), corev1.ResourcePods: resource.MustParse("440"),
 	})
@@ -83,7 +83,7 @@ func (f federation) node(n int) *corev1.Node {
 	return node
 }
 
-func (f federation) tunnel(n int) *liqo.TunnelEndpoint {
+func (f federation) tunnel(n int) *v09.TunnelEndpoint {
 	tunnel := liqotest.Tunnel(f.provider(n), fmt.Sprintf("%dms", 5+n%89), time.Now())
 	tunnel.Spec.BackendConfig = map[string]string{"port": "5871"}
 	return tunnel
@@ -102,7 +102,7 @@ func (f federation) twin(n int) *corev1.Namespace {
 	return liqotest.TwinNamespace(f.namespace(n), f.consumer(n))
 }
 
-func (f federation) shadow(n, pod int) *liqo.ShadowPod {
+func (f federation) shadow(n, pod int) *v09.ShadowPod {
 	shadow := liqotest.ShadowPod(f.namespace(n), fmt.Sprintf("web-5d4f8c7b9-%05d", pod), map[string]string{
 		"app.kubernetes.io/name": "web", "app.kubernetes.io/part-of": "shop", "pod-template-hash": "5d4f8c7b9",
 	})
@@ -137,19 +137,19 @@ func (f federation) pod(n, pod int, selected []cluster.Identity) *corev1.Pod {
 }
 
 // offloading returns what the broker makes for a namespace, with what Liqo says of it.
-func (f federation) offloading(n int, selected []cluster.Identity) *liqo.NamespaceOffloading {
+func (f federation) offloading(n int, selected []cluster.Identity) *v09.NamespaceOffloading {
 	ids := make([]cluster.ID, len(selected))
 	for i, id := range selected {
 		ids[i] = id.ID
 	}
-	o := liqo.ForgeOffloading(f.namespace(n), "DefaultName", ids)
+	o := v09.ForgeOffloading(f.namespace(n), "DefaultName", ids)
 	o.Labels = map[string]string{"app.kubernetes.io/managed-by": "liqo-broker"}
 	putInForce(f.twin(n), o, selected)
 	return o
 }
 
 // putInForce does what Liqo does with an offloading.
-func putInForce(ns *corev1.Namespace, o *liqo.NamespaceOffloading, selected []cluster.Identity) {
+func putInForce(ns *corev1.Namespace, o *v09.NamespaceOffloading, selected []cluster.Identity) {
 	liqotest.PutInForce(ns, o, selected...)
 	for _, conditions := range o.Status.RemoteNamespacesConditions {
 		for i := range conditions {

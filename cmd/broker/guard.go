@@ -29,6 +29,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/quota"
 	"github.com/capacitorset/liqo-broker/pkg/daemon"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/logging"
 	"github.com/capacitorset/liqo-broker/pkg/logging/capture"
 	"github.com/capacitorset/liqo-broker/pkg/netflag"
@@ -165,7 +166,7 @@ func (o *guardOptions) parse() (*guard, error) {
 		return nil, err
 	}
 	capture.Libraries(log)
-	scheme, err := daemon.Kinds(liqo.AddToScheme)
+	scheme, err := daemon.Kinds(v09.AddToScheme)
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +209,7 @@ func (g *guard) setup(ctx context.Context) (guardParts, error) {
 	if err != nil {
 		return guardParts{}, fmt.Errorf("reach the API server %s: %w", config.Host, err)
 	}
-	own, err := liqo.OwnIdentity(ctx, direct, g.liqoNamespace)
+	own, err := v09.OwnIdentity(ctx, direct, g.liqoNamespace)
 	if err != nil {
 		return guardParts{}, err
 	}
@@ -325,14 +326,14 @@ func guardCache() (cache.Options, error) {
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Namespace{}:           {Label: twin, Transform: daemon.Strip},
 			&networkingv1.NetworkPolicy{}: {Label: managed, Transform: daemon.Strip},
-			&liqo.ResourceOffer{}:         {Transform: daemon.Without(liqo.DropImages)},
+			&v09.ResourceOffer{}:          {Transform: daemon.Without(v09.DropImages)},
 			&corev1.Node{}: {Transform: func(o any) (any, error) {
 				if node, ok := o.(*corev1.Node); ok {
 					node.Spec, node.Labels, node.Status = corev1.NodeSpec{}, nil, corev1.NodeStatus{Addresses: node.Status.Addresses}
 				}
 				return stripMetadata(o)
 			}},
-			&liqo.IpamStorage{}: {Transform: daemon.Without(liqo.DropAllocations)},
+			&v09.IpamStorage{}: {Transform: daemon.Without(v09.DropAllocations)},
 		},
 	}, nil
 }

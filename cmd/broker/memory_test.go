@@ -20,7 +20,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // mostMiB is what the caches of the large federation may take.
@@ -53,7 +53,7 @@ func TestMemoryOfOffloadings(t *testing.T) {
 	const most = 160 // Bytes: the name twice, and the state in a map.
 	f := federation{providers: 200, consumers: 1, namespaces: 200}
 	selected := f.selected(0)
-	live := held(t, &liqo.NamespaceOffloading{}, f.namespaces, func(n int) client.Object { return f.offloading(n, selected) })
+	live := held(t, &v09.NamespaceOffloading{}, f.namespaces, func(n int) client.Object { return f.offloading(n, selected) })
 	if each := live / float64(f.namespaces*f.providers); each > most {
 		t.Errorf("%.0f bytes for each provider of each namespace, want at most %d", each, most)
 	}
@@ -86,16 +86,16 @@ func (f federation) memory(tb testing.TB) map[string]float64 {
 	of := func(n int) []cluster.Identity { return selected[n%f.consumers] }
 	const mib = 1 << 20
 	return map[string]float64{
-		"clusters":    held(tb, &liqo.ForeignCluster{}, f.providers, func(n int) client.Object { return f.foreignCluster(f.provider(n), true) }) / mib,
-		"offers":      held(tb, &liqo.ResourceOffer{}, f.providers, func(n int) client.Object { return f.offer(n) }) / mib,
+		"clusters":    held(tb, &v09.ForeignCluster{}, f.providers, func(n int) client.Object { return f.foreignCluster(f.provider(n), true) }) / mib,
+		"offers":      held(tb, &v09.ResourceOffer{}, f.providers, func(n int) client.Object { return f.offer(n) }) / mib,
 		"nodes":       held(tb, &corev1.Node{}, f.providers, func(n int) client.Object { return f.node(n) }) / mib,
-		"tunnels":     held(tb, &liqo.TunnelEndpoint{}, f.providers, func(n int) client.Object { return f.tunnel(n) }) / mib,
+		"tunnels":     held(tb, &v09.TunnelEndpoint{}, f.providers, func(n int) client.Object { return f.tunnel(n) }) / mib,
 		"namespaces":  held(tb, &corev1.Namespace{}, f.namespaces, func(n int) client.Object { return f.twin(n) }) / mib,
-		"offloadings": held(tb, &liqo.NamespaceOffloading{}, f.namespaces, func(n int) client.Object { return f.offloading(n, of(n)) }) / mib,
+		"offloadings": held(tb, &v09.NamespaceOffloading{}, f.namespaces, func(n int) client.Object { return f.offloading(n, of(n)) }) / mib,
 		"pods": held(tb, &corev1.Pod{}, f.namespaces*f.pods, func(n int) client.Object {
 			return f.pod(n/f.pods, n%f.pods, of(n/f.pods))
 		}) / mib,
-		"shadows": held(tb, liqo.NewShadowPodMetadata(), f.namespaces*f.pods, func(n int) client.Object { return f.shadow(n/f.pods, n%f.pods) }) / mib,
+		"shadows": held(tb, v09.NewShadowPodMetadata(), f.namespaces*f.pods, func(n int) client.Object { return f.shadow(n/f.pods, n%f.pods) }) / mib,
 	}
 }
 
@@ -156,7 +156,7 @@ func transformOf(tb testing.TB, kind client.Object) toolscache.TransformFunc {
 		tb.Fatalf("cacheOptions(): %v", err)
 	}
 	if _, metadata := kind.(*metav1.PartialObjectMetadata); metadata {
-		kind = &liqo.ShadowPod{}
+		kind = &v09.ShadowPod{}
 	}
 	for object, by := range options.ByObject {
 		if reflect.TypeOf(object) == reflect.TypeOf(kind) {

@@ -30,7 +30,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/promquery"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 )
@@ -122,7 +123,7 @@ func (f federation) run(tb testing.TB) findings {
 
 	selected := map[cluster.ID]int{}
 	for _, o := range s.offloadings() {
-		for _, id := range liqo.Selected(&o) {
+		for _, id := range v09.Selected(&o) {
 			selected[id]++
 		}
 	}
@@ -369,7 +370,7 @@ func (f federation) populate(s *server) {
 			return err
 		}
 		return c.Create(s.tb.Context(), &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: liqo.DefaultNamespace, Name: liqo.IdentityName},
+			ObjectMeta: metav1.ObjectMeta{Namespace: liqo.DefaultNamespace, Name: v09.IdentityName},
 			Data:       map[string]string{"CLUSTER_ID": "the-broker", "CLUSTER_NAME": "broker"},
 		})
 	})
@@ -411,14 +412,14 @@ func (f federation) playLiqo(s *server) {
 	for n := range f.providers {
 		identities[f.provider(n).ID] = f.provider(n)
 	}
-	offloadings := map[string]liqo.NamespaceOffloading{}
+	offloadings := map[string]v09.NamespaceOffloading{}
 	for _, o := range s.offloadings() {
 		offloadings[o.Namespace] = o
 	}
 	s.each(f.namespaces, func(n int) error {
 		o := offloadings[f.namespace(n)]
 		var selected []cluster.Identity
-		for _, id := range liqo.Selected(&o) {
+		for _, id := range v09.Selected(&o) {
 			selected = append(selected, identities[id])
 		}
 		var ns corev1.Namespace
@@ -446,8 +447,8 @@ func (f federation) playLiqo(s *server) {
 
 // offloadings returns what the daemon knows of them. It is asked, and not the API
 // server, which has enough to do.
-func (s *server) offloadings() []liqo.NamespaceOffloading {
-	var list liqo.NamespaceOffloadingList
+func (s *server) offloadings() []v09.NamespaceOffloading {
+	var list v09.NamespaceOffloadingList
 	if err := s.daemon.mgr.GetClient().List(s.tb.Context(), &list); err != nil {
 		s.tb.Fatal(err)
 	}

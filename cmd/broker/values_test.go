@@ -35,8 +35,8 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/inventory"
 )
 
@@ -450,7 +450,7 @@ func put(object *unstructured.Unstructured, path []string, raw string) *unstruct
 }
 
 // offerWith returns an offer of a provider as a peer writes it, with some cores, in JSON.
-func (s *server) offerWith(o *liqo.ResourceOffer, name, cores string) *unstructured.Unstructured {
+func (s *server) offerWith(o *v09.ResourceOffer, name, cores string) *unstructured.Unstructured {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
 		s.tb.Fatal(err)

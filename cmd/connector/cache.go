@@ -13,6 +13,7 @@ import (
 	podcapacity "github.com/capacitorset/liqo-broker/pkg/core/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/daemon"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/books"
 )
 
@@ -20,8 +21,8 @@ import (
 func cacheOptions() cache.Options {
 	return cache.Options{DefaultTransform: daemon.Strip, ByObject: map[client.Object]cache.ByObject{
 		&connectorv1alpha1.Sale{}: {Transform: books.Kept},
-		&liqo.ForeignCluster{}:    {Transform: daemon.Without(liqo.KeepIdentity)},
-		&liqo.TunnelEndpoint{}:    {Transform: daemon.Without(func(tunnel *liqo.TunnelEndpoint) { tunnel.OwnerReferences = nil })},
+		&v09.ForeignCluster{}:    {Transform: daemon.Without(v09.KeepIdentity)},
+		&v09.TunnelEndpoint{}:    {Transform: daemon.Without(func(tunnel *v09.TunnelEndpoint) { tunnel.OwnerReferences = nil })},
 		&corev1.Node{}:            {Transform: daemon.Without(func(node *corev1.Node) { node.Annotations, node.Status.Images = nil, nil })},
 		&corev1.Pod{}: {Transform: func(o any) (any, error) {
 			if pod, ok := o.(*corev1.Pod); ok {

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // clusters are those that this one knows, read from a cache once after each change: Liqo asks for many, one by one. They can be used concurrently.
@@ -29,7 +29,7 @@ func (c *clusters) get(ctx context.Context) (map[cluster.ID]bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.known == nil {
-		known, err := liqo.Clusters(ctx, c.reader)
+		known, err := v09.Clusters(ctx, c.reader)
 		if err != nil {
 			return nil, err
 		}
@@ -40,7 +40,7 @@ func (c *clusters) get(ctx context.Context) (map[cluster.ID]bool, error) {
 
 // followClusters returns the clusters that a reader knows, and calls changed when one comes or goes, or people let one in, or no longer.
 func followClusters(ctx context.Context, informers cache.Informers, reader client.Reader, changed func()) (*clusters, error) {
-	informer, err := informers.GetInformer(ctx, &liqo.ForeignCluster{})
+	informer, err := informers.GetInformer(ctx, &v09.ForeignCluster{})
 	if err != nil {
 		return nil, fmt.Errorf("watch the foreign clusters: %w", err)
 	}
@@ -52,9 +52,9 @@ func followClusters(ctx context.Context, informers cache.Informers, reader clien
 		changed()
 	}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: tell, DeleteFunc: tell, UpdateFunc: func(before, after any) {
-		was, _ := before.(*liqo.ForeignCluster)
-		is, _ := after.(*liqo.ForeignCluster)
-		if was == nil || is == nil || liqo.Provides(was) != liqo.Provides(is) || liqo.Identity(was) != liqo.Identity(is) {
+		was, _ := before.(*v09.ForeignCluster)
+		is, _ := after.(*v09.ForeignCluster)
+		if was == nil || is == nil || v09.Provides(was) != v09.Provides(is) || v09.Identity(was) != v09.Identity(is) {
 			tell(after)
 		}
 	}})

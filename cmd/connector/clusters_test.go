@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 )
 
 // counting counts lists.
@@ -38,7 +38,7 @@ func TestClusters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	informer, err := informers.FakeInformerFor(t.Context(), &liqo.ForeignCluster{})
+	informer, err := informers.FakeInformerFor(t.Context(), &v09.ForeignCluster{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestClusters(t *testing.T) {
 	informer.Add(fc)
 	is("known", 1, map[cluster.ID]bool{"1": false})
 	before := fc.DeepCopy()
-	liqo.Provide(fc)
+	v09.Provide(fc)
 	if err := api.Update(t.Context(), fc); err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/daemon"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/peernet"
 	"github.com/capacitorset/liqo-broker/pkg/resourceplugin"
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
@@ -69,7 +69,7 @@ type parts struct {
 
 // newConnector makes the parts of the daemon that need no API server.
 func newConnector(o options, config *rest.Config, log logr.Logger) (*connector, error) {
-	scheme, err := daemon.Kinds(v1alpha1.AddToScheme, connectorv1alpha1.AddToScheme, liqo.AddToScheme)
+	scheme, err := daemon.Kinds(v1alpha1.AddToScheme, connectorv1alpha1.AddToScheme, v09.AddToScheme)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func (c *connector) setup(ctx context.Context) (*parts, error) {
 	if err := c.peers.Watch(ctx, mgr.GetCache()); err != nil {
 		return nil, err
 	}
-	if _, err := mgr.GetCache().GetInformer(ctx, &liqo.ForeignCluster{}); err != nil {
+	if _, err := mgr.GetCache().GetInformer(ctx, &v09.ForeignCluster{}); err != nil {
 		return nil, fmt.Errorf("watch the foreign clusters: %w", err)
 	}
 	var known *clusters

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/serving/lease"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/identity"
 	"github.com/capacitorset/liqo-broker/pkg/trade/registry/registryv1"
@@ -31,7 +31,7 @@ type self struct {
 
 // findSelf returns who this cluster is. It makes the party's key and its announcement if they are not there.
 func findSelf(ctx context.Context, direct client.Client, o options) (self, error) {
-	known, err := liqo.OwnIdentity(ctx, direct, o.liqoNamespace)
+	known, err := v09.OwnIdentity(ctx, direct, o.liqoNamespace)
 	if err != nil {
 		return self{}, err
 	}
@@ -50,7 +50,7 @@ var errMoved = errors.New("liqo authenticates other clusters at another host now
 
 // authHost returns the host at which Liqo authenticates others; empty if there is none, as on a cluster that only buys.
 func authHost(ctx context.Context, direct client.Client, liqoNamespace string) string {
-	at, err := liqo.AuthURL(ctx, direct, liqoNamespace)
+	at, err := v09.AuthURL(ctx, direct, liqoNamespace)
 	if err != nil {
 		return ""
 	}

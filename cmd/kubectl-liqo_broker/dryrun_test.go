@@ -26,7 +26,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // reads are the commands that change nothing in a cluster, each with a line that looks at all that it looks at. POLICY is a file.
@@ -69,7 +69,7 @@ var changes = map[string]struct {
 
 // arrived is what a broker offers to its consumers.
 func arrived() client.Object {
-	namespace := liqo.TwinNameOfLiqo(cluster.Identity{ID: "11111111-aaaa", Name: "milan"})
+	namespace := v09.TwinNameOfLiqo(cluster.Identity{ID: "11111111-aaaa", Name: "milan"})
 	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "liqo-network-manager"}}
 }
 
@@ -92,7 +92,7 @@ func everything(t *testing.T, besides ...client.Object) []client.Object {
 	t.Helper()
 	const peer = `{"metadata": {"name": "milan"}, "spec": {
 		"peeringType": "OutOfBand", "clusterIdentity": {"clusterID": "11111111-aaaa", "clusterName": "milan"}}}`
-	milan := &liqo.ForeignCluster{}
+	milan := &v09.ForeignCluster{}
 	if err := json.Unmarshal([]byte(peer), milan); err != nil {
 		t.Fatal(err)
 	}

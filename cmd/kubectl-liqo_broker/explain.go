@@ -18,6 +18,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/overview"
 )
 
@@ -60,8 +61,8 @@ func (r *reading) placements(ctx context.Context, c client.Client) (*overview.Pl
 	var (
 		policies    v1alpha1.PlacementPolicyList
 		decisions   v1alpha1.PlacementDecisionList
-		offloadings liqo.NamespaceOffloadingList
-		shadows     = liqo.NewShadowPodMetadataList()
+		offloadings v09.NamespaceOffloadingList
+		shadows     = v09.NewShadowPodMetadataList()
 		namespaces  corev1.NamespaceList
 		nodes       corev1.NodeList
 		pods        corev1.PodList

@@ -16,7 +16,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/test/golden"
 )
 
@@ -54,9 +55,9 @@ func decidedFor() []client.Object {
 	milan := cluster.Identity{ID: "11111111-aaaa", Name: "milan"}
 	rome := cluster.Identity{ID: "33333333-dddd", Name: "rome"}
 	plain := liqotest.TwinNamespace("plain", rome)
-	through := liqotest.TwinNamespace("x-"+liqo.UniqueName(milan)+"-y", rome)
+	through := liqotest.TwinNamespace("x-"+v09.UniqueName(milan)+"-y", rome)
 	through.Annotations["liqo.io/original-name"] = "through"
-	offloading := liqo.ForgeOffloading("plain", "DefaultName", []cluster.ID{"11111111-aaaa", "22222222-bbbb"})
+	offloading := v09.ForgeOffloading("plain", "DefaultName", []cluster.ID{"11111111-aaaa", "22222222-bbbb"})
 	liqotest.PutInForce(plain, offloading)
 	liqotest.Refuse(offloading, milan, now)
 	waits := pod("plain", "waits", "", "")

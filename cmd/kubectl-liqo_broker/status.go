@@ -15,7 +15,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/install"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/overview"
 )
 
@@ -64,7 +64,7 @@ func observe(ctx context.Context, c client.Client) (overview.Observed, error) {
 		policies   v1alpha1.PlacementPolicyList
 		queries    v1alpha1.ProviderQueryList
 		decisions  v1alpha1.PlacementDecisionList
-		offers     liqo.ResourceOfferList
+		offers     v09.ResourceOfferList
 	)
 	group, ctx := errgroup.WithContext(ctx)
 	for what, list := range map[string]client.ObjectList{

@@ -18,6 +18,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/install"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/test/golden"
 )
@@ -35,8 +36,8 @@ func policy(name string, conditions ...metav1.Condition) *v1alpha1.PlacementPoli
 	return p
 }
 
-func resourceOffer(name string, fromPeer, accepted bool) *liqo.ResourceOffer {
-	o := &liqo.ResourceOffer{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: name}}
+func resourceOffer(name string, fromPeer, accepted bool) *v09.ResourceOffer {
+	o := &v09.ResourceOffer{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: name}}
 	if fromPeer {
 		o.Labels = map[string]string{liqo.LabelReplicated: "true"}
 	}

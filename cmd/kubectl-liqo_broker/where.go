@@ -17,6 +17,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/overview"
 	"github.com/capacitorset/liqo-broker/pkg/program"
 )
@@ -137,13 +138,13 @@ func (r *reading) placedOnConsumer(ctx context.Context, c client.Client, namespa
 	if err := c.List(ctx, &pods, client.InNamespace(namespace)); err != nil {
 		return nil, listed("pods", err)
 	}
-	var foreign liqo.ForeignClusterList // Who may not read them sees IDs.
+	var foreign v09.ForeignClusterList // Who may not read them sees IDs.
 	if err := c.List(ctx, &foreign); err != nil && !apierrors.IsForbidden(err) {
 		return nil, listed("foreign clusters", err)
 	}
 	peers := make([]cluster.Identity, len(foreign.Items))
 	for i := range foreign.Items {
-		peers[i] = liqo.Identity(&foreign.Items[i])
+		peers[i] = v09.Identity(&foreign.Items[i])
 	}
 	return overview.OnConsumer(nodes.Items, pods.Items, peers), nil
 }

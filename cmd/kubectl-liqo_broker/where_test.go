@@ -21,7 +21,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/test/golden"
 )
 
@@ -66,7 +67,7 @@ func consuming() []client.Object {
 	}
 	relay := pod("shop", "web-2", broker.Name, "10.1.0.8")
 	relay.Annotations = map[string]string{"brokering.liqo.io/path": "relay\x1b[2J", "brokering.liqo.io/path-since": "yesterday"}
-	fc := &liqo.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "milan"}}
+	fc := &v09.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "milan"}}
 	fc.Spec.ClusterIdentity.ClusterID, fc.Spec.ClusterIdentity.ClusterName = "11111111-aaaa", "milan"
 	return []client.Object{
 		broker, perProvider, another, fc, direct, relay, pod("shop", "web-3", perProvider.Name, "10.1.0.9"), pod("default", "cron", broker.Name, "10.1.0.10"),
@@ -128,7 +129,7 @@ func TestWhereOtherwise(t *testing.T) {
 	}
 	denied := interceptor.NewClient(noBroker(newFake(t, consuming()...)), interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-			if _, is := list.(*liqo.ForeignClusterList); is {
+			if _, is := list.(*v09.ForeignClusterList); is {
 				return apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no role"))
 			}
 			return c.List(ctx, list, options...)

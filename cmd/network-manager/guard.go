@@ -17,7 +17,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/ipamguard"
 	"github.com/capacitorset/liqo-broker/pkg/ipamguard/nftables"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/logging"
 	"github.com/capacitorset/liqo-broker/pkg/logging/capture"
 	"github.com/capacitorset/liqo-broker/pkg/netflag"
@@ -45,7 +45,7 @@ func newGuardCommand() *cobra.Command {
 		Use:   "guard",
 		Short: "Close Liqo's IPAM to all but this pod and the virtual kubelets of this cluster",
 		Long: fmt.Sprintf("Close TCP port %d of this pod, where Liqo's IPAM answers everybody, to all but the pod itself "+
-			"and the virtual kubelets of this cluster.", liqo.IPAMPort),
+			"and the virtual kubelets of this cluster.", v09.IPAMPort),
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := c.validate(); err != nil {
@@ -94,5 +94,5 @@ func lease(sources []netip.Prefix) error { return nftables.Install(leased(source
 func leased(sources []netip.Prefix) nftables.Rule { return rule(sources, ipamguard.Lifetime) }
 
 func rule(sources []netip.Prefix, lifetime time.Duration) nftables.Rule {
-	return nftables.Rule{Port: liqo.IPAMPort, Sources: sources, Lifetime: lifetime}
+	return nftables.Rule{Port: v09.IPAMPort, Sources: sources, Lifetime: lifetime}
 }

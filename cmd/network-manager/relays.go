@@ -17,8 +17,8 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/ipamclient"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/ipamclient"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/relay"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/server"
 	"github.com/capacitorset/liqo-broker/pkg/serving/diagnostics"
@@ -156,8 +156,8 @@ func (o *observedRelays) Describe(descs chan<- *prometheus.Desc) {
 func (o *observedRelays) Collect(values chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
-	err := o.mappings.Each(ctx, func(m *liqo.NatMapping) {
-		mappings, target := liqo.Mappings(m), string(liqo.MappedFor(m))
+	err := o.mappings.Each(ctx, func(m *v09.NatMapping) {
+		mappings, target := v09.Mappings(m), string(v09.MappedFor(m))
 		values <- prometheus.MustNewConstMetric(o.held, prometheus.GaugeValue, float64(len(mappings)), target)
 		values <- prometheus.MustNewConstMetric(o.shared, prometheus.GaugeValue, float64(shared(mappings)), target)
 	})

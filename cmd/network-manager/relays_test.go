@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/ipamclient"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/ipamclient"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/relay"
 	"github.com/capacitorset/liqo-broker/pkg/serving/servingtest"
 	"github.com/capacitorset/liqo-broker/test/metrictable"
@@ -70,7 +70,7 @@ func TestRefusalsAreObserved(t *testing.T) {
 }
 
 func TestRelayAddressesAreCounted(t *testing.T) {
-	mappings := &liqo.NatMapping{}
+	mappings := &v09.NatMapping{}
 	mappings.Name = "nat"
 	mappings.Spec.ClusterID = "consumer"
 	mappings.Spec.ClusterMappings = map[string]string{
@@ -102,7 +102,7 @@ func TestRelayAddressesAreCounted(t *testing.T) {
 
 // TestMetricTable compares what the sidecar measures with the reference.
 func TestMetricTable(t *testing.T) {
-	mappings := &liqo.NatMapping{}
+	mappings := &v09.NatMapping{}
 	mappings.Name, mappings.Spec.ClusterID = "nat", "consumer"
 	api := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(mappings).Build()
 	relays := newObservedRelays(failing{relay.ErrNotOffloaded}, relay.NatMappings{Reader: api}, nil)

@@ -25,8 +25,8 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/daemon"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/ipamclient"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/ipamclient"
 	"github.com/capacitorset/liqo-broker/pkg/peernet"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/announce"
@@ -78,7 +78,7 @@ type parts struct {
 // newSidecar makes the parts of the sidecar that need no API server. It must be run, or else
 // closed.
 func newSidecar(cfg sidecarConfig) (*sidecar, error) {
-	scheme, err := daemon.Kinds(v1alpha1.AddToScheme, liqo.AddToScheme)
+	scheme, err := daemon.Kinds(v1alpha1.AddToScheme, v09.AddToScheme)
 	if err != nil {
 		return nil, err
 	}

@@ -34,8 +34,8 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
 	"github.com/capacitorset/liqo-broker/pkg/serving/source"
 )
@@ -52,7 +52,7 @@ func newClient(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) 
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		liqo.AddToScheme, v1alpha1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme,
+		v09.AddToScheme, v1alpha1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			t.Fatalf("AddToScheme(): %v", err)
@@ -87,8 +87,8 @@ func call(t *testing.T, h http.Handler, method, target string, header ...string)
 	return w
 }
 
-func foreignCluster() *liqo.ForeignCluster {
-	fc := &liqo.ForeignCluster{ObjectMeta: metav1.ObjectMeta{
+func foreignCluster() *v09.ForeignCluster {
+	fc := &v09.ForeignCluster{ObjectMeta: metav1.ObjectMeta{
 		Name:        "polito-labs-79eba8",
 		Labels:      map[string]string{"discovery.liqo.io/discovery-type": "LAN", "example.com/contract": "s3cret"},
 		Annotations: map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "s3cret"},
@@ -155,7 +155,7 @@ func TestNoClustersIsAnEmptyArray(t *testing.T) {
 
 // TestWhoIsListed asks for the clusters as everybody, and as somebody who may list Providers.
 func TestWhoIsListed(t *testing.T) {
-	named := func(name string, outgoing, incoming bool) *liqo.ForeignCluster {
+	named := func(name string, outgoing, incoming bool) *v09.ForeignCluster {
 		return liqotest.ForeignCluster(cluster.Identity{ID: cluster.ID("id-" + name), Name: name}, outgoing, incoming)
 	}
 	provider, off := named("provider", true, false), named("provider-off", true, false)
@@ -203,7 +203,7 @@ func TestWhoIsListed(t *testing.T) {
 			if tc.code != http.StatusOK {
 				return
 			}
-			var list []liqo.PublicForeignCluster
+			var list []v09.PublicForeignCluster
 			if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil {
 				t.Fatal(err)
 			}

@@ -11,7 +11,7 @@ import (
 	"slices"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
 )
 
@@ -27,13 +27,13 @@ func (a *API) clusters(w http.ResponseWriter, r *http.Request) {
 	if !open && !a.authorized(w, r, right("list", "providers")) {
 		return
 	}
-	var list liqo.ForeignClusterList
+	var list v09.ForeignClusterList
 	if err := a.cfg.Client.List(r.Context(), &list); err != nil {
 		a.rest.Refuse(w, r, fmt.Errorf("list the foreign clusters: %w", err))
 		return
 	}
 	// Strangers see who provides, and nothing of who consumes.
-	shown := func(*liqo.ForeignCluster) bool { return true }
+	shown := func(*v09.ForeignCluster) bool { return true }
 	if open && a.cfg.brokers() {
 		var err error
 		if shown, err = a.provides(r.Context()); err != nil {
@@ -41,18 +41,18 @@ func (a *API) clusters(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	public := make([]liqo.PublicForeignCluster, 0, len(list.Items))
+	public := make([]v09.PublicForeignCluster, 0, len(list.Items))
 	for i := range list.Items {
 		switch fc := &list.Items[i]; {
 		case !shown(fc):
 		case open:
-			public = append(public, liqo.Publish(fc).AsProvider())
+			public = append(public, v09.Publish(fc).AsProvider())
 		default:
-			public = append(public, liqo.Publish(fc))
+			public = append(public, v09.Publish(fc))
 		}
 	}
 	// A client that asks twice gets them in the same order.
-	slices.SortFunc(public, func(a, b liqo.PublicForeignCluster) int {
+	slices.SortFunc(public, func(a, b v09.PublicForeignCluster) int {
 		return cmp.Compare(a.Metadata.Name, b.Metadata.Name)
 	})
 	writeJSON(w, public)
@@ -60,7 +60,7 @@ func (a *API) clusters(w http.ResponseWriter, r *http.Request) {
 
 // provides returns what reports whether strangers may know a cluster: it has agreed to
 // provide. A consumer has not, also where the broker has a peering back to it.
-func (a *API) provides(ctx context.Context) (func(*liqo.ForeignCluster) bool, error) {
+func (a *API) provides(ctx context.Context) (func(*v09.ForeignCluster) bool, error) {
 	var providers v1alpha1.ProviderList
 	if err := a.cfg.Client.List(ctx, &providers); err != nil {
 		return nil, fmt.Errorf("list the providers: %w", err)
@@ -69,8 +69,8 @@ func (a *API) provides(ctx context.Context) (func(*liqo.ForeignCluster) bool, er
 	for i := range providers.Items {
 		agreed[providers.Items[i].Name] = providers.Items[i].EffectiveScheduling() != v1alpha1.SchedulingDrained
 	}
-	return func(fc *liqo.ForeignCluster) bool {
-		undrained, known := agreed[string(liqo.Identity(fc).ID)]
-		return known && liqo.Outgoing(fc).Exists && (undrained || !liqo.Incoming(fc).Exists)
+	return func(fc *v09.ForeignCluster) bool {
+		undrained, known := agreed[string(v09.Identity(fc).ID)]
+		return known && v09.Outgoing(fc).Exists && (undrained || !v09.Incoming(fc).Exists)
 	}, nil
 }

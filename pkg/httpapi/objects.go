@@ -18,7 +18,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/httpapi/apiv1"
 	"github.com/capacitorset/liqo-broker/pkg/httpapi/feed"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/overview"
 )
 
@@ -65,8 +65,8 @@ func made() map[client.Object][]feed.Kind {
 		&corev1.Namespace{}:           {workloads, advice},
 		&corev1.Node{}:                {workloads, advice},
 		&corev1.Pod{}:                 {workloads, advice},
-		&liqo.ForeignCluster{}:        {providers, links, advice},
-		&liqo.TunnelEndpoint{}:        {providers, links},
+		&v09.ForeignCluster{}:         {providers, links, advice},
+		&v09.TunnelEndpoint{}:         {providers, links},
 	}
 }
 
@@ -134,8 +134,8 @@ func (o *objects) all(ctx context.Context, lists ...client.ObjectList) error {
 // peers returns the peers and the links to and between them.
 func (o *objects) peers(ctx context.Context, now time.Time) (*overview.Peers, []overview.Link, error) {
 	var (
-		clusters liqo.ForeignClusterList
-		tunnels  liqo.TunnelEndpointList
+		clusters v09.ForeignClusterList
+		tunnels  v09.TunnelEndpointList
 		provide  v1alpha1.ProviderList
 		consume  v1alpha1.ConsumerList
 	)

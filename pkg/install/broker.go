@@ -26,6 +26,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/deploy"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 	"github.com/capacitorset/liqo-broker/pkg/sheet"
 )
@@ -308,8 +309,8 @@ func service(name string) *corev1.Service {
 }
 
 // namespaceMaps returns what is offered to peers, and by peers.
-func (i *Installer) namespaceMaps(ctx context.Context) ([]liqo.NamespaceMap, error) {
-	var maps liqo.NamespaceMapList
+func (i *Installer) namespaceMaps(ctx context.Context) ([]v09.NamespaceMap, error) {
+	var maps v09.NamespaceMapList
 	if err := i.List(ctx, &maps); err != nil {
 		return nil, fmt.Errorf("list NamespaceMaps: %w", err)
 	}
@@ -338,9 +339,9 @@ func (i *Installer) nothingReached(ctx context.Context) error {
 	}
 	for n := range maps {
 		switch m := &maps[n]; {
-		case liqo.Wanted(m, liqoNamespace):
+		case v09.Wanted(m, liqoNamespace):
 			return fmt.Errorf("namespace %s is still offered to peer %s", liqoNamespace, m.Name)
-		case !i.options.Force && liqo.Reflected(m, liqoNamespace):
+		case !i.options.Force && v09.Reflected(m, liqoNamespace):
 			return fmt.Errorf("peer %s still has what it was offered of namespace %s (--force does not wait for it)", m.Name, liqoNamespace)
 		}
 	}
@@ -353,9 +354,9 @@ func (i *Installer) allReached(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = i.eachVirtualNode(ctx, func(n *liqo.VirtualNode) ([]change, error) {
-		if liqo.HasNode(n) && !slices.ContainsFunc(maps, func(m liqo.NamespaceMap) bool { return m.Namespace == n.Namespace && liqo.Wanted(&m, liqoNamespace) }) {
-			return nil, fmt.Errorf("peer %s has not been offered the remote IPAM yet", sheet.Plain(liqo.StandsFor(n).Name))
+	_, err = i.eachVirtualNode(ctx, func(n *v09.VirtualNode) ([]change, error) {
+		if v09.HasNode(n) && !slices.ContainsFunc(maps, func(m v09.NamespaceMap) bool { return m.Namespace == n.Namespace && v09.Wanted(&m, liqoNamespace) }) {
+			return nil, fmt.Errorf("peer %s has not been offered the remote IPAM yet", sheet.Plain(v09.StandsFor(n).Name))
 		}
 		return nil, nil
 	})
@@ -405,8 +406,8 @@ func (i *Installer) virtualKubelets(name string, signed bool, flags func(*appsv1
 		if err != nil {
 			return nil, err
 		}
-		return i.eachVirtualNode(ctx, func(n *liqo.VirtualNode) ([]change, error) {
-			_, spec := liqo.KubeletDeployment(n)
+		return i.eachVirtualNode(ctx, func(n *v09.VirtualNode) ([]change, error) {
+			_, spec := v09.KubeletDeployment(n)
 			if spec == nil {
 				return nil, nil
 			}
@@ -414,7 +415,7 @@ func (i *Installer) virtualKubelets(name string, signed bool, flags func(*appsv1
 		})
 	}
 	settled := func(ctx context.Context) error {
-		_, err := i.eachVirtualNode(ctx, func(n *liqo.VirtualNode) ([]change, error) { return nil, i.kubeletRuns(ctx, n, signed) })
+		_, err := i.eachVirtualNode(ctx, func(n *v09.VirtualNode) ([]change, error) { return nil, i.kubeletRuns(ctx, n, signed) })
 		return err
 	}
 	return step{name, changes, settled}
@@ -422,8 +423,8 @@ func (i *Installer) virtualKubelets(name string, signed bool, flags func(*appsv1
 
 // eachVirtualNode calls a function for all virtual nodes but those that are about to go, which Liqo does not change any more, and returns
 // what it returns.
-func (i *Installer) eachVirtualNode(ctx context.Context, do func(*liqo.VirtualNode) ([]change, error)) ([]change, error) {
-	var nodes liqo.VirtualNodeList
+func (i *Installer) eachVirtualNode(ctx context.Context, do func(*v09.VirtualNode) ([]change, error)) ([]change, error) {
+	var nodes v09.VirtualNodeList
 	if err := i.List(ctx, &nodes); err != nil {
 		return nil, fmt.Errorf("list virtual nodes: %w", err)
 	}
@@ -443,8 +444,8 @@ func (i *Installer) eachVirtualNode(ctx context.Context, do func(*liqo.VirtualNo
 
 // kubeletRuns returns an error unless the virtual kubelet of a node is the one that the node says, and has signed the node if it is to. If it is
 // not, no pod of another image is left that could: the step that removes traces takes the sign off.
-func (i *Installer) kubeletRuns(ctx context.Context, n *liqo.VirtualNode, signed bool) error {
-	name, spec := liqo.KubeletDeployment(n)
+func (i *Installer) kubeletRuns(ctx context.Context, n *v09.VirtualNode, signed bool) error {
+	name, spec := v09.KubeletDeployment(n)
 	if spec == nil {
 		return nil
 	}
@@ -465,7 +466,7 @@ func (i *Installer) kubeletRuns(ctx context.Context, n *liqo.VirtualNode, signed
 		return err
 	}
 	// A pod that starts signs the node when it takes it over: the sign says that ours is the one that writes it.
-	if !liqo.HasNode(n) {
+	if !v09.HasNode(n) {
 		return nil
 	}
 	if signed {
@@ -491,9 +492,9 @@ func (i *Installer) kubeletRuns(ctx context.Context, n *liqo.VirtualNode, signed
 }
 
 // otherKubelets returns the names of the pods of virtual kubelets of another image that still run for a node; empty if there are none.
-func (i *Installer) otherKubelets(ctx context.Context, n *liqo.VirtualNode, image string) (string, error) {
+func (i *Installer) otherKubelets(ctx context.Context, n *v09.VirtualNode, image string) (string, error) {
 	var pods corev1.PodList
-	if err := i.List(ctx, &pods, client.InNamespace(n.Namespace), client.MatchingLabelsSelector{Selector: liqo.VirtualKubeletSelector()}); err != nil {
+	if err := i.List(ctx, &pods, client.InNamespace(n.Namespace), client.MatchingLabelsSelector{Selector: v09.VirtualKubeletSelector()}); err != nil {
 		return "", fmt.Errorf("list the virtual kubelets of node %s: %w", n.Name, err)
 	}
 	var others []string
@@ -592,7 +593,7 @@ func (i *Installer) traces(ctx context.Context) ([]change, error) {
 	}
 	all = append(all, paths...)
 	// Leases, taints and signs are what our virtual kubelets have left at nodes that Liqo's own take over.
-	changes, err := i.eachVirtualNode(ctx, func(n *liqo.VirtualNode) ([]change, error) {
+	changes, err := i.eachVirtualNode(ctx, func(n *v09.VirtualNode) ([]change, error) {
 		lease := &unstructured.Unstructured{}
 		lease.SetGroupVersionKind(coordinationv1.SchemeGroupVersion.WithKind("Lease"))
 		lease.SetNamespace(n.Namespace)

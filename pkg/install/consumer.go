@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/sheet"
 )
 
@@ -45,11 +45,11 @@ func (i *Installer) letIn(broker cluster.Identity) func(context.Context) ([]chan
 		if i.options.Broker == "" {
 			return nil, nil
 		}
-		fc, err := liqo.ForeignClusterOf(ctx, i, broker.ID)
+		fc, err := v09.ForeignClusterOf(ctx, i, broker.ID)
 		if err != nil || fc == nil || fc.Annotations[annotationContract] == "" {
 			return nil, err
 		}
-		return i.mutateRead(fc, func() error { liqo.Provide(fc); return nil })
+		return i.mutateRead(fc, func() error { v09.Provide(fc); return nil })
 	}
 }
 
@@ -68,7 +68,7 @@ func nothing(context.Context) ([]change, error) { return nil, nil }
 // arrived returns an error that says what is missing, unless the Service has arrived by which virtual kubelets reach the remote IPAM of a
 // broker.
 func (i *Installer) arrived(ctx context.Context, broker cluster.Identity) error {
-	at := client.ObjectKey{Namespace: liqo.TwinNameOfLiqo(broker), Name: networkManager}
+	at := client.ObjectKey{Namespace: v09.TwinNameOfLiqo(broker), Name: networkManager}
 	err := i.Get(ctx, at, &corev1.Service{})
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("there is no Service %s: the broker must be installed on %s, and peer with this cluster, which one that sells by a contract may where --broker names it", at, called(broker))
@@ -125,5 +125,5 @@ func (i *Installer) askingNoMore(whom, begins string) []step {
 
 // remoteIPAMOf returns the address under which the remote IPAM of a broker is reached.
 func remoteIPAMOf(broker cluster.Identity) string {
-	return fmt.Sprintf("%s.%s.svc.cluster.local", networkManager, liqo.TwinNameOfLiqo(broker))
+	return fmt.Sprintf("%s.%s.svc.cluster.local", networkManager, v09.TwinNameOfLiqo(broker))
 }

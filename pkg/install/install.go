@@ -78,7 +78,7 @@ type Installer struct {
 	ofHelm  bool // The daemon is a release of Helm.
 }
 
-// New returns an Installer that tells of its steps; the client knows the kinds of Kubernetes and of package liqo.
+// New returns an Installer that tells of its steps; the client knows the kinds of Kubernetes and of package v09.
 func New(c client.Client, options Options, out io.Writer) (*Installer, error) {
 	if err := options.Validate(); err != nil {
 		return nil, err

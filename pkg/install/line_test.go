@@ -29,6 +29,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // mapper knows the kinds of a line of Liqo; nil those of none.
@@ -47,7 +48,7 @@ func mapper(of line) meta.RESTMapper {
 func at(t *testing.T, of line, funcs interceptor.Funcs, objects ...client.Object) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), liqo.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v09.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	if funcs.Create == nil {
@@ -66,8 +67,8 @@ func at(t *testing.T, of line, funcs interceptor.Funcs, objects ...client.Object
 	return builder.Build()
 }
 
-func peer(id, name string) *liqo.ForeignCluster {
-	fc := &liqo.ForeignCluster{}
+func peer(id, name string) *v09.ForeignCluster {
+	fc := &v09.ForeignCluster{}
 	fc.Name, fc.Spec.ClusterIdentity.ClusterID, fc.Spec.ClusterIdentity.ClusterName = id, id, name
 	return fc
 }
@@ -153,7 +154,7 @@ func TestLeaveOne(t *testing.T) {
 	manager := pod("controller-manager", "--kubelet-image=liqo/virtual-kubelet:v0.9.4", "--kubelet-image=capacitorset/liqo-broker-vk:v0.1.0", flag(milan), flag(turin))
 	manager.Status.UpdatedReplicas, manager.Status.Replicas, manager.Status.AvailableReplicas = 1, 1, 1
 	role := virtualKubeletRights()
-	virtual := &liqo.VirtualNode{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-turin", Name: "liqo-turin"}}
+	virtual := &v09.VirtualNode{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-turin", Name: "liqo-turin"}}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "liqo-turin", Labels: map[string]string{liqo.LabelVirtualKubelet: "v0.1.0", "kept": "yes"},
 		Annotations: map[string]string{liqo.LabelVirtualKubelet: "v0.1.0"}}}
 	c := at(t, line09{}, interceptor.Funcs{}, manager, role, virtual, node, peer("a", "milan"), peer("b", "turin"))

@@ -18,6 +18,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // requirements returns the line of Liqo that runs here, or an error unless it is one that is supported, and the caller may change it.
@@ -76,13 +77,13 @@ func (i *Installer) brokerRequirements(ctx context.Context) error {
 			return requirement("this cluster has another broker already, in namespace %s", d.Namespace)
 		}
 	}
-	var peers liqo.ForeignClusterList
+	var peers v09.ForeignClusterList
 	if err := i.List(ctx, &peers); err != nil {
 		return fmt.Errorf("list the peers of this cluster: %w", err)
 	}
 	for n := range peers.Items {
-		if liqo.InBand(&peers.Items[n]) {
-			return requirement("the peering with cluster %s is in-band, and the broker needs out-of-band peerings: end it and peer again", called(liqo.Identity(&peers.Items[n])))
+		if v09.InBand(&peers.Items[n]) {
+			return requirement("the peering with cluster %s is in-band, and the broker needs out-of-band peerings: end it and peer again", called(v09.Identity(&peers.Items[n])))
 		}
 	}
 	return i.unclaimed(ctx)
@@ -109,10 +110,10 @@ func ofHelm(d *appsv1.Deployment) bool { return d.Labels[liqo.LabelBrokerManaged
 // unclaimed returns an error if a peer has put the label of our virtual kubelets into its offer before the broker's rules were there to
 // refuse it: its node would seem to have one.
 func (i *Installer) unclaimed(ctx context.Context) error {
-	_, err := i.eachVirtualNode(ctx, func(n *liqo.VirtualNode) ([]change, error) {
-		if liqo.ClaimsVirtualKubelet(n) {
+	_, err := i.eachVirtualNode(ctx, func(n *v09.VirtualNode) ([]change, error) {
+		if v09.ClaimsVirtualKubelet(n) {
 			return nil, requirement("peer %s gives its node the label %s, which says that Secrets are safe from it: end the peering with it",
-				called(liqo.StandsFor(n)), liqo.LabelVirtualKubelet)
+				called(v09.StandsFor(n)), liqo.LabelVirtualKubelet)
 		}
 		return nil, nil
 	})
@@ -133,7 +134,7 @@ func (i *Installer) notABroker(ctx context.Context) error {
 		return err
 	}
 	for n := range maps {
-		if m := &maps[n]; liqo.Wanted(m, liqoNamespace) {
+		if m := &maps[n]; v09.Wanted(m, liqoNamespace) {
 			return requirement("namespace %s is offered to peer %s, and Liqo's own virtual kubelet would hand it all Secrets there: run uninstall, or delete "+
 				"the NamespaceOffloading in it", liqoNamespace, m.Name)
 		}
@@ -147,13 +148,13 @@ func (i *Installer) unused(ctx context.Context) error {
 		return nil
 	}
 	var namespaces corev1.NamespaceList
-	var peers liqo.ForeignClusterList
+	var peers v09.ForeignClusterList
 	if err := errors.Join(i.List(ctx, &namespaces), i.List(ctx, &peers)); err != nil {
 		return fmt.Errorf("list the namespaces of peers: %w", err)
 	}
 	ofLiqo := map[string]bool{}
 	for n := range peers.Items {
-		ofLiqo[liqo.TwinNameOfLiqo(liqo.Identity(&peers.Items[n]))] = true
+		ofLiqo[v09.TwinNameOfLiqo(v09.Identity(&peers.Items[n]))] = true
 	}
 	var twins []string
 	for n := range namespaces.Items {
@@ -184,13 +185,13 @@ func (i *Installer) noConsumer(ctx context.Context) error {
 
 // findBroker returns the peer whose consumer this cluster is to be. An ID counts for more than a name, which peers choose themselves.
 func (i *Installer) findBroker(ctx context.Context) (cluster.Identity, error) {
-	var peers liqo.ForeignClusterList
+	var peers v09.ForeignClusterList
 	if err := i.List(ctx, &peers); err != nil {
 		return cluster.Identity{}, fmt.Errorf("list the peers of this cluster: %w", err)
 	}
 	identities := make([]cluster.Identity, len(peers.Items))
 	for n := range peers.Items {
-		identities[n] = liqo.Identity(&peers.Items[n])
+		identities[n] = v09.Identity(&peers.Items[n])
 	}
 	return choosePeer(identities, i.options.Broker)
 }

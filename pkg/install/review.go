@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // Setup is what an installation has made of a cluster, as far as that shows.
@@ -71,12 +71,12 @@ func (i *Installer) Look(ctx context.Context) (Setup, error) {
 	}
 
 	// Which peers the addresses are those of.
-	var peers liqo.ForeignClusterList
+	var peers v09.ForeignClusterList
 	if err := i.List(ctx, &peers); err != nil {
 		return s, fmt.Errorf("list the peers of this cluster: %w", err)
 	}
 	for n := range peers.Items {
-		if id := liqo.Identity(&peers.Items[n]); slices.Contains(s.RemoteIPAMs, remoteIPAMOf(id)) {
+		if id := v09.Identity(&peers.Items[n]); slices.Contains(s.RemoteIPAMs, remoteIPAMOf(id)) {
 			s.Brokers = append(s.Brokers, id)
 		}
 	}

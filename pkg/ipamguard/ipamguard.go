@@ -25,6 +25,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/wake"
 )
 
@@ -32,7 +33,7 @@ import (
 // memory.
 func CacheOptions() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
-		&corev1.Pod{}:       {Label: liqo.VirtualKubeletSelector(), Transform: keepAddress},
+		&corev1.Pod{}:       {Label: v09.VirtualKubeletSelector(), Transform: keepAddress},
 		&corev1.Namespace{}: {Label: liqo.TenantNamespaceSelector(), Transform: keepName},
 	}
 }
@@ -155,7 +156,7 @@ func (g *Guard) sources(ctx context.Context) ([]netip.Prefix, error) {
 	for i := range tenants.Items {
 		var kubelets corev1.PodList
 		err := g.objects.List(ctx, &kubelets, client.InNamespace(tenants.Items[i].Name),
-			client.MatchingLabelsSelector{Selector: liqo.VirtualKubeletSelector()})
+			client.MatchingLabelsSelector{Selector: v09.VirtualKubeletSelector()})
 		if err != nil {
 			return nil, fmt.Errorf("list the virtual kubelets: %w", err)
 		}

@@ -14,8 +14,8 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 )
 
 // FuzzAnswer holds that every object which is passed on can be decoded, whatever the API server has.
@@ -61,12 +61,12 @@ func TestCheck(t *testing.T) {
 	for cpu, want := range map[string]string{
 		"4": "", "1e1.5": "spec.resourceQuota.hard[cpu]", "1e-2147483647": "spec.resourceQuota.hard[cpu]",
 	} {
-		err := lenient.Check([]byte(offered(cpu)), &liqo.ResourceOffer{})
+		err := lenient.Check([]byte(offered(cpu)), &v09.ResourceOffer{})
 		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("Check() of %s cores: %v", cpu, err)
 		}
 	}
-	if err := lenient.Check([]byte(`[]`), &liqo.ResourceOffer{}); err == nil {
+	if err := lenient.Check([]byte(`[]`), &v09.ResourceOffer{}); err == nil {
 		t.Error("a list fits")
 	}
 }

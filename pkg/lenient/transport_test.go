@@ -23,8 +23,8 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 )
 
 const (
@@ -154,7 +154,7 @@ func TestQuantities(t *testing.T) {
 		t.Run(test.reason, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
-			var offer liqo.ResourceOffer
+			var offer v09.ResourceOffer
 			if err := apiServer(t, offered(test.cpu)).Get(ctx, client.ObjectKey{Name: "o"}, &offer); err != nil {
 				t.Fatalf("Get(): %v", err)
 			}
@@ -162,7 +162,7 @@ func TestQuantities(t *testing.T) {
 			if (text != "") != test.unreadable || len(text) > 512 {
 				t.Errorf("Unreadable() = %q", text)
 			}
-			quota := liqo.Quota(&offer)
+			quota := v09.Quota(&offer)
 			if memory := quota[corev1.ResourceMemory]; memory.Cmp(resource.MustParse("1Gi")) != 0 {
 				t.Errorf("the memory is %s", memory.String())
 			}

@@ -7,9 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	offloadingv1alpha1 "github.com/liqotech/liqo/apis/offloading/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Compactor makes objects small of which a cache holds many: they name the same
@@ -27,25 +25,6 @@ const (
 	maxName  = 253
 )
 
-// Offloading drops what package liqo does not read of a NamespaceOffloading that the
-// broker keeps. An offloading can have the state of a namespace on a thousand clusters.
-func (c *Compactor) Offloading(o *NamespaceOffloading) {
-	o.ManagedFields = nil
-	c.selector(&o.Spec.ClusterSelector)
-	remote := make(map[string]offloadingv1alpha1.RemoteNamespaceConditions, len(o.Status.RemoteNamespacesConditions))
-	for name, conditions := range o.Status.RemoteNamespacesConditions {
-		switch {
-		case receives(conditions):
-			remote[c.Name(name)] = receiving
-		default:
-			if since, is := refused(conditions); is {
-				remote[c.Name(name)] = refusedSince(metav1.NewTime(since))
-			}
-		}
-	}
-	o.Status.RemoteNamespacesConditions = remote
-}
-
 // Pod drops the selection from a pod that is bound: the scheduler has done with it.
 // What a waiting pod requires of its node is kept.
 func (c *Compactor) Pod(pod *corev1.Pod) {
@@ -57,7 +36,7 @@ func (c *Compactor) Pod(pod *corev1.Pod) {
 		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required}}
 		if required != nil {
 			dropForeign(required)
-			c.selector(required)
+			c.Selector(required)
 		}
 	}
 }
@@ -73,8 +52,8 @@ func dropForeign(selector *corev1.NodeSelector) {
 	}
 }
 
-// selector replaces the values of a selector by shared ones.
-func (c *Compactor) selector(selector *corev1.NodeSelector) {
+// Selector replaces the values of a selector by shared ones.
+func (c *Compactor) Selector(selector *corev1.NodeSelector) {
 	for _, term := range selector.NodeSelectorTerms {
 		for _, e := range term.MatchExpressions {
 			for i := range e.Values {
@@ -98,22 +77,4 @@ func (c *Compactor) Name(name string) string {
 		c.names[name] = name
 	}
 	return name
-}
-
-// receiving are the conditions of every cluster that has the namespace. They are
-// shared, and not to be changed.
-var receiving = offloadingv1alpha1.RemoteNamespaceConditions{
-	{Type: offloadingv1alpha1.NamespaceOffloadingRequired, Status: corev1.ConditionTrue},
-	{Type: offloadingv1alpha1.NamespaceReady, Status: corev1.ConditionTrue},
-}
-
-// refusedSince returns the conditions of a cluster that cannot make the namespace.
-func refusedSince(since metav1.Time) offloadingv1alpha1.RemoteNamespaceConditions {
-	return offloadingv1alpha1.RemoteNamespaceConditions{
-		{Type: offloadingv1alpha1.NamespaceOffloadingRequired, Status: corev1.ConditionTrue},
-		{
-			Type: offloadingv1alpha1.NamespaceReady, Status: corev1.ConditionFalse,
-			Reason: creationFailed, LastTransitionTime: since,
-		},
-	}
 }

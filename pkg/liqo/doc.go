@@ -1,10 +1,8 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package liqo is where Liqo's API types, labels and wire formats enter the broker: the
-// rest says what it wants to know of them in the broker's own words. Only the virtual
-// kubelet, which is composed of Liqo's packages, imports them as well.
+// Package liqo is what the broker says and asks of Liqo whatever its version: labels and annotations, what is done to nodes, namespaces and
+// pods, and the command line of its controller manager.
 //
-// It follows Liqo v0.9.4. It reads and forges values, and does not know what is decided
-// by them.
+// It imports nothing of Liqo, and does not know the kinds of any of its versions: package v09 does, and reads and forges them.
 package liqo

@@ -7,40 +7,54 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/liqotech/liqo/pkg/consts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Labels and annotations of Liqo, as v0.9.4 has them in pkg/consts.
+// Labels and annotations of Liqo, as v0.9.4 has them in pkg/consts and pkg/discovery: a test of [v09] compares them.
 const (
 	// LabelRemoteClusterID is on virtual nodes (whose cluster they stand for) and
 	// on twin namespaces (whose namespace they are a twin of).
-	LabelRemoteClusterID = consts.RemoteClusterID
+	LabelRemoteClusterID = "liqo.io/remote-cluster-id"
 
 	// LabelNodeType is on virtual nodes, with the value NodeTypeVirtual.
-	LabelNodeType   = consts.TypeLabel
-	NodeTypeVirtual = consts.TypeNode
+	LabelNodeType   = "liqo.io/type"
+	NodeTypeVirtual = "virtual-node"
 
 	// LabelManagedBy is on what Liqo makes for a peer: pods with the value
 	// ManagedByShadowPod, EndpointSlices with ManagedByShadowEndpointSlice. The peer
 	// cannot change it.
-	LabelManagedBy               = consts.ManagedByLabelKey
-	ManagedByShadowPod           = consts.ManagedByShadowPodValue
-	ManagedByShadowEndpointSlice = consts.ManagedByShadowEndpointSliceValue
+	LabelManagedBy               = "liqo.io/managed-by"
+	ManagedByShadowPod           = "shadowpod"
+	ManagedByShadowEndpointSlice = "shadowendpointslice"
 
 	// LabelReplicated is on the objects that a remote cluster has put here, with
 	// the value "true".
-	LabelReplicated      = consts.ReplicationStatusLabel
-	labelReplicatedValue = "true"
+	LabelReplicated = "liqo.io/replicated"
 
 	// labelScheduling is on namespaces whose new pods pass Liqo's webhook.
-	labelScheduling      = consts.SchedulingLiqoLabel
-	labelSchedulingValue = consts.SchedulingLiqoLabelValue
+	labelScheduling      = "liqo.io/scheduling-enabled"
+	labelSchedulingValue = "true"
 
 	// annotationNamespaceMap is on twin namespaces, and names the NamespaceMap that
 	// asked for them.
-	annotationNamespaceMap = consts.RemoteNamespaceManagedByAnnotationKey
+	annotationNamespaceMap = "liqo.io/managed-by-namespace-map"
+	// annotationOriginalName is beside it: what its consumer calls the namespace.
+	annotationOriginalName = "liqo.io/original-name"
+
+	// labelClusterID is on tenant namespaces, with the ID of the peer, and labelTenantNamespace on nothing else.
+	labelClusterID       = "discovery.liqo.io/cluster-id"
+	labelTenantNamespace = "discovery.liqo.io/tenant-namespace"
+
+	// labelLocalPod is on pods that run in another cluster, with the value labelLocalPodValue.
+	labelLocalPod      = "liqo.io/shadowPod"
+	labelLocalPodValue = "true"
+
+	// annotationKeptHere is on what Liqo does not copy to another cluster.
+	annotationKeptHere = "liqo.io/skip-reflection"
+
+	// taintVirtualNode keeps from virtual nodes the pods of namespaces that are not offloaded.
+	taintVirtualNode = "virtual-node.liqo.io/not-allowed"
 )
 
 // labelOriginNode is on shadow pods and their pods: the name of the virtual node to
@@ -63,7 +77,7 @@ func KeepHere(o metav1.Object) {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[consts.SkipReflectionAnnotationKey] = "true"
+	annotations[annotationKeptHere] = "true"
 	o.SetAnnotations(annotations)
 }
 
@@ -96,15 +110,20 @@ const annotationCorePrice = "brokering.liqo.io/core-price"
 
 // CorePrice returns what a core of a cluster costs by contract, as text of package kpi; empty if that is not known. Who may change
 // ForeignClusters has written it: it is to be read with care all the same.
-func CorePrice(fc *ForeignCluster) string { return fc.Annotations[annotationCorePrice] }
+func CorePrice(fc metav1.Object) string { return fc.GetAnnotations()[annotationCorePrice] }
 
 // SetCorePrice notes what a core of a cluster costs; an empty text removes the note.
-func SetCorePrice(fc *ForeignCluster, text string) {
-	if text == "" {
-		delete(fc.Annotations, annotationCorePrice)
-		return
+func SetCorePrice(fc metav1.Object, text string) {
+	annotations := maps.Clone(fc.GetAnnotations())
+	switch {
+	case text == "":
+		delete(annotations, annotationCorePrice)
+	case annotations == nil:
+		annotations = map[string]string{annotationCorePrice: text}
+	default:
+		annotations[annotationCorePrice] = text
 	}
-	metav1.SetMetaDataAnnotation(&fc.ObjectMeta, annotationCorePrice, text)
+	fc.SetAnnotations(annotations)
 }
 
 // IsReserved reports whether a label says what a node is, and not what a cluster is:
@@ -114,20 +133,6 @@ func IsReserved(key string) bool {
 	within := func(of string) bool { return found && (domain == of || strings.HasSuffix(domain, "."+of)) }
 	reserved := within("kubernetes.io") || within("k8s.io") || within("liqo.io")
 	return reserved && domain != "topology.kubernetes.io" && key != corev1.LabelArchStable
-}
-
-// mayClaim reports whether a peer may put a label on its offer, and so on its virtual
-// node here: what is not reserved, what liqoctl puts there
-// (liqo/pkg/liqoctl/install/handler.go@v0.9.4), and what a broker says of a provider.
-func mayClaim(key, value string) bool {
-	switch key {
-	case consts.ProviderClusterLabel, LabelCarbon, LabelProvider:
-		return true
-	case LabelNodeType:
-		return value == NodeTypeVirtual
-	default:
-		return !IsReserved(key)
-	}
 }
 
 // LabelVirtualKubelet is on virtual nodes whose virtual kubelet is this project's, with its
@@ -147,3 +152,21 @@ func IsOwnLabel(key string) bool {
 // TaintCordoned keeps new pods from the virtual nodes of a provider that is cordoned or drained.
 // The pods that run there stay, or stay until they are moved.
 const TaintCordoned = "brokering.liqo.io/cordoned"
+
+// OffloadingName is the only name that Liqo's webhook admits for a NamespaceOffloading.
+const OffloadingName = "offloading"
+
+// AnnotationPlacing is on NamespaceOffloadings that select more clusters than new
+// pods are placed on: it has the IDs of the latter, separated by commas.
+const AnnotationPlacing = "brokering.liqo.io/placing"
+
+// LabelBrokerManaged is on the NamespaceOffloadings that the broker keeps, with the value
+// BrokerManaged.
+const (
+	LabelBrokerManaged = "app.kubernetes.io/managed-by"
+	BrokerManaged      = "liqo-broker"
+)
+
+// ProbeRefused ends the message by which the guard of identities refuses the connector, which asks for a certificate only to see whether
+// that is refused. Nobody else refuses anything with it.
+const ProbeRefused = "the guard of identities refuses what only asks whether it does"

@@ -32,11 +32,11 @@ type Manager []string
 
 // ReadManager returns the command line of Liqo's controller manager; namespace is where Liqo runs.
 func ReadManager(ctx context.Context, reader client.Reader, namespace string) (Manager, error) {
-	return commandLine(ctx, reader, client.ObjectKey{Namespace: namespace, Name: ManagerName})
+	return CommandLine(ctx, reader, client.ObjectKey{Namespace: namespace, Name: ManagerName})
 }
 
-// commandLine returns that of the first container of a Deployment.
-func commandLine(ctx context.Context, reader client.Reader, key client.ObjectKey) (Manager, error) {
+// CommandLine returns that of the first container of a Deployment.
+func CommandLine(ctx context.Context, reader client.Reader, key client.ObjectKey) (Manager, error) {
 	var d appsv1.Deployment
 	if err := reader.Get(ctx, key, &d); err != nil {
 		return nil, fmt.Errorf("get Deployment %s: %w", key, err)
@@ -48,8 +48,8 @@ func commandLine(ctx context.Context, reader client.Reader, key client.ObjectKey
 	return append(slices.Clone(containers[0].Command), containers[0].Args...), nil
 }
 
-// value returns what the command line says of a flag, as --flag=value or as two words; the last one counts, as with Go's flags.
-func (m Manager) value(flag string) (value string) {
+// Value returns what the command line says of a flag, as --flag=value or as two words; the last one counts, as with Go's flags.
+func (m Manager) Value(flag string) (value string) {
 	for i, arg := range m {
 		switch after, joined, is := cutFlag(arg, flag); {
 		case !is:
@@ -81,10 +81,10 @@ func cutFlag(arg, flag string) (value string, joined, is bool) {
 
 // Unguarded returns why Liqo would give peers more than they are to have; none if it would not.
 func (m Manager) Unguarded() (why []string) {
-	if image := m.value(flagKubeletImage); !OwnVirtualKubelet(image) {
+	if image := m.Value(flagKubeletImage); !OwnVirtualKubelet(image) {
 		why = append(why, fmt.Sprintf("%s has %s=%q: Liqo's own virtual kubelet hands out the Secrets of namespaces that peers name", ManagerName, flagKubeletImage, image))
 	}
-	if m.value(flagResourcePlugin) == "" && !m.isOff(flagIncomingPeering) {
+	if m.Value(flagResourcePlugin) == "" && !m.isOff(flagIncomingPeering) {
 		why = append(why, fmt.Sprintf("%s has neither %s nor %s=false: every peer gets a part of this cluster", ManagerName, flagResourcePlugin, flagIncomingPeering))
 	}
 	return why
@@ -95,4 +95,11 @@ func OwnVirtualKubelet(image string) bool {
 	image, _, _ = strings.Cut(image, "@")
 	name, _, _ := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
 	return name == VirtualKubeletImage
+}
+
+// ControllerManager returns the name of the user as which Liqo's controller manager
+// writes; namespace is where Liqo runs
+// (liqo/deployments/liqo/templates/liqo-controller-manager-rbac.yaml@v0.9.4).
+func ControllerManager(namespace string) string {
+	return "system:serviceaccount:" + namespace + ":liqo-controller-manager"
 }

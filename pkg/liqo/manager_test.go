@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
 )
 
 // TestUnguarded reads command lines as Liqo's controller manager does.
@@ -61,7 +60,7 @@ func TestReadManager(t *testing.T) {
 	d := &appsv1.Deployment{}
 	d.Namespace, d.Name = liqo.DefaultNamespace, liqo.ManagerName
 	read := func() (liqo.Manager, error) {
-		return liqo.ReadManager(t.Context(), fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(d.DeepCopy()).Build(), liqo.DefaultNamespace)
+		return liqo.ReadManager(t.Context(), fake.NewClientBuilder().WithObjects(d.DeepCopy()).Build(), liqo.DefaultNamespace)
 	}
 	if line, err := read(); err == nil {
 		t.Errorf("a Deployment without containers has the command line %q", line)
@@ -90,29 +89,5 @@ func TestOwnVirtualKubelet(t *testing.T) {
 		if got := liqo.OwnVirtualKubelet(image); got != want {
 			t.Errorf("OwnVirtualKubelet(%q) = %t", image, got)
 		}
-	}
-}
-
-func TestTokenToldTo(t *testing.T) {
-	cases := map[string]struct {
-		reason      string
-		annotations map[string]string
-		want        string
-	}{
-		"Nobody":  {"People gave it to whom they wanted.", nil, "[]"},
-		"Empty":   {"All have come.", map[string]string{"brokering.liqo.io/issued-to": ""}, "[]"},
-		"Buyers":  {"They were issued it.", map[string]string{"brokering.liqo.io/issued-to": "a,b"}, "[a b]"},
-		"Sellers": {"Liqo tells them.", map[string]string{"brokering.liqo.io/told-to": "c"}, "[c]"},
-		"Both":    {"Each counts once.", map[string]string{"brokering.liqo.io/issued-to": "b,c", "brokering.liqo.io/told-to": "a,c"}, "[a b c]"},
-		"Others":  {"It is about something else.", map[string]string{"brokering.liqo.io/token-spent": "true"}, "[]"},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			secret := &corev1.Secret{}
-			secret.Annotations = tc.annotations
-			if got := fmt.Sprint(liqo.TokenToldTo(secret)); got != tc.want {
-				t.Errorf("%s\nTokenToldTo() = %s, want %s", tc.reason, got, tc.want)
-			}
-		})
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/binding"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/sheet"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
@@ -28,7 +29,7 @@ type Placements struct {
 
 	Policies    []v1alpha1.PlacementPolicy
 	Decisions   []v1alpha1.PlacementDecision
-	Offloadings []liqo.NamespaceOffloading
+	Offloadings []v09.NamespaceOffloading
 	// Shadows are the metadata of the ShadowPods of consumers.
 	Shadows []metav1.PartialObjectMetadata
 }
@@ -261,7 +262,7 @@ func (p *Placements) all() []Candidate {
 
 // hinder takes the providers out to which a namespace cannot go, and says why.
 func (p *Placements) hinder(ns *corev1.Namespace, consumer cluster.ID, candidates []Candidate) {
-	var offloading *liqo.NamespaceOffloading
+	var offloading *v09.NamespaceOffloading
 	for i := range p.Offloadings {
 		if p.Offloadings[i].Namespace == ns.Name {
 			offloading = &p.Offloadings[i]
@@ -274,10 +275,10 @@ func (p *Placements) hinder(ns *corev1.Namespace, consumer cluster.ID, candidate
 		switch {
 		case identity.ID == consumer:
 			why = "It is the consumer itself"
-		case liqo.Passed(ns, identity):
+		case v09.Passed(ns, identity):
 			why = "The namespace came from it, or through it"
 		case offloading != nil:
-			if _, refused := liqo.Refused(offloading, identity); refused {
+			if _, refused := v09.Refused(offloading, identity); refused {
 				why = "It cannot create the namespace: it may have another one of that name"
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/addressing"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // States of a peering, as Links has them.
@@ -39,8 +39,8 @@ type Link struct {
 // Peers is what a broker's cluster has of its peers.
 type Peers struct {
 	Own       cluster.Identity
-	Clusters  []liqo.ForeignCluster
-	Tunnels   []liqo.TunnelEndpoint
+	Clusters  []v09.ForeignCluster
+	Tunnels   []v09.TunnelEndpoint
 	Providers []v1alpha1.Provider
 	Consumers []v1alpha1.Consumer
 }
@@ -49,23 +49,23 @@ type Peers struct {
 // count at a time, in order. A tunnel counts for the cluster in whose tenant namespace it is, if it says the same.
 func (p *Peers) Links(now time.Time) []Link {
 	links := make([]Link, 0, len(p.Clusters))
-	tunnels := map[string][]*liqo.TunnelEndpoint{}
+	tunnels := map[string][]*v09.TunnelEndpoint{}
 	for i := range p.Tunnels {
 		tunnels[p.Tunnels[i].Namespace] = append(tunnels[p.Tunnels[i].Namespace], &p.Tunnels[i])
 	}
 	for i := range p.Clusters {
 		fc := &p.Clusters[i]
-		id := liqo.Identity(fc)
+		id := v09.Identity(fc)
 		link := Link{
 			From: named(p.Own), To: named(id),
-			Outgoing: peeringState(liqo.Outgoing(fc)), Incoming: peeringState(liqo.Incoming(fc)),
+			Outgoing: peeringState(v09.Outgoing(fc)), Incoming: peeringState(v09.Incoming(fc)),
 		}
-		for _, tunnel := range tunnels[liqo.TenantNamespace(fc)] {
-			if liqo.TunnelCluster(tunnel) != id.ID {
+		for _, tunnel := range tunnels[v09.TenantNamespace(fc)] {
+			if v09.TunnelCluster(tunnel) != id.ID {
 				continue
 			}
-			link.Connected = liqo.Connected(tunnel)
-			if took, at, ok := liqo.RoundTrip(tunnel); ok {
+			link.Connected = v09.Connected(tunnel)
+			if took, at, ok := v09.RoundTrip(tunnel); ok {
 				link.RoundTrip, link.Measured = took, at
 			}
 		}
@@ -104,7 +104,7 @@ func Hides(c *v1alpha1.Consumer) bool {
 
 func named(id cluster.Identity) Cluster { return Cluster{ID: string(id.ID), Name: id.Name} }
 
-func peeringState(p liqo.Peering) string {
+func peeringState(p v09.Peering) string {
 	switch {
 	case p.Ending:
 		return PeeringEnding

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/serving/source"
 )
 
@@ -34,7 +34,7 @@ type Peers struct {
 
 // Watch follows the TunnelEndpoints of a cache, which is started later.
 func (p *Peers) Watch(ctx context.Context, c cache.Cache) error {
-	informer, err := c.GetInformer(ctx, &liqo.TunnelEndpoint{})
+	informer, err := c.GetInformer(ctx, &v09.TunnelEndpoint{})
 	if err != nil {
 		return fmt.Errorf("watch the tunnel endpoints: %w", err)
 	}
@@ -95,7 +95,7 @@ func (p *Peers) tenantOf(a netip.Addr) (string, bool) {
 }
 
 func (p *Peers) set(o any) {
-	tunnel, ok := o.(*liqo.TunnelEndpoint)
+	tunnel, ok := o.(*v09.TunnelEndpoint)
 	if !ok {
 		return
 	}
@@ -104,14 +104,14 @@ func (p *Peers) set(o any) {
 	if p.prefixes == nil {
 		p.prefixes = map[client.ObjectKey][]netip.Prefix{}
 	}
-	p.prefixes[client.ObjectKeyFromObject(tunnel)] = liqo.SeenPrefixes(tunnel)
+	p.prefixes[client.ObjectKeyFromObject(tunnel)] = v09.SeenPrefixes(tunnel)
 }
 
 func (p *Peers) remove(o any) {
 	if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 		o = gone.Obj
 	}
-	if tunnel, ok := o.(*liqo.TunnelEndpoint); ok {
+	if tunnel, ok := o.(*v09.TunnelEndpoint); ok {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		delete(p.prefixes, client.ObjectKeyFromObject(tunnel))

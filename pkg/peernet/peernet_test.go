@@ -11,12 +11,12 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 )
 
 // tunnel returns the network towards a peer whose pods and external CIDR have the given prefixes, and others here.
-func tunnel(name, pods, podsHere, external, externalHere string) *liqo.TunnelEndpoint {
+func tunnel(name, pods, podsHere, external, externalHere string) *v09.TunnelEndpoint {
 	t := liqotest.Tunnel(cluster.Identity{ID: cluster.ID("id-" + name), Name: name}, "1ms", time.Now())
 	t.Spec.RemotePodCIDR, t.Spec.RemoteNATPodCIDR = pods, podsHere
 	t.Spec.RemoteExternalCIDR, t.Spec.RemoteNATExternalCIDR = external, externalHere

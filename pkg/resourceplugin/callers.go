@@ -17,7 +17,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // WatchCallers tells which addresses the pods of Liqo's controller manager have in a
@@ -25,7 +25,7 @@ import (
 // pods: whoever may make pods in the namespace of Liqo has all of Liqo's rights.
 func WatchCallers(ctx context.Context, client kubernetes.Interface, namespace string, allow func([]netip.Addr)) error {
 	informer := corev1informers.NewFilteredPodInformer(client, namespace, 0, toolscache.Indexers{},
-		func(options *metav1.ListOptions) { options.LabelSelector = liqo.ControllerManagerSelector().String() })
+		func(options *metav1.ListOptions) { options.LabelSelector = v09.ControllerManagerSelector().String() })
 	tell := func() { allow(addresses(informer.GetStore().List())) }
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		// What was there at first is told of once, when all of it is known.

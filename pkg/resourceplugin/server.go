@@ -27,7 +27,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/resourcereader"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/resourcereader"
 )
 
 const (

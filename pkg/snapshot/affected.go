@@ -16,6 +16,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/binding"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // AffectedBy returns the names of the twin namespaces whose plan can change with a
@@ -26,12 +27,12 @@ func (r *Reader) AffectedBy(ctx context.Context, id cluster.ID) ([]string, error
 	if err != nil {
 		return nil, err
 	}
-	var offloadings liqo.NamespaceOffloadingList
+	var offloadings v09.NamespaceOffloadingList
 	if err := r.reader.List(ctx, &offloadings, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the NamespaceOffloadings: %w", err)
 	}
 	for i := range offloadings.Items {
-		if o := &offloadings.Items[i]; liqo.Selects(o, id) {
+		if o := &offloadings.Items[i]; v09.Selects(o, id) {
 			involved[o.Namespace] = true
 		}
 	}
@@ -108,7 +109,7 @@ func (r *Reader) policyOf(
 ) (*v1alpha1.PlacementPolicy, error) {
 	var shadows []metav1.PartialObjectMetadata
 	if slices.ContainsFunc(rules, func(rule binding.Policy) bool { return rule.Scope == binding.OnRequest }) {
-		list := liqo.NewShadowPodMetadataList()
+		list := v09.NewShadowPodMetadataList()
 		if err := r.reader.List(ctx, list, client.InNamespace(ns.Name), client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("list shadow pods of namespace %s: %w", ns.Name, err)
 		}

@@ -14,7 +14,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/placement"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
@@ -24,7 +25,7 @@ import (
 func TestAffectedBy(t *testing.T) {
 	consumer, free := cluster.Identity{ID: "id-c", Name: "c"}, cluster.Identity{ID: "id-d", Name: "d"}
 	offloading := func(namespace string, ids ...cluster.ID) client.Object {
-		return liqo.ForgeOffloading(namespace, "DefaultName", ids)
+		return v09.ForgeOffloading(namespace, "DefaultName", ids)
 	}
 	wished := policy("wished", func(s *v1alpha1.PlacementPolicySpec) { s.AppliesTo.Scope = v1alpha1.ScopeOnRequest })
 	names := policy("names", func(s *v1alpha1.PlacementPolicySpec) {
@@ -95,7 +96,7 @@ func TestOnlyWhatConcerns(t *testing.T) {
 		s.AppliesTo = v1alpha1.AppliesTo{Scope: v1alpha1.ScopeConsumers, Consumers: []string{"id-c"}}
 	}))...)
 	objects = append(objects,
-		liqo.ForgeOffloading(namespace, "DefaultName", []cluster.ID{"id-s", "id-gone"}),
+		v09.ForgeOffloading(namespace, "DefaultName", []cluster.ID{"id-s", "id-gone"}),
 		liqotest.VirtualNode(cluster.Identity{ID: "id-o", Name: "o"}, true), shadow, liqotest.Pod(shadow, "liqo-o"),
 	)
 	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, objects...), "", nil)

@@ -17,6 +17,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // Capacity reads who has, uses and reserved what. A provider counts if its status says that it
@@ -167,10 +168,10 @@ func AccountChanged(before, after any) bool {
 		return haveChanged(before.(*v1alpha1.Provider), after)
 	case *v1alpha1.Consumer:
 		return termsChanged(before.(*v1alpha1.Consumer), after)
-	case *liqo.ResourceOffer:
-		return nodeChanged(before.(*liqo.ResourceOffer), after)
-	case *liqo.ForeignCluster:
-		return tenantChanged(before.(*liqo.ForeignCluster), after)
+	case *v09.ResourceOffer:
+		return nodeChanged(before.(*v09.ResourceOffer), after)
+	case *v09.ForeignCluster:
+		return tenantChanged(before.(*v09.ForeignCluster), after)
 	case *v1alpha1.PlacementPolicy:
 		return before.(*v1alpha1.PlacementPolicy).Generation != after.Generation // It may apply to others.
 	case *v1alpha1.PlacementDecision:
@@ -199,13 +200,13 @@ func termsChanged(before, after *v1alpha1.Consumer) bool {
 
 // nodeChanged reports whether an offer is for or from another cluster or for another node,
 // or about to go.
-func nodeChanged(before, after *liqo.ResourceOffer) bool {
-	return liqo.OfferedTo(before) != liqo.OfferedTo(after) || liqo.OfferedBy(before) != liqo.OfferedBy(after) ||
-		!liqo.SameNode(before, after) ||
+func nodeChanged(before, after *v09.ResourceOffer) bool {
+	return v09.OfferedTo(before) != v09.OfferedTo(after) || v09.OfferedBy(before) != v09.OfferedBy(after) ||
+		!v09.SameNode(before, after) ||
 		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
 }
 
 // tenantChanged reports whether a foreign cluster has another name or tenant namespace.
-func tenantChanged(before, after *liqo.ForeignCluster) bool {
-	return liqo.TenantNamespace(before) != liqo.TenantNamespace(after) || liqo.Identity(before) != liqo.Identity(after)
+func tenantChanged(before, after *v09.ForeignCluster) bool {
+	return v09.TenantNamespace(before) != v09.TenantNamespace(after) || v09.Identity(before) != v09.Identity(after)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/placement"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 )
 
@@ -75,10 +75,10 @@ func (r *Reader) markDirect(ctx context.Context, n *Twin, consumer cluster.ID) e
 // understood counts as not said.
 func (r *Reader) direct(ctx context.Context, provider cluster.ID) (remoteipam.DirectConsumers, error) {
 	fc, err := r.ForeignCluster(ctx, provider)
-	if err != nil || fc == nil || liqo.TenantNamespace(fc) == "" {
+	if err != nil || fc == nil || v09.TenantNamespace(fc) == "" {
 		return nil, err
 	}
-	return r.said.read(ctx, r.reader, liqo.TenantNamespace(fc))
+	return r.said.read(ctx, r.reader, v09.TenantNamespace(fc))
 }
 
 // DirectAge is for how long it is remembered which consumers reach a provider.

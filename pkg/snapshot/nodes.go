@@ -19,6 +19,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/nodename"
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // nodes returns the virtual nodes of those consumers that have or are to have others
@@ -26,11 +27,11 @@ import (
 // for each provider that takes new pods if they are to have that. Nothing is used of them yet.
 func (r *Reader) nodes(
 	ctx context.Context, consumers []v1alpha1.Consumer, providers []v1alpha1.Provider, accounts map[cluster.ID]capacity.Account,
-	offers []liqo.ResourceOffer, tenants map[string]cluster.Identity,
+	offers []v09.ResourceOffer, tenants map[string]cluster.Identity,
 ) (map[cluster.ID][]capacity.Node, error) {
 	told := map[cluster.ID][]string{}
 	for id, o := range toConsumers(offers, tenants) {
-		told[id] = append(told[id], liqo.NamedNode(o))
+		told[id] = append(told[id], v09.NamedNode(o))
 	}
 	var policies v1alpha1.PlacementPolicyList
 	if err := r.reader.List(ctx, &policies, client.UnsafeDisableDeepCopy); err != nil {
@@ -62,11 +63,11 @@ func (r *Reader) nodes(
 }
 
 // toConsumers returns the offers that Liqo has told consumers of, each with its consumer.
-func toConsumers(offers []liqo.ResourceOffer, tenants map[string]cluster.Identity) iter.Seq2[cluster.ID, *liqo.ResourceOffer] {
-	return func(yield func(cluster.ID, *liqo.ResourceOffer) bool) {
+func toConsumers(offers []v09.ResourceOffer, tenants map[string]cluster.Identity) iter.Seq2[cluster.ID, *v09.ResourceOffer] {
+	return func(yield func(cluster.ID, *v09.ResourceOffer) bool) {
 		for i := range offers {
 			o := &offers[i]
-			if id := liqo.OfferedTo(o); id != "" && tenants[o.Namespace].ID == id && o.DeletionTimestamp.IsZero() && !yield(id, o) {
+			if id := v09.OfferedTo(o); id != "" && tenants[o.Namespace].ID == id && o.DeletionTimestamp.IsZero() && !yield(id, o) {
 				return
 			}
 		}
@@ -75,10 +76,10 @@ func toConsumers(offers []liqo.ResourceOffer, tenants map[string]cluster.Identit
 
 // toldOf returns the resources that each consumer was told of: those of which it was told
 // zero are at most resources.MaxResources, because providers name resources as they like.
-func toldOf(offers []liqo.ResourceOffer, tenants map[string]cluster.Identity) map[cluster.ID][]corev1.ResourceName {
+func toldOf(offers []v09.ResourceOffer, tenants map[string]cluster.Identity) map[cluster.ID][]corev1.ResourceName {
 	told, zero := map[cluster.ID][]corev1.ResourceName{}, map[cluster.ID][]corev1.ResourceName{}
 	for id, o := range toConsumers(offers, tenants) {
-		for name, quantity := range liqo.Quota(o) {
+		for name, quantity := range v09.Quota(o) {
 			if quantity.IsZero() {
 				zero[id] = append(zero[id], name)
 			} else {
@@ -188,5 +189,5 @@ func (r *Reader) Pinned(ctx context.Context, consumer cluster.ID, pod *corev1.Po
 	if err != nil {
 		return nil, false, err
 	}
-	return nil, slices.ContainsFunc(offers, func(o liqo.ResourceOffer) bool { return liqo.NamedNode(&o) == node }), nil
+	return nil, slices.ContainsFunc(offers, func(o v09.ResourceOffer) bool { return v09.NamedNode(&o) == node }), nil
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/nodename"
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
@@ -43,7 +43,7 @@ func seen(mode v1alpha1.Mode, nodes v1alpha1.Nodes) *v1alpha1.Consumer {
 }
 
 // told returns the offer that Liqo has made for a node of c.
-func told(node string) *liqo.ResourceOffer {
+func told(node string) *v09.ResourceOffer {
 	o := liqotest.OfferTo(consumerC, nil)
 	o.Name, o.Spec.NodeName = "offer-"+node, node
 	return o

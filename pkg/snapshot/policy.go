@@ -20,6 +20,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/placement"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // Decision returns what a policy has decided for a consumer; the zero ConsumerDecision if nothing.
@@ -114,7 +115,7 @@ func (n *Twin) add(p *v1alpha1.Provider, ns *corev1.Namespace, said placement.Ch
 	if n.Offloading == nil {
 		return
 	}
-	if since, refused := liqo.Refused(n.Offloading, identity(p)); refused {
+	if since, refused := v09.Refused(n.Offloading, identity(p)); refused {
 		n.Refused[known.ID] = since
 	}
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/placement"
 	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // Index fields, usable with client.MatchingFields.
@@ -53,20 +54,20 @@ const (
 // Indexes are the functions behind the index fields.
 func Indexes() []Index {
 	return []Index{
-		{&liqo.ForeignCluster{}, IndexForeignClusterID, func(o client.Object) []string {
-			return nonEmpty(string(liqo.Identity(o.(*liqo.ForeignCluster)).ID))
+		{&v09.ForeignCluster{}, IndexForeignClusterID, func(o client.Object) []string {
+			return nonEmpty(string(v09.Identity(o.(*v09.ForeignCluster)).ID))
 		}},
-		{&liqo.ForeignCluster{}, IndexForeignClusterTenant, func(o client.Object) []string {
-			return nonEmpty(liqo.TenantNamespace(o.(*liqo.ForeignCluster)))
+		{&v09.ForeignCluster{}, IndexForeignClusterTenant, func(o client.Object) []string {
+			return nonEmpty(v09.TenantNamespace(o.(*v09.ForeignCluster)))
 		}},
-		{&liqo.ForeignCluster{}, IndexForeignClusterName, func(o client.Object) []string {
-			return nonEmpty(liqo.Identity(o.(*liqo.ForeignCluster)).Name)
+		{&v09.ForeignCluster{}, IndexForeignClusterName, func(o client.Object) []string {
+			return nonEmpty(v09.Identity(o.(*v09.ForeignCluster)).Name)
 		}},
-		{&liqo.ForeignCluster{}, IndexForeignClusterUniqueName, func(o client.Object) []string {
-			return []string{liqo.UniqueName(liqo.Identity(o.(*liqo.ForeignCluster)))}
+		{&v09.ForeignCluster{}, IndexForeignClusterUniqueName, func(o client.Object) []string {
+			return []string{v09.UniqueName(v09.Identity(o.(*v09.ForeignCluster)))}
 		}},
-		{&liqo.ResourceOffer{}, IndexOfferNode, func(o client.Object) []string {
-			return nonEmpty(liqo.NamedNode(o.(*liqo.ResourceOffer)))
+		{&v09.ResourceOffer{}, IndexOfferNode, func(o client.Object) []string {
+			return nonEmpty(v09.NamedNode(o.(*v09.ResourceOffer)))
 		}},
 		{&corev1.Node{}, IndexNodeCluster, func(o client.Object) []string {
 			return nonEmpty(string(liqo.NodeCluster(o.(*corev1.Node))))
@@ -98,7 +99,7 @@ func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 func AddPeerIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	for _, i := range Indexes() {
 		switch i.Object.(type) {
-		case *liqo.ForeignCluster, *liqo.ResourceOffer:
+		case *v09.ForeignCluster, *v09.ResourceOffer:
 			if err := indexer.IndexField(ctx, i.Object, i.Field, i.Extract); err != nil {
 				return fmt.Errorf("index %T by %s: %w", i.Object, i.Field, err)
 			}
@@ -148,8 +149,8 @@ func (r *Reader) served(c *v1alpha1.Consumer) bool {
 // ForeignCluster returns the foreign cluster with an ID, or nil if there is none.
 //
 //nolint:nilnil // That there is none is an answer, which every caller has to deal with.
-func (r *Reader) ForeignCluster(ctx context.Context, id cluster.ID) (*liqo.ForeignCluster, error) {
-	var list liqo.ForeignClusterList
+func (r *Reader) ForeignCluster(ctx context.Context, id cluster.ID) (*v09.ForeignCluster, error) {
+	var list v09.ForeignClusterList
 	if err := r.reader.List(ctx, &list, client.MatchingFields{IndexForeignClusterID: string(id)}); err != nil {
 		return nil, fmt.Errorf("find the foreign cluster of %s: %w", id, err)
 	}
@@ -200,15 +201,15 @@ func (r *Reader) Hides(ctx context.Context, namespace string) (bool, error) {
 // that the two cannot be told apart.
 //
 //nolint:nilnil // That there is none is an answer, which every caller has to deal with.
-func (r *Reader) Namesake(ctx context.Context, fc *liqo.ForeignCluster) (*liqo.ForeignCluster, error) {
-	name := liqo.UniqueName(liqo.Identity(fc))
-	var list liqo.ForeignClusterList
+func (r *Reader) Namesake(ctx context.Context, fc *v09.ForeignCluster) (*v09.ForeignCluster, error) {
+	name := v09.UniqueName(v09.Identity(fc))
+	var list v09.ForeignClusterList
 	if err := r.reader.List(ctx, &list, client.MatchingFields{IndexForeignClusterUniqueName: name}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the foreign clusters with the unique name %s: %w", name, err)
 	}
 	for i := range list.Items {
 		other := &list.Items[i]
-		if liqo.Identity(other).ID != liqo.Identity(fc).ID && older(other, fc) {
+		if v09.Identity(other).ID != v09.Identity(fc).ID && older(other, fc) {
 			return other, nil
 		}
 	}
@@ -224,14 +225,14 @@ func older(a, b client.Object) bool {
 
 // Namesakes returns the clusters that share a unique name with one.
 func (r *Reader) Namesakes(ctx context.Context, id cluster.Identity) ([]cluster.ID, error) {
-	name := liqo.UniqueName(id)
-	var list liqo.ForeignClusterList
+	name := v09.UniqueName(id)
+	var list v09.ForeignClusterList
 	if err := r.reader.List(ctx, &list, client.MatchingFields{IndexForeignClusterUniqueName: name}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the foreign clusters with the unique name %s: %w", name, err)
 	}
 	var others []cluster.ID
 	for i := range list.Items {
-		if other := liqo.Identity(&list.Items[i]).ID; other != id.ID {
+		if other := v09.Identity(&list.Items[i]).ID; other != id.ID {
 			others = append(others, other)
 		}
 	}
@@ -243,7 +244,7 @@ func (r *Reader) Namesakes(ctx context.Context, id cluster.Identity) ([]cluster.
 type Twin struct {
 	Snapshot placement.Snapshot
 	// Offloading is nil if the namespace has none.
-	Offloading *liqo.NamespaceOffloading
+	Offloading *v09.NamespaceOffloading
 	// Policy is the one that chooses the providers; nil if there is none.
 	Policy *v1alpha1.PlacementPolicy
 	// Suspended tells that people suspended the consumer, which is then not served.
@@ -258,19 +259,19 @@ type Twin struct {
 func (r *Reader) Twin(ctx context.Context, ns *corev1.Namespace) (*Twin, error) {
 	n := &Twin{Pods: map[string]*corev1.Pod{}, Refused: map[cluster.ID]time.Time{}}
 	// What the namespace may use now.
-	offloading := &liqo.NamespaceOffloading{}
+	offloading := &v09.NamespaceOffloading{}
 	key := client.ObjectKey{Namespace: ns.Name, Name: liqo.OffloadingName}
 	if err := r.reader.Get(ctx, key, offloading); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("get NamespaceOffloading %s: %w", key, err)
 	} else if err == nil {
 		n.Offloading = offloading
-		n.Snapshot.Selected = liqo.Selected(offloading)
-		n.Snapshot.Placing = liqo.Placing(offloading)
-		n.Snapshot.Effective = liqo.InForce(ns, offloading)
+		n.Snapshot.Selected = v09.Selected(offloading)
+		n.Snapshot.Placing = v09.Placing(offloading)
+		n.Snapshot.Effective = v09.InForce(ns, offloading)
 	}
 
 	// Which copies there are. A ShadowPod without a pod is one that is missing.
-	shadows := liqo.NewShadowPodMetadataList()
+	shadows := v09.NewShadowPodMetadataList()
 	if err := r.reader.List(ctx, shadows, client.InNamespace(ns.Name), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list shadow pods of namespace %s: %w", ns.Name, err)
 	}
@@ -381,7 +382,7 @@ func identity(p *v1alpha1.Provider) cluster.Identity {
 }
 
 // provider is what placement knows of a provider, for one namespace.
-func provider(p *v1alpha1.Provider, ns *corev1.Namespace, offloading *liqo.NamespaceOffloading) placement.Provider {
+func provider(p *v1alpha1.Provider, ns *corev1.Namespace, offloading *v09.NamespaceOffloading) placement.Provider {
 	id := identity(p)
 	return placement.Provider{
 		ID:         id.ID,
@@ -443,11 +444,11 @@ func choiceOf(chosen, barred bool) placement.Choice {
 }
 
 // namespaceOn returns what became of a namespace on a provider, whose offloading may be nil.
-func namespaceOn(id cluster.Identity, ns *corev1.Namespace, offloading *liqo.NamespaceOffloading) placement.Namespace {
+func namespaceOn(id cluster.Identity, ns *corev1.Namespace, offloading *v09.NamespaceOffloading) placement.Namespace {
 	switch {
-	case liqo.Passed(ns, id):
+	case v09.Passed(ns, id):
 		return placement.Passed
-	case offloading != nil && liqo.Receives(offloading, id):
+	case offloading != nil && v09.Receives(offloading, id):
 		return placement.Present
 	default:
 		return placement.Absent

@@ -16,6 +16,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // What a peer says of itself is in objects that it writes, or of which Liqo makes others:
@@ -32,26 +33,26 @@ func (r *Reader) TenantOf(ctx context.Context, namespace string) (cluster.ID, er
 
 // tenant returns what the foreign cluster is called whose tenant namespace a namespace is.
 func (r *Reader) tenant(ctx context.Context, namespace string) (cluster.Identity, error) {
-	var list liqo.ForeignClusterList
+	var list v09.ForeignClusterList
 	if err := r.reader.List(ctx, &list, client.MatchingFields{IndexForeignClusterTenant: namespace}, client.UnsafeDisableDeepCopy); err != nil {
 		return cluster.Identity{}, fmt.Errorf("find the foreign cluster of the tenant namespace %s: %w", namespace, err)
 	}
 	if len(list.Items) == 0 {
 		return cluster.Identity{}, nil
 	}
-	return liqo.Identity(&list.Items[0]), nil
+	return v09.Identity(&list.Items[0]), nil
 }
 
 // tenants returns what the foreign clusters are called, by their tenant namespaces.
 func (r *Reader) tenants(ctx context.Context) (map[string]cluster.Identity, error) {
-	var list liqo.ForeignClusterList
+	var list v09.ForeignClusterList
 	if err := r.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the foreign clusters: %w", err)
 	}
 	tenants := make(map[string]cluster.Identity, len(list.Items))
 	for i := range list.Items {
-		if namespace := liqo.TenantNamespace(&list.Items[i]); namespace != "" {
-			tenants[namespace] = liqo.Identity(&list.Items[i])
+		if namespace := v09.TenantNamespace(&list.Items[i]); namespace != "" {
+			tenants[namespace] = v09.Identity(&list.Items[i])
 		}
 	}
 	return tenants, nil
@@ -68,15 +69,15 @@ func (r Refusal) String() string { return fmt.Sprintf("offer %s: %v", r.Offer, r
 
 // OffersBy returns what a foreign cluster offers, and the offers in its name that count
 // for nothing. It may be nil.
-func (r *Reader) OffersBy(ctx context.Context, fc *liqo.ForeignCluster) (offers []liqo.ResourceOffer, refused []Refusal, err error) {
+func (r *Reader) OffersBy(ctx context.Context, fc *v09.ForeignCluster) (offers []v09.ResourceOffer, refused []Refusal, err error) {
 	all, err := r.offersIn(ctx, fc)
 	if err != nil {
 		return nil, nil, err
 	}
 	for i := range all {
 		o := &all[i]
-		switch err := liqo.CheckOffer(o, liqo.Identity(fc).ID); {
-		case !liqo.FromPeer(o):
+		switch err := v09.CheckOffer(o, v09.Identity(fc).ID); {
+		case !v09.FromPeer(o):
 		case err != nil:
 			refused = append(refused, Refusal{o.Name, err})
 		default:
@@ -88,38 +89,38 @@ func (r *Reader) OffersBy(ctx context.Context, fc *liqo.ForeignCluster) (offers 
 }
 
 // OffersTo returns what this cluster offers to a foreign cluster. It may be nil.
-func (r *Reader) OffersTo(ctx context.Context, fc *liqo.ForeignCluster) ([]liqo.ResourceOffer, error) {
+func (r *Reader) OffersTo(ctx context.Context, fc *v09.ForeignCluster) ([]v09.ResourceOffer, error) {
 	all, err := r.offersIn(ctx, fc)
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(all, func(o liqo.ResourceOffer) bool { return liqo.OfferedTo(&o) != liqo.Identity(fc).ID }), nil
+	return slices.DeleteFunc(all, func(o v09.ResourceOffer) bool { return v09.OfferedTo(&o) != v09.Identity(fc).ID }), nil
 }
 
 // offersIn returns all offers in the tenant namespace of a foreign cluster. They are not to
 // be changed.
-func (r *Reader) offersIn(ctx context.Context, fc *liqo.ForeignCluster) ([]liqo.ResourceOffer, error) {
-	if fc == nil || liqo.TenantNamespace(fc) == "" {
+func (r *Reader) offersIn(ctx context.Context, fc *v09.ForeignCluster) ([]v09.ResourceOffer, error) {
+	if fc == nil || v09.TenantNamespace(fc) == "" {
 		return nil, nil
 	}
-	var list liqo.ResourceOfferList
-	if err := r.reader.List(ctx, &list, client.InNamespace(liqo.TenantNamespace(fc)), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the offers in namespace %s: %w", liqo.TenantNamespace(fc), err)
+	var list v09.ResourceOfferList
+	if err := r.reader.List(ctx, &list, client.InNamespace(v09.TenantNamespace(fc)), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the offers in namespace %s: %w", v09.TenantNamespace(fc), err)
 	}
 	return list.Items, nil
 }
 
 // TunnelsTo returns the tunnels to a foreign cluster, which may be nil. They are not to
 // be changed.
-func (r *Reader) TunnelsTo(ctx context.Context, fc *liqo.ForeignCluster) ([]liqo.TunnelEndpoint, error) {
-	if fc == nil || liqo.TenantNamespace(fc) == "" {
+func (r *Reader) TunnelsTo(ctx context.Context, fc *v09.ForeignCluster) ([]v09.TunnelEndpoint, error) {
+	if fc == nil || v09.TenantNamespace(fc) == "" {
 		return nil, nil
 	}
-	var list liqo.TunnelEndpointList
-	if err := r.reader.List(ctx, &list, client.InNamespace(liqo.TenantNamespace(fc)), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the tunnels in namespace %s: %w", liqo.TenantNamespace(fc), err)
+	var list v09.TunnelEndpointList
+	if err := r.reader.List(ctx, &list, client.InNamespace(v09.TenantNamespace(fc)), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the tunnels in namespace %s: %w", v09.TenantNamespace(fc), err)
 	}
-	return slices.DeleteFunc(list.Items, func(t liqo.TunnelEndpoint) bool { return liqo.TunnelCluster(&t) != liqo.Identity(fc).ID }), nil
+	return slices.DeleteFunc(list.Items, func(t v09.TunnelEndpoint) bool { return v09.TunnelCluster(&t) != v09.Identity(fc).ID }), nil
 }
 
 // Owners are the clusters that offer a virtual node, by the names of the nodes. One that
@@ -158,8 +159,8 @@ func (r *Reader) Owners(ctx context.Context) (Owners, error) {
 }
 
 // offers returns what clusters offer each other, and whose the tenant namespaces are in which they do.
-func (r *Reader) offers(ctx context.Context) ([]liqo.ResourceOffer, map[string]cluster.Identity, error) {
-	var list liqo.ResourceOfferList
+func (r *Reader) offers(ctx context.Context) ([]v09.ResourceOffer, map[string]cluster.Identity, error) {
+	var list v09.ResourceOfferList
 	if err := r.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, nil, fmt.Errorf("list offers: %w", err)
 	}
@@ -167,7 +168,7 @@ func (r *Reader) offers(ctx context.Context) ([]liqo.ResourceOffer, map[string]c
 	return list.Items, tenants, err
 }
 
-func ownersOf(offers []liqo.ResourceOffer, tenants map[string]cluster.Identity) Owners {
+func ownersOf(offers []v09.ResourceOffer, tenants map[string]cluster.Identity) Owners {
 	owners := make(Owners, len(offers))
 	for i := range offers {
 		owners.add(&offers[i], tenants[offers[i].Namespace])
@@ -176,18 +177,18 @@ func ownersOf(offers []liqo.ResourceOffer, tenants map[string]cluster.Identity) 
 }
 
 // add adds the owner of the node of an offer that is in a tenant namespace.
-func (o Owners) add(offer *liqo.ResourceOffer, tenant cluster.Identity) {
-	if tenant.ID == "" || !liqo.FromPeer(offer) || liqo.CheckOffer(offer, tenant.ID) != nil {
+func (o Owners) add(offer *v09.ResourceOffer, tenant cluster.Identity) {
+	if tenant.ID == "" || !v09.FromPeer(offer) || v09.CheckOffer(offer, tenant.ID) != nil {
 		return
 	}
-	if name := liqo.NodeName(offer, tenant); !slices.Contains(o[name], tenant.ID) {
+	if name := v09.NodeName(offer, tenant); !slices.Contains(o[name], tenant.ID) {
 		o[name] = append(o[name], tenant.ID)
 	}
 }
 
 // OwnersOf returns the clusters that offer a virtual node of a name.
 func (r *Reader) OwnersOf(ctx context.Context, name string) ([]cluster.ID, error) {
-	var offers liqo.ResourceOfferList
+	var offers v09.ResourceOfferList
 	if err := r.reader.List(ctx, &offers, client.MatchingFields{IndexOfferNode: name}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the offers of node %s: %w", name, err)
 	}
@@ -213,7 +214,7 @@ func (r *Reader) OwnersOf(ctx context.Context, name string) ([]cluster.ID, error
 
 // addNamed adds the owners that call themselves by a name.
 func (r *Reader) addNamed(ctx context.Context, owners Owners, name string) error {
-	var list liqo.ForeignClusterList
+	var list v09.ForeignClusterList
 	if err := r.reader.List(ctx, &list, client.MatchingFields{IndexForeignClusterName: name}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the foreign clusters that are called %s: %w", name, err)
 	}
@@ -223,7 +224,7 @@ func (r *Reader) addNamed(ctx context.Context, owners Owners, name string) error
 			return err
 		}
 		for j := range offers {
-			owners.add(&offers[j], liqo.Identity(&list.Items[i]))
+			owners.add(&offers[j], v09.Identity(&list.Items[i]))
 		}
 	}
 	return nil
@@ -251,7 +252,7 @@ type VirtualNode struct {
 
 // NodesOf returns the virtual nodes that say they are of a provider, and those that it
 // has offered. Its foreign cluster may be nil.
-func (r *Reader) NodesOf(ctx context.Context, id cluster.ID, fc *liqo.ForeignCluster) ([]VirtualNode, error) {
+func (r *Reader) NodesOf(ctx context.Context, id cluster.ID, fc *v09.ForeignCluster) ([]VirtualNode, error) {
 	var labelled corev1.NodeList
 	if err := r.reader.List(ctx, &labelled, client.MatchingFields{IndexNodeCluster: string(id)}); err != nil {
 		return nil, fmt.Errorf("list the virtual nodes of %s: %w", id, err)
@@ -262,7 +263,7 @@ func (r *Reader) NodesOf(ctx context.Context, id cluster.ID, fc *liqo.ForeignClu
 		return nil, err
 	}
 	for i := range offers {
-		name := liqo.NodeName(&offers[i], liqo.Identity(fc))
+		name := v09.NodeName(&offers[i], v09.Identity(fc))
 		if slices.ContainsFunc(nodes, func(n corev1.Node) bool { return n.Name == name }) {
 			continue
 		}
@@ -289,7 +290,7 @@ func (r *Reader) NodesOf(ctx context.Context, id cluster.ID, fc *liqo.ForeignClu
 
 // OfferedNodesOf returns the virtual nodes that a provider has offered: those whose labels
 // and conditions say something of it. Its foreign cluster may be nil.
-func (r *Reader) OfferedNodesOf(ctx context.Context, id cluster.ID, fc *liqo.ForeignCluster) ([]corev1.Node, error) {
+func (r *Reader) OfferedNodesOf(ctx context.Context, id cluster.ID, fc *v09.ForeignCluster) ([]corev1.Node, error) {
 	nodes, err := r.NodesOf(ctx, id, fc)
 	if err != nil {
 		return nil, err
@@ -339,17 +340,17 @@ func (r *Reader) CheckNodeName(ctx context.Context, nodes client.Reader, peer cl
 
 // usuallyOf returns the clusters whose virtual node has a name if they do not say otherwise.
 func (r *Reader) usuallyOf(ctx context.Context, name string) ([]cluster.ID, error) {
-	of, is := liqo.UsualNode(name)
+	of, is := v09.UsualNode(name)
 	if !is {
 		return nil, nil
 	}
-	var list liqo.ForeignClusterList
+	var list v09.ForeignClusterList
 	if err := r.reader.List(ctx, &list, client.MatchingFields{IndexForeignClusterName: of}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the foreign clusters that are called %s: %w", of, err)
 	}
 	ids := make([]cluster.ID, len(list.Items))
 	for i := range list.Items {
-		ids[i] = liqo.Identity(&list.Items[i]).ID
+		ids[i] = v09.Identity(&list.Items[i]).ID
 	}
 	return ids, nil
 }

@@ -20,14 +20,15 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
 // offerOf returns an offer in the tenant namespace of a cluster for a node of a name; an
 // empty name is the usual one.
-func offerOf(id cluster.Identity, node string) *liqo.ResourceOffer {
+func offerOf(id cluster.Identity, node string) *v09.ResourceOffer {
 	o := liqotest.Offer(id, nil)
 	o.Name, o.Spec.NodeName = "offer-"+node, node
 	return o
@@ -106,7 +107,7 @@ func TestOffersByTenant(t *testing.T) {
 	replicated.Labels[liqo.LabelReplicated] = "true"
 
 	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, offerOf(a, "honest"), forged, own, origin, claim, toA, toEvil, replicated), "", nil)
-	names := func(offers []liqo.ResourceOffer) (names []string) {
+	names := func(offers []v09.ResourceOffer) (names []string) {
 		for i := range offers {
 			names = append(names, offers[i].Name)
 		}
@@ -150,7 +151,7 @@ func TestWithoutTenantNamespace(t *testing.T) {
 	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, offerOf(a, ""), liqotest.OfferTo(a, nil), liqotest.Tunnel(a, "1ms", time.Now())), "", nil)
 	unpeered := liqotest.ForeignCluster(a, false, false)
 	unpeered.Status.TenantNamespace.Local = ""
-	for name, fc := range map[string]*liqo.ForeignCluster{"NoNamespace": unpeered, "NoForeignCluster": nil} {
+	for name, fc := range map[string]*v09.ForeignCluster{"NoNamespace": unpeered, "NoForeignCluster": nil} {
 		t.Run(name, func(t *testing.T) {
 			by, refused, errBy := r.OffersBy(t.Context(), fc)
 			to, errTo := r.OffersTo(t.Context(), fc)
@@ -177,7 +178,7 @@ func TestTunnelsTo(t *testing.T) {
 		}
 		var got strings.Builder
 		for i := range tunnels {
-			took, _, _ := liqo.RoundTrip(&tunnels[i])
+			took, _, _ := v09.RoundTrip(&tunnels[i])
 			got.WriteString(took.String())
 		}
 		if got.String() != want {
@@ -190,7 +191,7 @@ func TestTunnelsTo(t *testing.T) {
 // whose offer has gone.
 func TestNodesOf(t *testing.T) {
 	a, evil := cluster.Identity{ID: "id-a", Name: "a"}, cluster.Identity{ID: "id-evil", Name: "evil"}
-	peers := map[cluster.ID]*liqo.ForeignCluster{a.ID: liqotest.ForeignCluster(a, true, false), evil.ID: liqotest.ForeignCluster(evil, true, false)}
+	peers := map[cluster.ID]*v09.ForeignCluster{a.ID: liqotest.ForeignCluster(a, true, false), evil.ID: liqotest.ForeignCluster(evil, true, false)}
 	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, peers[a.ID], peers[evil.ID], offerOf(a, ""), offerOf(evil, ""), offerOf(evil, "no-node"),
 		nodeThatSays("liqo-a", a.ID), nodeThatSays("liqo-evil", a.ID), nodeThatSays("liqo-old", a.ID)), "", nil)
 	for id, want := range map[cluster.ID][]string{
@@ -242,10 +243,10 @@ func TestCapacityOfLyingNode(t *testing.T) {
 func TestNamesake(t *testing.T) {
 	// Liqo's unique name has 24 bits of a hash of the ID; these two share them.
 	first, second := cluster.Identity{ID: "id-1363", Name: "twin"}, cluster.Identity{ID: "id-1561", Name: "twin"}
-	if liqo.UniqueName(first) != liqo.UniqueName(second) {
-		t.Fatalf("%s and %s are no namesakes", liqo.UniqueName(first), liqo.UniqueName(second))
+	if v09.UniqueName(first) != v09.UniqueName(second) {
+		t.Fatalf("%s and %s are no namesakes", v09.UniqueName(first), v09.UniqueName(second))
 	}
-	peer := func(id cluster.Identity, name string, age time.Duration) *liqo.ForeignCluster {
+	peer := func(id cluster.Identity, name string, age time.Duration) *v09.ForeignCluster {
 		fc := liqotest.ForeignCluster(id, true, false)
 		fc.Name, fc.CreationTimestamp = name, metav1.NewTime(time.Unix(1_000_000, 0).Add(-age))
 		return fc
@@ -253,7 +254,7 @@ func TestNamesake(t *testing.T) {
 	other := peer(cluster.Identity{ID: "id-x", Name: "other"}, "other", time.Hour)
 	cases := map[string]struct {
 		reason      string
-		older, same *liqo.ForeignCluster
+		older, same *v09.ForeignCluster
 	}{
 		"Older":      {reason: "Who came first keeps the name.", older: peer(first, "b", time.Hour), same: peer(second, "a", time.Minute)},
 		"SameSecond": {reason: "In one second, the name of the object decides.", older: peer(first, "a", 0), same: peer(second, "b", 0)},
@@ -262,7 +263,7 @@ func TestNamesake(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, tc.older, tc.same, other), "", nil)
 			for _, ask := range []struct {
-				fc   *liqo.ForeignCluster
+				fc   *v09.ForeignCluster
 				want string
 			}{{tc.older, ""}, {tc.same, tc.older.Name}, {other, ""}} {
 				got := ""

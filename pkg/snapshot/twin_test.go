@@ -21,7 +21,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/nodename"
 	"github.com/capacitorset/liqo-broker/pkg/core/placement"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
@@ -43,7 +44,7 @@ func deleted[T client.Object](o T) T {
 
 func TestCopies(t *testing.T) {
 	labels := map[string]string{"app": "web"}
-	shadow := func() *liqo.ShadowPod { return liqotest.ShadowPod(namespace, "web-0", labels) }
+	shadow := func() *v09.ShadowPod { return liqotest.ShadowPod(namespace, "web-0", labels) }
 	pod := func(node string, change func(*corev1.Pod)) *corev1.Pod {
 		p := liqotest.Pod(shadow(), node, providerA.ID)
 		if change != nil {
@@ -136,7 +137,7 @@ func TestCopies(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			ns := liqotest.TwinNamespace(namespace, consumer)
-			o := liqo.ForgeOffloading(namespace, "DefaultName", []cluster.ID{providerA.ID})
+			o := v09.ForgeOffloading(namespace, "DefaultName", []cluster.ID{providerA.ID})
 			liqotest.PutInForce(ns, o, providerA)
 			nodes := []client.Object{liqotest.VirtualNode(providerA, true), liqotest.VirtualNode(providerB, false), silent}
 			c := snapshottest.NewClient(t, interceptor.Funcs{}, slices.Concat(tc.objects, []client.Object{o}, nodes)...)
@@ -230,7 +231,7 @@ func TestProviders(t *testing.T) {
 				tc.change(p)
 			}
 			ns := liqotest.TwinNamespace(namespace, consumer)
-			o := liqo.ForgeOffloading(namespace, "DefaultName", []cluster.ID{providerA.ID})
+			o := v09.ForgeOffloading(namespace, "DefaultName", []cluster.ID{providerA.ID})
 			liqotest.PutInForce(ns, o, providerA)
 			got, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, p, o), "", nil).Twin(t.Context(), ns)
 			if err != nil {
@@ -292,7 +293,7 @@ func TestWiderPlacing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ns := liqotest.TwinNamespace(namespace, consumer)
-			o := liqo.ForgeOffloading(namespace, "DefaultName", both)
+			o := v09.ForgeOffloading(namespace, "DefaultName", both)
 			liqotest.PutInForce(ns, o, providerA, providerB)
 			shadow := liqotest.ShadowPod(namespace, "web-0", tc.labels)
 			pod := liqotest.Pod(shadow, "", both...)

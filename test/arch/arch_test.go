@@ -35,7 +35,7 @@ var edges = []string{
 
 // liqoImporters are the folders whose packages may import Liqo's: one that translates its objects into ours, the virtual
 // kubelet, which is composed of Liqo's own, and what looks at a real federation or at a patched Liqo.
-var liqoImporters = []string{"pkg/liqo", "cmd/virtual-kubelet", "test"}
+var liqoImporters = []string{"pkg/liqo/v09", "cmd/virtual-kubelet", "test"}
 
 // TestCoreImportsNoEdge checks that what decides takes values and returns values: the folder is the rule.
 func TestCoreImportsNoEdge(t *testing.T) {
@@ -64,7 +64,7 @@ func TestLiqoEntersInOnePlace(t *testing.T) {
 				t.Fatal(err)
 			}
 			if within(liqo, imported) {
-				t.Errorf("%s imports %s: take what it needs from pkg/liqo, so that only that package changes with Liqo", file, imported)
+				t.Errorf("%s imports %s: take what it needs from pkg/liqo/v09, so that only that package changes with Liqo", file, imported)
 			}
 		}
 	}

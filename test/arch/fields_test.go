@@ -14,7 +14,7 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// TestLiqosFieldsEndInOnePlace checks that who is given one of Liqo's objects asks pkg/liqo what it says: with another version of Liqo,
+// TestLiqosFieldsEndInOnePlace checks that who is given one of Liqo's objects asks pkg/liqo/v09 what it says: with another version of Liqo,
 // fields move. The virtual kubelet, which is composed of Liqo's packages, is a module of its own, and lists are lists in every version.
 func TestLiqosFieldsEndInOnePlace(t *testing.T) {
 	loaded, err := packages.Load(&packages.Config{
@@ -30,13 +30,13 @@ func TestLiqosFieldsEndInOnePlace(t *testing.T) {
 			t.Fatalf("%s: %v", p.PkgPath, p.Errors[0])
 		}
 		folder := strings.TrimPrefix(p.PkgPath, module+"/")
-		may := within("pkg/liqo", folder)
+		may := within("pkg/liqo/v09", folder)
 		for _, file := range p.Syntax {
 			ast.Inspect(file, func(n ast.Node) bool {
 				if selector, is := n.(*ast.SelectorExpr); is && ofLiqo(p.TypesInfo.Selections[selector]) {
 					seen++
 					if !may {
-						t.Errorf("%s reads %s of one of Liqo's types: let pkg/liqo say what it means", p.Fset.Position(n.Pos()), selector.Sel.Name)
+						t.Errorf("%s reads %s of one of Liqo's types: let pkg/liqo/v09 say what it means", p.Fset.Position(n.Pos()), selector.Sel.Name)
 					}
 				}
 				return true

@@ -38,7 +38,7 @@ var floors = []floor{
 	}},
 	{"reader", "reads the cluster as values", []string{"pkg/snapshot", "pkg/peernet", "pkg/overview", "pkg/trade/show"}},
 	{"edges", "know one outside thing each", []string{
-		"pkg/conditions", "pkg/daemon", "pkg/liqo", "pkg/promquery", "pkg/remoteipam", "pkg/serving", "pkg/lenient",
+		"pkg/conditions", "pkg/daemon", "pkg/liqo", "pkg/liqo/v09", "pkg/promquery", "pkg/remoteipam", "pkg/serving", "pkg/lenient",
 		"pkg/trade/objects", "pkg/trade/party", "pkg/trade/registry/store",
 	}},
 	{"shared", "the API, the manifests, and what every part may use", []string{"deploy", "patches", "pkg/api", "pkg/excerpt", "pkg/logging", "pkg/netflag", "pkg/program", "pkg/sheet", "pkg/version", "pkg/wake"}},
@@ -54,7 +54,8 @@ var allowed = map[[2]string]string{
 	{"pkg/trade/core", "pkg/core"}:                          "Quantities, clusters and expressions are the same for the trade.",
 	{"pkg/sheet", "pkg/excerpt"}:                            "What does not fit into a cell is cut there as everywhere.",
 	{"pkg/daemon", "pkg/lenient"}:                           "Who reads Liqo's objects reads them leniently.",
-	{"pkg/liqo", "pkg/lenient"}:                             "Liqo's objects are read leniently.",
+	{"pkg/liqo/v09", "pkg/lenient"}:                         "Liqo's objects are read leniently.",
+	{"pkg/liqo/v09", "pkg/liqo"}:                            "What a line of Liqo's versions says is said in values that all lines share.",
 }
 
 // place returns the floor of a package, counted from the top, and its folder there: the longest that fits.

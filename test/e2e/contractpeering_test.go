@@ -18,6 +18,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/peering"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/peering/outofband"
 	"github.com/capacitorset/liqo-broker/test/federation"
@@ -98,7 +99,7 @@ func part(ctx context.Context, t *testing.T, buyer peering.Buyer, seller peering
 
 // unknown fails if a cluster has anything that is about another one, but for its tenant namespace, which Liqo leaves.
 func unknown(ctx context.Context, c, other *federation.Cluster) error {
-	fc, err := liqo.ForeignClusterOf(ctx, c, other.ID)
+	fc, err := v09.ForeignClusterOf(ctx, c, other.ID)
 	if err == nil && fc != nil {
 		err = fmt.Errorf("%s knows %s as ForeignCluster %s", c.Name, other.Name, fc.Name)
 	}

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/test/docs"
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
@@ -184,7 +184,7 @@ func restore[T client.Object](ctx context.Context, was, now T, also func(was, no
 // tenantNamespace returns the namespace in which a cluster keeps what it has to do with a peer.
 func tenantNamespace(t *testing.T, c, peer *federation.Cluster) string {
 	t.Helper()
-	var peers liqo.ForeignClusterList
+	var peers v09.ForeignClusterList
 	if err := c.List(t.Context(), &peers); err != nil {
 		t.Fatal(err)
 	}

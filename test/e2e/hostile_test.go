@@ -25,7 +25,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/test/federation"
 	"github.com/capacitorset/liqo-broker/test/hostile"
 )
@@ -89,13 +89,13 @@ func intruder(t *testing.T, peer, victim *federation.Cluster, twin string) *host
 // tenantOf returns the tenant namespace of a peer on the broker.
 func tenantOf(t *testing.T, peer *federation.Cluster) string {
 	t.Helper()
-	var foreign liqo.ForeignClusterList
+	var foreign v09.ForeignClusterList
 	if err := fed.Broker.List(t.Context(), &foreign); err != nil {
 		t.Fatal(err)
 	}
 	for i := range foreign.Items {
-		if liqo.Identity(&foreign.Items[i]).ID == peer.ID {
-			return liqo.TenantNamespace(&foreign.Items[i])
+		if v09.Identity(&foreign.Items[i]).ID == peer.ID {
+			return v09.TenantNamespace(&foreign.Items[i])
 		}
 	}
 	t.Fatalf("the broker does not know %s", peer.Name)
@@ -136,13 +136,13 @@ func checkIdentity(t *testing.T, victim cluster.ID) {
 // postIdentity sends a request to the broker's liqo-auth, from a pod of the consumer.
 func postIdentity(t *testing.T, request *auth.CertificateIdentityRequest) (status int, body string) {
 	t.Helper()
-	var foreign liqo.ForeignClusterList
+	var foreign v09.ForeignClusterList
 	if err := fed.Consumer.List(t.Context(), &foreign); err != nil {
 		t.Fatal(err)
 	}
 	url := ""
 	for i := range foreign.Items {
-		if liqo.Identity(&foreign.Items[i]).ID == fed.Broker.ID {
+		if v09.Identity(&foreign.Items[i]).ID == fed.Broker.ID {
 			url = foreign.Items[i].Spec.ForeignAuthURL + auth.CertIdentityURI
 		}
 	}

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
@@ -47,7 +47,7 @@ func TestIPAMPortIsClosed(t *testing.T) {
 			}
 			for _, address := range addresses {
 				checkReach(t, peer, tools, address, remoteipam.Port, true)
-				checkReach(t, peer, tools, address, liqo.IPAMPort, false)
+				checkReach(t, peer, tools, address, v09.IPAMPort, false)
 			}
 		})
 	}
@@ -57,19 +57,19 @@ func TestIPAMPortIsClosed(t *testing.T) {
 			// Liqo's gateway runs in the network of the node.
 			for _, stranger := range []*corev1.Pod{pod(t, fed.Broker, "default", "tools"), liqoPod(t, "gateway")} {
 				checkReach(t, fed.Broker, stranger, address, remoteipam.Port, true)
-				checkReach(t, fed.Broker, stranger, address, liqo.IPAMPort, false)
+				checkReach(t, fed.Broker, stranger, address, v09.IPAMPort, false)
 			}
 			for _, kubelet := range virtualKubelets(t) {
-				checkReach(t, fed.Broker, kubelet, address, liqo.IPAMPort, true)
+				checkReach(t, fed.Broker, kubelet, address, v09.IPAMPort, true)
 			}
 		}
-		checkReach(t, fed.Broker, manager, "127.0.0.1", liqo.IPAMPort, true)
+		checkReach(t, fed.Broker, manager, "127.0.0.1", v09.IPAMPort, true)
 	})
 	t.Run("disguised", func(t *testing.T) {
 		t.Parallel()
 		guest := disguised(t)
 		checkReach(t, fed.Broker, guest, manager.Status.PodIP, remoteipam.Port, true)
-		checkReach(t, fed.Broker, guest, manager.Status.PodIP, liqo.IPAMPort, false)
+		checkReach(t, fed.Broker, guest, manager.Status.PodIP, v09.IPAMPort, false)
 	})
 }
 
@@ -143,7 +143,7 @@ func TestIPAMPortOpensToVirtualKubelets(t *testing.T) {
 		return nil
 	})
 	for _, kubelet := range kubelets {
-		checkReach(t, fed.Broker, kubelet, manager.Status.PodIP, liqo.IPAMPort, true)
+		checkReach(t, fed.Broker, kubelet, manager.Status.PodIP, v09.IPAMPort, true)
 	}
 	if err := fed.Scale(t.Context(), namespace, federation.Web, 4); err != nil {
 		t.Fatal(err)

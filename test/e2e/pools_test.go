@@ -17,6 +17,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
@@ -117,12 +118,12 @@ func perProvider(t *testing.T) {
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
 		setNodes(t, v1alpha1.NodesOne)
-		var offers liqo.ResourceOfferList
+		var offers v09.ResourceOfferList
 		if err := fed.Broker.List(ctx, &offers); err != nil {
 			t.Error(err)
 		}
 		for i := range offers.Items {
-			if o := &offers.Items[i]; liqo.OfferedTo(o) == fed.Consumer.ID && o.Spec.NodeName != "" {
+			if o := &offers.Items[i]; v09.OfferedTo(o) == fed.Consumer.ID && o.Spec.NodeName != "" {
 				if err := fed.Broker.Delete(ctx, o); err != nil {
 					t.Error(err)
 				}

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
@@ -110,7 +110,7 @@ func relaysOf(t *testing.T, pods []federation.Copy) map[string]string {
 
 // relayMappings returns the relay addresses that the broker keeps for the consumer.
 func relayMappings(ctx context.Context) (map[string]string, error) {
-	var mappings liqo.NatMappingList
+	var mappings v09.NatMappingList
 	if err := fed.Broker.List(ctx, &mappings); err != nil {
 		return nil, err
 	}

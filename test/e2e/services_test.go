@@ -19,7 +19,7 @@ import (
 	netv1alpha1 "github.com/liqotech/liqo/apis/net/v1alpha1"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
@@ -163,7 +163,7 @@ func pathBetween(ctx context.Context, provider *federation.Cluster, address neti
 		return "", err
 	}
 	for i := range tunnels.Items {
-		peer, tunnel, err := liqo.TunnelPeer(&tunnels.Items[i])
+		peer, tunnel, err := v09.TunnelPeer(&tunnels.Items[i])
 		if err == nil && peer == fed.Consumer.ID && tunnel.Pods.Seen.Contains(address) {
 			return federation.PathDirect, nil
 		}

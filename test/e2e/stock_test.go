@@ -23,6 +23,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
@@ -148,7 +149,7 @@ func straggler(t *testing.T, provider *federation.Cluster) (end func()) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
 	var pods corev1.PodList
-	if err := fed.Broker.List(ctx, &pods, client.MatchingLabelsSelector{Selector: liqo.VirtualKubeletSelector()}); err != nil {
+	if err := fed.Broker.List(ctx, &pods, client.MatchingLabelsSelector{Selector: v09.VirtualKubeletSelector()}); err != nil {
 		t.Fatal(err)
 	}
 	i := slices.IndexFunc(pods.Items, func(pod corev1.Pod) bool { return strings.HasPrefix(pod.Name, "vk-liqo-"+provider.Name) })

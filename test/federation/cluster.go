@@ -21,7 +21,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/test/lab"
 )
 
@@ -68,7 +68,7 @@ func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme,
-		liqo.AddToScheme, netv1alpha1.AddToScheme, vkv1alpha1.AddToScheme, v1alpha1.AddToScheme, connectorv1alpha1.AddToScheme,
+		v09.AddToScheme, netv1alpha1.AddToScheme, vkv1alpha1.AddToScheme, v1alpha1.AddToScheme, connectorv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, err

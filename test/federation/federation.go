@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/test/lab"
 	"github.com/capacitorset/liqo-broker/test/lab/topology"
 )
@@ -81,12 +81,12 @@ func (f *Federation) Unpeer(ctx context.Context, consumer, provider *Cluster) er
 		return err
 	}
 	return Until(ctx, patience, func(ctx context.Context) error {
-		var peers liqo.ForeignClusterList
+		var peers v09.ForeignClusterList
 		if err := consumer.List(ctx, &peers); err != nil {
 			return err
 		}
 		for i := range peers.Items {
-			if fc := &peers.Items[i]; liqo.Identity(fc).ID == provider.ID && !fc.DeletionTimestamp.IsZero() {
+			if fc := &peers.Items[i]; v09.Identity(fc).ID == provider.ID && !fc.DeletionTimestamp.IsZero() {
 				before := client.MergeFrom(fc.DeepCopy())
 				metav1.SetMetaDataLabel(&fc.ObjectMeta, "federation.test/looked-at", strconv.FormatInt(time.Now().Unix()/5, 10))
 				if err := consumer.Patch(ctx, fc, before); client.IgnoreNotFound(err) != nil {

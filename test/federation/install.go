@@ -23,6 +23,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/install"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // patience is how long a step may take that waits for Kubernetes or Liqo: four clusters share two cores.
@@ -151,7 +152,7 @@ func (f *Federation) ReflectedNetworkManager(ctx context.Context) (*corev1.Servi
 		return nil, err
 	}
 	for i := range twins.Items {
-		if !liqo.TwinOfLiqo(twins.Items[i].Name, cluster.Identity{ID: f.Broker.ID, Name: f.Broker.Name}) {
+		if !v09.TwinOfLiqo(twins.Items[i].Name, cluster.Identity{ID: f.Broker.ID, Name: f.Broker.Name}) {
 			continue
 		}
 		var service corev1.Service
@@ -202,13 +203,13 @@ func (f *Federation) CheckOffer(ctx context.Context) error {
 
 // OfferedToBroker returns the sum of what the providers that are active offer the broker.
 func (f *Federation) OfferedToBroker(ctx context.Context) (corev1.ResourceList, error) {
-	var offers liqo.ResourceOfferList
+	var offers v09.ResourceOfferList
 	if err := f.Broker.List(ctx, &offers); err != nil {
 		return nil, err
 	}
 	sum := corev1.ResourceList{}
 	for i := range offers.Items {
-		from := liqo.OfferedBy(&offers.Items[i])
+		from := v09.OfferedBy(&offers.Items[i])
 		if !slices.ContainsFunc(f.Providers(), func(p *Cluster) bool { return p.ID == from }) {
 			continue
 		}
@@ -219,7 +220,7 @@ func (f *Federation) OfferedToBroker(ctx context.Context) (corev1.ResourceList, 
 		if provider.EffectiveScheduling() != v1alpha1.SchedulingActive {
 			continue
 		}
-		resources, accepted := liqo.Accepted(&offers.Items[i])
+		resources, accepted := v09.Accepted(&offers.Items[i])
 		if !accepted {
 			continue
 		}

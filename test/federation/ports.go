@@ -19,7 +19,7 @@ import (
 
 	netv1alpha1 "github.com/liqotech/liqo/apis/net/v1alpha1"
 
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/test/lab/node"
 	"github.com/capacitorset/liqo-broker/test/lab/process"
 )
@@ -114,7 +114,7 @@ func (c *Cluster) Seen(ctx context.Context, owner *Cluster, podIP string) (strin
 		return "", err
 	}
 	for i := range tunnels.Items {
-		id, peer, err := liqo.TunnelPeer(&tunnels.Items[i])
+		id, peer, err := v09.TunnelPeer(&tunnels.Items[i])
 		if err != nil || id != owner.ID {
 			continue
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/test/lab/node"
 )
 
@@ -77,12 +78,12 @@ func (f *Federation) reportClusters(ctx context.Context, out io.Writer) error {
 func (f *Federation) reportPeerings(ctx context.Context, out io.Writer) error {
 	fmt.Fprintln(out, "  CONSUMER\tPROVIDER\tSTATE")
 	for _, c := range f.Clusters() {
-		var peers liqo.ForeignClusterList
+		var peers v09.ForeignClusterList
 		if err := c.List(ctx, &peers); err != nil {
 			return err
 		}
 		for i := range peers.Items {
-			peering := liqo.Outgoing(&peers.Items[i])
+			peering := v09.Outgoing(&peers.Items[i])
 			if !peering.Exists {
 				continue
 			}
@@ -90,7 +91,7 @@ func (f *Federation) reportPeerings(ctx context.Context, out io.Writer) error {
 			if peering.Established {
 				state = "established"
 			}
-			fmt.Fprintf(out, "  %s\t%s\t%s\n", c.Name, liqo.Identity(&peers.Items[i]).Name, state)
+			fmt.Fprintf(out, "  %s\t%s\t%s\n", c.Name, v09.Identity(&peers.Items[i]).Name, state)
 		}
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // Publish has providers offer something, each at its price.
@@ -128,7 +129,7 @@ func (c *Cluster) HasParted(ctx context.Context, seller *Cluster) error {
 	var errs []error
 	for _, pair := range [][2]*Cluster{{c, seller}, {seller, c}} {
 		at, other := pair[0], pair[1]
-		fc, err := liqo.ForeignClusterOf(ctx, at, other.ID)
+		fc, err := v09.ForeignClusterOf(ctx, at, other.ID)
 		if err == nil && fc != nil {
 			err = fmt.Errorf("%s knows %s as ForeignCluster %s", at.Name, other.Name, fc.Name)
 		}

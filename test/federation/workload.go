@@ -26,6 +26,7 @@ import (
 	offloadingv1alpha1 "github.com/liqotech/liqo/apis/offloading/v1alpha1"
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 //go:embed manifests
@@ -101,7 +102,7 @@ func (f *Federation) offloadNamespace(ctx context.Context, namespace string, sta
 // awaitOffloading waits until Liqo has taken note that a namespace of the consumer is offloaded.
 func (f *Federation) awaitOffloading(ctx context.Context, namespace string) error {
 	return Until(ctx, patience, func(ctx context.Context) error {
-		var offloading liqo.NamespaceOffloading
+		var offloading v09.NamespaceOffloading
 		key := client.ObjectKey{Namespace: namespace, Name: liqo.OffloadingName}
 		if err := f.Consumer.Get(ctx, key, &offloading); err != nil {
 			return err
@@ -116,7 +117,7 @@ func (f *Federation) awaitOffloading(ctx context.Context, namespace string) erro
 // Offload makes the pods of a namespace of the consumer go to a cluster, to a namespace of the same name, and waits until Liqo has
 // taken note.
 func (f *Federation) Offload(ctx context.Context, namespace string, to *Cluster) error {
-	offloading := &liqo.NamespaceOffloading{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: liqo.OffloadingName}}
+	offloading := &v09.NamespaceOffloading{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: liqo.OffloadingName}}
 	offloading.Spec.NamespaceMappingStrategy = offloadingv1alpha1.EnforceSameNameMappingStrategyType
 	offloading.Spec.PodOffloadingStrategy = offloadingv1alpha1.RemotePodOffloadingStrategyType
 	offloading.Spec.ClusterSelector.NodeSelectorTerms = []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{
@@ -285,7 +286,7 @@ func (f *Federation) Connected(ctx context.Context, other *Cluster) (bool, error
 		return false, err
 	}
 	for i := range tunnels.Items {
-		if peer, tunnel, err := liqo.TunnelPeer(&tunnels.Items[i]); err == nil && peer == other.ID {
+		if peer, tunnel, err := v09.TunnelPeer(&tunnels.Items[i]); err == nil && peer == other.ID {
 			return tunnel.Connected, nil
 		}
 	}
@@ -345,7 +346,7 @@ func (f *Federation) setPaths(ctx context.Context, copies []Copy) error {
 		}
 		copied.Path = PathRelay
 		for j := range tunnels.Items {
-			peer, tunnel, err := liqo.TunnelPeer(&tunnels.Items[j])
+			peer, tunnel, err := v09.TunnelPeer(&tunnels.Items[j])
 			if err == nil && peer == copied.RunsOn.ID && tunnel.Pods.Seen.Contains(address) {
 				copied.Path = PathDirect
 			}

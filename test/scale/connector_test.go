@@ -33,6 +33,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // serverVariable names the folder of kube-apiserver, as in the tests of the broker.
@@ -139,7 +140,7 @@ func startKubernetes(tb testing.TB) *kubernetes {
 		}
 	})
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, connectorv1alpha1.AddToScheme, liqo.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, connectorv1alpha1.AddToScheme, v09.AddToScheme} {
 		if err := add(scheme); err != nil {
 			tb.Fatal(err)
 		}
@@ -171,7 +172,7 @@ func (k *kubernetes) prepare() {
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: liqo.DefaultNamespace}},
 		&corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Name: liqo.IdentityName, Namespace: liqo.DefaultNamespace},
+			ObjectMeta: metav1.ObjectMeta{Name: v09.IdentityName, Namespace: liqo.DefaultNamespace},
 			Data:       map[string]string{"CLUSTER_ID": ownID, "CLUSTER_NAME": "own"},
 		},
 		&corev1.ServiceAccount{ObjectMeta: reader},

@@ -23,7 +23,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/serving/httpserver"
 	"github.com/capacitorset/liqo-broker/pkg/serving/servingtest"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/books"
@@ -57,8 +58,8 @@ type sold struct {
 
 	sale    *connectorv1alpha1.Sale
 	holds   []connectorv1alpha1.SalesHold
-	foreign *liqo.ForeignCluster
-	tunnel  *liqo.TunnelEndpoint
+	foreign *v09.ForeignCluster
+	tunnel  *v09.TunnelEndpoint
 }
 
 // notary makes contracts of one seller, one after another, by the connector's own parts and without an API server: through a real one, the
@@ -214,7 +215,7 @@ func (n *notary) negotiate(ctx context.Context, c *negotiation.Client, s *sold) 
 }
 
 // connect returns the network that Liqo has made to a buyer's cluster.
-func (s *sold) connect(i int) *liqo.TunnelEndpoint {
+func (s *sold) connect(i int) *v09.TunnelEndpoint {
 	tunnel := liqotest.Tunnel(s.cluster, "1ms", time.Now())
 	spec := &tunnel.Spec
 	spec.LocalPodCIDR, spec.LocalNATPodCIDR, spec.LocalExternalCIDR, spec.LocalNATExternalCIDR = "10.200.0.0/16", "None", "10.201.0.0/16", "None"

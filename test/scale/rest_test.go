@@ -29,7 +29,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/serving/servingtest"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/identity"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
@@ -141,7 +142,7 @@ func newSeller(tb testing.TB, k *kubernetes) *seller {
 		tb.Fatal(err)
 	}
 	token := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: liqo.DefaultNamespace, Name: liqo.AuthTokenName}, Data: map[string][]byte{"token": []byte("first")},
+		ObjectMeta: metav1.ObjectMeta{Namespace: liqo.DefaultNamespace, Name: v09.AuthTokenName}, Data: map[string][]byte{"token": []byte("first")},
 	}
 	if err := k.Create(tb.Context(), token); err != nil {
 		tb.Fatal(err)

@@ -26,6 +26,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/test/federation"
 	"github.com/capacitorset/liqo-broker/test/hostile"
 )
@@ -199,7 +200,7 @@ func intruder(t *testing.T, peer, at *federation.Cluster, twin string) *hostile.
 	if err != nil {
 		t.Fatal(err)
 	}
-	fc, err := liqo.ForeignClusterOf(t.Context(), at, peer.ID)
+	fc, err := v09.ForeignClusterOf(t.Context(), at, peer.ID)
 	if err != nil || fc == nil {
 		t.Fatalf("%s does not know %s: %v", at.Name, peer.Name, err)
 	}
@@ -211,7 +212,7 @@ func intruder(t *testing.T, peer, at *federation.Cluster, twin string) *hostile.
 		t.Fatalf("%s has %d identities at %s: %v", peer.Name, len(identities.Items), at.Name, err)
 	}
 	p := &hostile.Peer{
-		ID: peer.ID, Tenant: liqo.TenantNamespace(fc), Twin: twin, Broker: at.ID, Victim: fed.ProviderA.ID, VictimTenant: "liqo-tenant-victim", Node: at.Name,
+		ID: peer.ID, Tenant: v09.TenantNamespace(fc), Twin: twin, Broker: at.ID, Victim: fed.ProviderA.ID, VictimTenant: "liqo-tenant-victim", Node: at.Name,
 	}
 	if err := p.Connect(config, identities.Items[0].Data); err != nil {
 		t.Fatal(err)

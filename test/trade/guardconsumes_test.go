@@ -18,6 +18,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
@@ -41,7 +42,7 @@ func TestSellerConsumesNothing(t *testing.T) {
 		return cores, err
 	}
 
-	withdraw := peering(t, seller, buyer, func(fc *liqo.ForeignCluster) { fc.Spec.OutgoingPeeringEnabled = discoveryv1alpha1.PeeringEnabledYes })
+	withdraw := peering(t, seller, buyer, func(fc *v09.ForeignCluster) { fc.Spec.OutgoingPeeringEnabled = discoveryv1alpha1.PeeringEnabledYes })
 	eventually(t, time.Minute, func(ctx context.Context) error {
 		asked, err := requests(ctx)
 		if err != nil {
@@ -65,7 +66,7 @@ func TestSellerConsumesNothing(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	refuse := peering(t, buyer, seller, func(fc *liqo.ForeignCluster) { fc.Spec.IncomingPeeringEnabled = discoveryv1alpha1.PeeringEnabledAuto })
+	refuse := peering(t, buyer, seller, func(fc *v09.ForeignCluster) { fc.Spec.IncomingPeeringEnabled = discoveryv1alpha1.PeeringEnabledAuto })
 	eventually(t, time.Minute, func(ctx context.Context) error {
 		cores, err := offered(ctx)
 		if err == nil && cores == 0 {
@@ -105,10 +106,10 @@ func TestSellerConsumesNothing(t *testing.T) {
 }
 
 // peering changes what a cluster wants of another one, until the test ends or the returned function is called.
-func peering(t *testing.T, at, other *federation.Cluster, change func(*liqo.ForeignCluster)) (back func()) {
+func peering(t *testing.T, at, other *federation.Cluster, change func(*v09.ForeignCluster)) (back func()) {
 	t.Helper()
-	patch := func(ctx context.Context, change func(*liqo.ForeignCluster)) error {
-		fc, err := liqo.ForeignClusterOf(ctx, at, other.ID)
+	patch := func(ctx context.Context, change func(*v09.ForeignCluster)) error {
+		fc, err := v09.ForeignClusterOf(ctx, at, other.ID)
 		if err != nil {
 			return err
 		}
@@ -127,14 +128,14 @@ func peering(t *testing.T, at, other *federation.Cluster, change func(*liqo.Fore
 			return
 		}
 		done = true
-		err := patch(context.WithoutCancel(t.Context()), func(fc *liqo.ForeignCluster) {
+		err := patch(context.WithoutCancel(t.Context()), func(fc *v09.ForeignCluster) {
 			fc.Spec.OutgoingPeeringEnabled, fc.Spec.IncomingPeeringEnabled = was.OutgoingPeeringEnabled, was.IncomingPeeringEnabled
 		})
 		if err != nil {
 			t.Error(err)
 		}
 	}
-	err := patch(t.Context(), func(fc *liqo.ForeignCluster) {
+	err := patch(t.Context(), func(fc *v09.ForeignCluster) {
 		was = fc.Spec
 		change(fc)
 	})

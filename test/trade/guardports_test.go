@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
@@ -138,8 +139,8 @@ func checkIPAM(t *testing.T, of *federation.Cluster, strangers []asker) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(ports) != 2 || ports[0] != liqo.IPAMPort {
-		t.Fatalf("it listens on %v, want %d and the port of the metrics", ports, liqo.IPAMPort)
+	if len(ports) != 2 || ports[0] != v09.IPAMPort {
+		t.Fatalf("it listens on %v, want %d and the port of the metrics", ports, v09.IPAMPort)
 	}
 	check := func(a asker, port int, want bool) {
 		t.Helper()
@@ -154,12 +155,12 @@ func checkIPAM(t *testing.T, of *federation.Cluster, strangers []asker) {
 			}
 		}
 		check(a, ports[1], true)
-		check(a, liqo.IPAMPort, false)
+		check(a, v09.IPAMPort, false)
 	}
-	check(asker{on: of, pod: manager, at: "127.0.0.1"}, liqo.IPAMPort, true)
+	check(asker{on: of, pod: manager, at: "127.0.0.1"}, v09.IPAMPort, true)
 
 	for _, kubelet := range virtualKubelets(t, of) {
-		check(asker{on: of, pod: kubelet, at: manager.Status.PodIP}, liqo.IPAMPort, true)
+		check(asker{on: of, pod: kubelet, at: manager.Status.PodIP}, v09.IPAMPort, true)
 	}
 }
 
@@ -167,7 +168,7 @@ func checkIPAM(t *testing.T, of *federation.Cluster, strangers []asker) {
 func virtualKubelets(t *testing.T, of *federation.Cluster) []*corev1.Pod {
 	t.Helper()
 	var all corev1.PodList
-	if err := of.List(t.Context(), &all, client.MatchingLabelsSelector{Selector: liqo.VirtualKubeletSelector()}); err != nil {
+	if err := of.List(t.Context(), &all, client.MatchingLabelsSelector{Selector: v09.VirtualKubeletSelector()}); err != nil {
 		t.Fatal(err)
 	}
 	var running []*corev1.Pod

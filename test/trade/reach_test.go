@@ -18,6 +18,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
@@ -29,7 +30,7 @@ func hide(ctx context.Context, c *federation.Cluster, hidden bool) error {
 		port = `"9"`
 	}
 	service := &corev1.Service{}
-	service.Namespace, service.Name = liqo.DefaultNamespace, liqo.AuthName
+	service.Namespace, service.Name = liqo.DefaultNamespace, v09.AuthName
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"liqo.io/override-port":`+port+`}}}`))
 	if err := c.Patch(ctx, service, patch); err != nil {
 		return err

@@ -23,7 +23,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
@@ -104,11 +104,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 // create makes the Consumer of a foreign cluster that peers with the broker.
-func (r *Reconciler) create(ctx context.Context, fc *liqo.ForeignCluster) error {
-	if fc == nil || !liqo.Incoming(fc).Exists {
+func (r *Reconciler) create(ctx context.Context, fc *v09.ForeignCluster) error {
+	if fc == nil || !v09.Incoming(fc).Exists {
 		return nil
 	}
-	c := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(liqo.Identity(fc).ID)}}
+	c := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(v09.Identity(fc).ID)}}
 	if err := r.client.Create(ctx, c); client.IgnoreAlreadyExists(err) != nil {
 		return fmt.Errorf("create consumer %s: %w", c.Name, err)
 	}
@@ -116,7 +116,7 @@ func (r *Reconciler) create(ctx context.Context, fc *liqo.ForeignCluster) error 
 }
 
 // ensureStatus writes the status if it has changed.
-func (r *Reconciler) ensureStatus(ctx context.Context, c *v1alpha1.Consumer, fc *liqo.ForeignCluster) error {
+func (r *Reconciler) ensureStatus(ctx context.Context, c *v1alpha1.Consumer, fc *v09.ForeignCluster) error {
 	snap, err := r.capacity(ctx)
 	if err != nil {
 		return err
@@ -131,7 +131,7 @@ func (r *Reconciler) ensureStatus(ctx context.Context, c *v1alpha1.Consumer, fc 
 	}
 	before := c.DeepCopy()
 	if fc != nil {
-		c.Status.ClusterName = excerpt.Of(liqo.Identity(fc).Name, v1alpha1.MaxName)
+		c.Status.ClusterName = excerpt.Of(v09.Identity(fc).Name, v1alpha1.MaxName)
 	}
 	c.Status.Mode = r.modes.effective(c.Spec.Mode)
 	c.Status.ObservedGeneration = c.Generation
@@ -150,21 +150,21 @@ func (r *Reconciler) ensureStatus(ctx context.Context, c *v1alpha1.Consumer, fc 
 }
 
 // granted returns what Liqo offers to a consumer in the broker's name.
-func (r *Reconciler) granted(ctx context.Context, fc *liqo.ForeignCluster) (corev1.ResourceList, error) {
+func (r *Reconciler) granted(ctx context.Context, fc *v09.ForeignCluster) (corev1.ResourceList, error) {
 	offers, err := r.reader.OffersTo(ctx, fc)
 	if err != nil {
 		return nil, err
 	}
 	var granted corev1.ResourceList
 	for i := range offers {
-		granted = resources.Sum(granted, liqo.Quota(&offers[i]))
+		granted = resources.Sum(granted, v09.Quota(&offers[i]))
 	}
 	return granted, nil
 }
 
 // peeringState is what the broker sees of the peering with a consumer.
 type peeringState struct {
-	liqo.Peering
+	v09.Peering
 
 	// namesake is the name of an older foreign cluster that Liqo cannot tell apart from
 	// the consumer's; empty if there is none.
@@ -172,7 +172,7 @@ type peeringState struct {
 }
 
 // peeringOf observes the peering with a consumer, whose foreign cluster may be nil.
-func (r *Reconciler) peeringOf(ctx context.Context, fc *liqo.ForeignCluster) (peeringState, error) {
+func (r *Reconciler) peeringOf(ctx context.Context, fc *v09.ForeignCluster) (peeringState, error) {
 	if fc == nil {
 		return peeringState{}, nil
 	}
@@ -180,7 +180,7 @@ func (r *Reconciler) peeringOf(ctx context.Context, fc *liqo.ForeignCluster) (pe
 	if err != nil {
 		return peeringState{}, err
 	}
-	state := peeringState{Peering: liqo.Incoming(fc)}
+	state := peeringState{Peering: v09.Incoming(fc)}
 	if namesake != nil {
 		state.namesake = namesake.Name
 	}

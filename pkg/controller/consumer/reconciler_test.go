@@ -19,8 +19,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
@@ -53,7 +53,7 @@ func TestReconcile(t *testing.T) {
 		return c
 	}
 	both := Modes{Orchestrator: true, Aggregator: true}
-	in := func(state string) *liqo.ForeignCluster {
+	in := func(state string) *v09.ForeignCluster {
 		fc := liqotest.ForeignCluster(consumer, false, true)
 		liqotest.SetIncoming(fc, state)
 		return fc

@@ -25,7 +25,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
 	"github.com/capacitorset/liqo-broker/pkg/controller/watch"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
@@ -39,8 +39,8 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("consumer").
 		For(&v1alpha1.Consumer{}).
-		Watches(&liqo.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(watch.OfForeignCluster(r.reader))).
-		Watches(&liqo.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(r.reader))).
+		Watches(&v09.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(watch.OfForeignCluster(r.reader))).
+		Watches(&v09.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(r.reader))).
 		Watches(&v1alpha1.Provider{}, r.accountHandler(), builder.WithPredicates(accountChanged())).
 		Watches(&v1alpha1.Consumer{}, r.accountHandler(), builder.WithPredicates(accountChanged())).
 		Watches(&v1alpha1.PlacementPolicy{}, r.accountHandler(), builder.WithPredicates(accountChanged())).

@@ -24,14 +24,15 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // Peers knows how peers are seen here.
 type Peers interface {
 	// ForeignCluster returns the foreign cluster with an ID, or nil if there is none.
-	ForeignCluster(ctx context.Context, id cluster.ID) (*liqo.ForeignCluster, error)
+	ForeignCluster(ctx context.Context, id cluster.ID) (*v09.ForeignCluster, error)
 	// TunnelsTo returns the tunnels to a foreign cluster, which may be nil.
-	TunnelsTo(ctx context.Context, fc *liqo.ForeignCluster) ([]liqo.TunnelEndpoint, error)
+	TunnelsTo(ctx context.Context, fc *v09.ForeignCluster) ([]v09.TunnelEndpoint, error)
 }
 
 // Config is what the controller needs.
@@ -75,8 +76,8 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 		Named("fence").
 		For(&corev1.Namespace{}, builder.WithPredicates(created)).
 		Watches(&networkingv1.NetworkPolicy{}, ofNamespace, builder.WithPredicates(gone)).
-		Watches(&liqo.TunnelEndpoint{}, all).
-		Watches(&liqo.IpamStorage{}, all, builder.WithPredicates(created)).
+		Watches(&v09.TunnelEndpoint{}, all).
+		Watches(&v09.IpamStorage{}, all, builder.WithPredicates(created)).
 		Watches(&corev1.Node{}, all, builder.WithPredicates(moved)).
 		Complete(conflict.Requeue(r))
 	if err != nil {
@@ -151,9 +152,9 @@ func (r *Reconciler) networks(ctx context.Context, peer cluster.ID) (Networks, e
 		return networks, err
 	}
 	for i := range tunnels {
-		networks.Peer = append(networks.Peer, liqo.SeenPrefixes(&tunnels[i])...)
+		networks.Peer = append(networks.Peer, v09.SeenPrefixes(&tunnels[i])...)
 	}
-	if networks.Own, err = liqo.OwnNetworks(ctx, r.Client); err != nil {
+	if networks.Own, err = v09.OwnNetworks(ctx, r.Client); err != nil {
 		return networks, err
 	}
 	var nodes corev1.NodeList

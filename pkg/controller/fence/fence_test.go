@@ -19,8 +19,8 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/controller/fence"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
@@ -162,20 +162,20 @@ func TestOrder(t *testing.T) {
 // peers has a tunnel to whoever is asked for.
 type peers struct{}
 
-func (peers) ForeignCluster(context.Context, cluster.ID) (*liqo.ForeignCluster, error) {
+func (peers) ForeignCluster(context.Context, cluster.ID) (*v09.ForeignCluster, error) {
 	return nil, nil
 }
 
-func (peers) TunnelsTo(context.Context, *liqo.ForeignCluster) ([]liqo.TunnelEndpoint, error) {
-	var tunnel liqo.TunnelEndpoint
+func (peers) TunnelsTo(context.Context, *v09.ForeignCluster) ([]v09.TunnelEndpoint, error) {
+	var tunnel v09.TunnelEndpoint
 	tunnel.Spec.RemotePodCIDR, tunnel.Spec.RemoteNATPodCIDR = "10.210.0.0/16", "None" // Liqo says so of networks that are seen as they are.
-	return []liqo.TunnelEndpoint{tunnel}, nil
+	return []v09.TunnelEndpoint{tunnel}, nil
 }
 
 func TestReconcile(t *testing.T) {
 	own := &corev1.Namespace{}
 	own.Name = "own"
-	ipam := &liqo.IpamStorage{}
+	ipam := &v09.IpamStorage{}
 	ipam.Name, ipam.Spec.PodCIDR = "ipam", "198.51.0.0/16"
 	node := &corev1.Node{}
 	node.Name = "node"

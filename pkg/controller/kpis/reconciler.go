@@ -22,6 +22,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/kpi"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
@@ -194,13 +195,13 @@ func free(p *v1alpha1.Provider, now time.Time, measured map[string]kpi.KPI) {
 }
 
 // roundTrip adds what Liqo measures in the tunnel to the provider.
-func (r *Reconciler) roundTrip(ctx context.Context, fc *liqo.ForeignCluster, measured map[string]kpi.KPI) error {
+func (r *Reconciler) roundTrip(ctx context.Context, fc *v09.ForeignCluster, measured map[string]kpi.KPI) error {
 	tunnels, err := r.reader.TunnelsTo(ctx, fc)
 	if err != nil {
 		return err
 	}
 	for i := range tunnels {
-		if took, at, ok := liqo.RoundTrip(&tunnels[i]); ok {
+		if took, at, ok := v09.RoundTrip(&tunnels[i]); ok {
 			measured[kpi.RoundTripTime] = kpi.KPI{
 				Value: float64(took) / float64(time.Millisecond), Unit: kpi.Milliseconds, Measured: at, Expires: at.Add(pingValidity),
 			}
@@ -212,7 +213,7 @@ func (r *Reconciler) roundTrip(ctx context.Context, fc *liqo.ForeignCluster, mea
 // prices adds what people wrote into the provider's spec. If they wrote nothing, a core costs what it was bought for. For the rest counts what the
 // provider asks for: of several offers, the most. Without a currency prices have the unit of ISO 4217 for none, and are taken to be for an hour.
 func (r *Reconciler) prices(
-	ctx context.Context, p *v1alpha1.Provider, fc *liqo.ForeignCluster, now time.Time, measured map[string]kpi.KPI,
+	ctx context.Context, p *v1alpha1.Provider, fc *v09.ForeignCluster, now time.Time, measured map[string]kpi.KPI,
 ) error {
 	offers, _, err := r.reader.OffersBy(ctx, fc)
 	if err != nil {
@@ -220,10 +221,10 @@ func (r *Reconciler) prices(
 	}
 	amounts := map[corev1.ResourceName]float64{}
 	for i := range offers {
-		if _, ok := liqo.Accepted(&offers[i]); !ok {
+		if _, ok := v09.Accepted(&offers[i]); !ok {
 			continue
 		}
-		for resource, price := range liqo.Prices(&offers[i]) {
+		for resource, price := range v09.Prices(&offers[i]) {
 			if price.Sign() >= 0 {
 				amounts[resource] = max(amounts[resource], price.AsApproximateFloat64())
 			}
@@ -257,7 +258,7 @@ func (r *Reconciler) prices(
 }
 
 // bought returns what a core of a cluster costs by contract; fc may be nil.
-func bought(fc *liqo.ForeignCluster) (kpi.Price, bool) {
+func bought(fc *v09.ForeignCluster) (kpi.Price, bool) {
 	if fc == nil {
 		return kpi.Price{}, false
 	}

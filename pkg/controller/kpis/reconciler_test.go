@@ -22,7 +22,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/kpi"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
@@ -200,7 +201,7 @@ func TestPrices(t *testing.T) {
 	refused.Status.Phase = "Refused"
 	day := &metav1.Duration{Duration: 24 * time.Hour}
 	// named returns another offer with a price, which a cache lists before the first one or after it.
-	named := func(name, price string) *liqo.ResourceOffer {
+	named := func(name, price string) *v09.ResourceOffer {
 		o := liqotest.Offer(providerA, nil)
 		o.Name, o.Spec.Prices = name, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(price)}
 		return o
@@ -209,7 +210,7 @@ func TestPrices(t *testing.T) {
 		reason string
 		offer  client.Object
 		// second is another offer of the same provider.
-		second *liqo.ResourceOffer
+		second *v09.ResourceOffer
 		price  *v1alpha1.Price
 		// bought is what a core costs by contract.
 		bought string

@@ -22,6 +22,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/watch"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // Setup registers the controller with a manager.
@@ -32,9 +33,9 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 		For(&v1alpha1.Provider{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(watch.OfNode(r.reader)), builder.WithPredicates(nodeChanged())).
 		Watches(&corev1.Pod{}, r.pods.handler()).
-		Watches(&liqo.TunnelEndpoint{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(r.reader))).
-		Watches(&liqo.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(watch.OfForeignCluster(r.reader)), builder.WithPredicates(boughtChanged())).
-		Watches(&liqo.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(r.reader)), builder.WithPredicates(offerChanged())).
+		Watches(&v09.TunnelEndpoint{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(r.reader))).
+		Watches(&v09.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(watch.OfForeignCluster(r.reader)), builder.WithPredicates(boughtChanged())).
+		Watches(&v09.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(r.reader)), builder.WithPredicates(offerChanged())).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("set up the controller of KPIs: %w", err)
@@ -52,16 +53,16 @@ func nodeChanged() predicate.Predicate {
 // offerChanged lets an offer pass that changed its prices, or came into force.
 func offerChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, after := e.ObjectOld.(*liqo.ResourceOffer), e.ObjectNew.(*liqo.ResourceOffer)
-		_, was := liqo.Accepted(before)
-		_, is := liqo.Accepted(after)
-		return was != is || !equality.Semantic.DeepEqual(liqo.Prices(before), liqo.Prices(after))
+		before, after := e.ObjectOld.(*v09.ResourceOffer), e.ObjectNew.(*v09.ResourceOffer)
+		_, was := v09.Accepted(before)
+		_, is := v09.Accepted(after)
+		return was != is || !equality.Semantic.DeepEqual(v09.Prices(before), v09.Prices(after))
 	}}
 }
 
 // boughtChanged lets a foreign cluster pass that costs something else.
 func boughtChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return liqo.CorePrice(e.ObjectOld.(*liqo.ForeignCluster)) != liqo.CorePrice(e.ObjectNew.(*liqo.ForeignCluster))
+		return liqo.CorePrice(e.ObjectOld.(*v09.ForeignCluster)) != liqo.CorePrice(e.ObjectNew.(*v09.ForeignCluster))
 	}}
 }

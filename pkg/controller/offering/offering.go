@@ -19,6 +19,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // reasonProtected is the reason of the event on the offloading.
@@ -48,7 +49,7 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 	r := New(cfg)
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("offering").
-		For(&liqo.NamespaceOffloading{}, builder.WithPredicates(inNamespace, predicate.GenerationChangedPredicate{})).
+		For(&v09.NamespaceOffloading{}, builder.WithPredicates(inNamespace, predicate.GenerationChangedPredicate{})).
 		Complete(conflict.Requeue(r))
 	if err != nil {
 		return fmt.Errorf("set up the controller of the offloading of namespace %s: %w", cfg.Namespace, err)
@@ -64,12 +65,12 @@ func New(cfg Config) *Reconciler {
 // Reconcile makes the offloading select only virtual nodes of this project's virtual
 // kubelet.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	var o liqo.NamespaceOffloading
+	var o v09.NamespaceOffloading
 	if err := r.reader.Get(ctx, req.NamespacedName, &o); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	before := o.DeepCopy()
-	if !o.DeletionTimestamp.IsZero() || !liqo.Protect(&o) {
+	if !o.DeletionTimestamp.IsZero() || !v09.Protect(&o) {
 		return ctrl.Result{}, nil
 	}
 	if err := r.client.Patch(ctx, &o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {

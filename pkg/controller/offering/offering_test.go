@@ -14,12 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 )
 
 // TestReconcile finds an offloading of all virtual nodes, which was made before the broker was there.
 func TestReconcile(t *testing.T) {
-	o := liqo.ForgeOffloading("liqo", "DefaultName", nil)
+	o := v09.ForgeOffloading("liqo", "DefaultName", nil)
 	o.Spec.ClusterSelector = corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: liqo.LabelNodeType, Operator: corev1.NodeSelectorOpIn, Values: []string{liqo.NodeTypeVirtual}}},
 	}}}
@@ -32,11 +33,11 @@ func TestReconcile(t *testing.T) {
 			t.Fatalf("Reconcile(): %v", err)
 		}
 	}
-	var got liqo.NamespaceOffloading
+	var got v09.NamespaceOffloading
 	if err := c.Get(t.Context(), req.NamespacedName, &got); err != nil {
 		t.Fatal(err)
 	}
-	if liqo.Protect(&got) {
+	if v09.Protect(&got) {
 		t.Errorf("clusters with Liqo's virtual kubelet are still selected: %+v", o.Spec.ClusterSelector)
 	}
 	if len(recorder.Events) != 1 || !strings.Contains(<-recorder.Events, reasonProtected) {

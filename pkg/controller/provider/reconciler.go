@@ -28,6 +28,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
@@ -112,12 +113,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // create makes the Provider of a foreign cluster that the broker peers with. One that
 // uses the broker need not have agreed to more than that the broker's Service reaches it.
-func (r *Reconciler) create(ctx context.Context, fc *liqo.ForeignCluster) error {
-	if fc == nil || !liqo.Outgoing(fc).Exists {
+func (r *Reconciler) create(ctx context.Context, fc *v09.ForeignCluster) error {
+	if fc == nil || !v09.Outgoing(fc).Exists {
 		return nil
 	}
-	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(liqo.Identity(fc).ID)}}
-	consumes := liqo.Incoming(fc).Exists && !r.fromConsumers
+	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(v09.Identity(fc).ID)}}
+	consumes := v09.Incoming(fc).Exists && !r.fromConsumers
 	p.Spec.Scheduling = v1alpha1.SchedulingActive
 	if consumes {
 		p.Spec.Scheduling = v1alpha1.SchedulingDrained
@@ -164,7 +165,7 @@ func (r *Reconciler) ensureTaint(ctx context.Context, node *corev1.Node, want bo
 
 // observe collects what the Provider's status follows from.
 func (r *Reconciler) observe(
-	ctx context.Context, p *v1alpha1.Provider, fc *liqo.ForeignCluster, nodes []snapshot.VirtualNode,
+	ctx context.Context, p *v1alpha1.Provider, fc *v09.ForeignCluster, nodes []snapshot.VirtualNode,
 ) (observation, error) {
 	_, consumes := p.Annotations[annotationConsumes]
 	seen := observation{
@@ -198,7 +199,7 @@ func (r *Reconciler) observe(
 }
 
 // peer observes the peering with a provider, and what it offers.
-func (r *Reconciler) peer(ctx context.Context, seen *observation, fc *liqo.ForeignCluster, nodes []snapshot.VirtualNode) error {
+func (r *Reconciler) peer(ctx context.Context, seen *observation, fc *v09.ForeignCluster, nodes []snapshot.VirtualNode) error {
 	namesake, err := r.reader.Namesake(ctx, fc)
 	if err != nil {
 		return err
@@ -209,7 +210,7 @@ func (r *Reconciler) peer(ctx context.Context, seen *observation, fc *liqo.Forei
 	if err := r.offers(ctx, seen, fc, nodes); err != nil {
 		return err
 	}
-	peering := liqo.Outgoing(fc)
+	peering := v09.Outgoing(fc)
 	seen.established, seen.ending = peering.Established, seen.ending || peering.Ending
 	return nil
 }
@@ -217,8 +218,8 @@ func (r *Reconciler) peer(ctx context.Context, seen *observation, fc *liqo.Forei
 // offers observes the offers of a provider that are in force or, if there are none,
 // whether there are others that it takes back. What nobody can mean, or what is said of
 // another cluster, counts for nothing and does no harm to the rest.
-func (r *Reconciler) offers(ctx context.Context, seen *observation, fc *liqo.ForeignCluster, nodes []snapshot.VirtualNode) error {
-	provider := liqo.Identity(fc)
+func (r *Reconciler) offers(ctx context.Context, seen *observation, fc *v09.ForeignCluster, nodes []snapshot.VirtualNode) error {
+	provider := v09.Identity(fc)
 	offers, refused, err := r.reader.OffersBy(ctx, fc)
 	if err != nil {
 		return err
@@ -226,18 +227,18 @@ func (r *Reconciler) offers(ctx context.Context, seen *observation, fc *liqo.For
 	seen.refused = refused
 	for i := range offers {
 		o := &offers[i]
-		amount, accepted := liqo.Accepted(o)
+		amount, accepted := v09.Accepted(o)
 		switch err := resources.Validate(amount); {
-		case liqo.Ending(o):
+		case v09.Ending(o):
 			seen.ending = true
 		case lenient.Unreadable(o) != "": // What it lacks is read as zero, and nothing is not what was said.
 			seen.refused = append(seen.refused, snapshot.Refusal{Offer: o.Name, Reason: errors.New("it cannot be read: " + lenient.Unreadable(o))})
 		case err != nil:
 			seen.refused = append(seen.refused, snapshot.Refusal{Offer: o.Name, Reason: err})
-		case liqo.OffersNothing(o):
+		case v09.OffersNothing(o):
 			seen.withdrawn = true
 		case accepted:
-			of := offered{resources: amount, node: liqo.NodeName(o, provider)}
+			of := offered{resources: amount, node: v09.NodeName(o, provider)}
 			of.look(nodes, provider.ID)
 			seen.offers = append(seen.offers, of)
 		}
@@ -323,12 +324,12 @@ func (r *Reconciler) leaving(ctx context.Context, id cluster.ID, nodes []corev1.
 
 // ensureStatus writes the status if it has changed.
 func (r *Reconciler) ensureStatus(
-	ctx context.Context, p *v1alpha1.Provider, fc *liqo.ForeignCluster, seen observation,
+	ctx context.Context, p *v1alpha1.Provider, fc *v09.ForeignCluster, seen observation,
 ) error {
 	before := p.DeepCopy()
 	measured, ready := assess(seen)
 	if fc != nil {
-		p.Status.ClusterName = excerpt.Of(liqo.Identity(fc).Name, v1alpha1.MaxName)
+		p.Status.ClusterName = excerpt.Of(v09.Identity(fc).Name, v1alpha1.MaxName)
 	}
 	p.Status.ObservedGeneration = p.Generation
 	account(&p.Status, seen, measured)

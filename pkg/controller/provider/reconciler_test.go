@@ -29,7 +29,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
@@ -362,7 +363,7 @@ func TestCreate(t *testing.T) {
 	both := liqotest.ForeignCluster(providerA, true, true)
 	cases := map[string]struct {
 		reason        string
-		fc            *liqo.ForeignCluster
+		fc            *v09.ForeignCluster
 		fromConsumers bool
 		created, on   bool
 	}{
@@ -529,7 +530,7 @@ func TestStatusFollowsTheTaint(t *testing.T) {
 func TestDraining(t *testing.T) {
 	const namespace = "web-consumer"
 	ns := liqotest.TwinNamespace(namespace, consumer)
-	o := liqo.ForgeOffloading(namespace, "DefaultName", []cluster.ID{providerA.ID, providerB.ID})
+	o := v09.ForgeOffloading(namespace, "DefaultName", []cluster.ID{providerA.ID, providerB.ID})
 	liqotest.PutInForce(ns, o, providerA, providerB)
 	b := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(providerB.ID)}}
 	b.Status.ClusterName, b.Status.LargestPod = providerB.Name, amount("2")

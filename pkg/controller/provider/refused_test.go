@@ -21,7 +21,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/watch"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
@@ -29,7 +30,7 @@ import (
 // TestRefused has provider A, which offers 2 cores, and provider B. One of them says of
 // itself what is true of the other one, or what nobody can mean.
 func TestRefused(t *testing.T) {
-	offer := func(in cluster.Identity, by cluster.ID, cpu, node string) *liqo.ResourceOffer {
+	offer := func(in cluster.Identity, by cluster.ID, cpu, node string) *v09.ResourceOffer {
 		o := liqotest.Offer(in, amount("1"))
 		o.Name, o.Spec.ClusterID, o.Spec.NodeName = "more", string(by), node
 		o.Spec.ResourceQuota.Hard[corev1.ResourceCPU] = resource.MustParse(cpu)
@@ -186,7 +187,7 @@ func TestStrangerHidesNoLoss(t *testing.T) {
 // 24 bits of a hash of the ID.
 func TestClusterNameTaken(t *testing.T) {
 	first, second := cluster.Identity{ID: "id-1363", Name: "twin"}, cluster.Identity{ID: "id-1561", Name: "twin"}
-	peer := func(id cluster.Identity, at time.Time) *liqo.ForeignCluster {
+	peer := func(id cluster.Identity, at time.Time) *v09.ForeignCluster {
 		fc := liqotest.ForeignCluster(id, true, false)
 		fc.Name, fc.CreationTimestamp = string(id.ID), metav1.NewTime(at)
 		fc.Status.TenantNamespace.Local = "tenant-" + string(id.ID)
@@ -195,7 +196,7 @@ func TestClusterNameTaken(t *testing.T) {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	older, younger := peer(first, noon), peer(second, noon.Add(time.Second))
 	offer := liqotest.Offer(second, amount("2"))
-	offer.Namespace = liqo.TenantNamespace(younger)
+	offer.Namespace = v09.TenantNamespace(younger)
 	c := snapshottest.NewClient(t, interceptor.Funcs{}, older, younger, offer, liqotest.VirtualNode(second, true))
 	r := New(Config{Client: c, Reader: snapshot.New(c, "", nil), Clock: clock.RealClock{}, Plans: plans()})
 	reason := func(id cluster.Identity) string {

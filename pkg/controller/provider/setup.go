@@ -29,6 +29,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/watch"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
@@ -38,8 +39,8 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("provider").
 		For(&v1alpha1.Provider{}).
-		Watches(&liqo.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(watch.OfForeignCluster(r.reader))).
-		Watches(&liqo.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(r.reader))).
+		Watches(&v09.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(watch.OfForeignCluster(r.reader))).
+		Watches(&v09.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(r.reader))).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(watch.OfNode(r.reader)), builder.WithPredicates(nodeChanged())).
 		Watches(&corev1.Pod{}, r.podHandler()).
 		Complete(conflict.Requeue(r))

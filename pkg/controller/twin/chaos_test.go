@@ -31,7 +31,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 	"github.com/capacitorset/liqo-broker/test/worlds"
@@ -163,13 +164,13 @@ func (x *chaos) node(id cluster.Identity) *corev1.Node {
 }
 
 // offloading returns the namespace's offloading, and what it selects; nil if there is none.
-func (x *chaos) offloading() (*liqo.NamespaceOffloading, []cluster.ID) {
+func (x *chaos) offloading() (*v09.NamespaceOffloading, []cluster.ID) {
 	x.t.Helper()
-	o := &liqo.NamespaceOffloading{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}
+	o := &v09.NamespaceOffloading{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}
 	if !x.get(liqo.OffloadingName, o) {
 		return nil, nil
 	}
-	return o, liqo.Selected(o)
+	return o, v09.Selected(o)
 }
 
 // at returns on which provider a pod is, and whether it is on one.
@@ -276,11 +277,11 @@ func (x *chaos) create() {
 	if o == nil || o.Status.RemoteNamespacesConditions == nil {
 		return
 	}
-	shadows := liqo.NewShadowPodMetadataList()
+	shadows := v09.NewShadowPodMetadataList()
 	x.must(x.c.List(x.t.Context(), shadows, client.InNamespace(namespace)))
 	for i := range shadows.Items {
 		pod := liqotest.Pod(liqotest.ShadowPod(namespace, shadows.Items[i].Name, shadows.Items[i].Labels), "", selected...)
-		if placing := liqo.Placing(o); !slices.Equal(placing, selected) {
+		if placing := v09.Placing(o); !slices.Equal(placing, selected) {
 			liqo.Place(pod, placing)
 		}
 		x.serial++

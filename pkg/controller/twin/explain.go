@@ -14,6 +14,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/explain"
 	"github.com/capacitorset/liqo-broker/pkg/core/placement"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
@@ -54,7 +55,7 @@ func (e *Explainer) Explain(ctx context.Context, name string) (explained explain
 	// What is planned. Nothing is for namespaces that are left alone.
 	var plan placement.Plan
 	switch {
-	case twin.Offloading != nil && !liqo.Managed(twin.Offloading):
+	case twin.Offloading != nil && !v09.Managed(twin.Offloading):
 		explained = explain.Of(twin.Snapshot, plan, 0)
 		explained.Waiting = &explain.Waiting{Reason: reasonForeignOffloading, Message: messageForeignOffloading}
 	case excess:
@@ -83,7 +84,7 @@ func isOurs(ctx context.Context, reader *snapshot.Reader, ns *corev1.Namespace) 
 		return false, nil
 	}
 	peer, err := reader.ForeignCluster(ctx, consumer)
-	return err == nil && (peer == nil || !liqo.TwinOfLiqo(ns.Name, liqo.Identity(peer))), err
+	return err == nil && (peer == nil || !v09.TwinOfLiqo(ns.Name, v09.Identity(peer))), err
 }
 
 // isExcess reports whether a namespace that is not offloaded yet is one more than its consumer may

@@ -20,8 +20,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/placement"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
@@ -45,7 +45,7 @@ func TestPreview(t *testing.T) {
 	keeps := policy(60)
 	keeps.Spec.Scaling = &v1alpha1.Scaling{}
 	refused := offloaded(providerA, providerB)
-	liqotest.Refuse(refused[1].(*liqo.NamespaceOffloading), providerA, began)
+	liqotest.Refuse(refused[1].(*v09.NamespaceOffloading), providerA, began)
 	both := []client.Object{ready(providerA), ready(providerB)}
 	cases := map[string]struct {
 		reason  string

@@ -26,7 +26,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
@@ -74,10 +75,10 @@ func TestFailover(t *testing.T) {
 	}
 	clock.Step(20 * time.Second)
 	h.reconcile()
-	if got := liqo.Placing(h.offloading()); !slices.Equal(got, []cluster.ID{providerB.ID}) || len(h.deleted) > 0 {
+	if got := v09.Placing(h.offloading()); !slices.Equal(got, []cluster.ID{providerB.ID}) || len(h.deleted) > 0 {
 		t.Fatalf("new pods go to %v, deleted %v: want them led past the lost provider first", got, h.deleted)
 	}
-	if got := liqo.Selected(h.offloading()); len(got) != 2 {
+	if got := v09.Selected(h.offloading()); len(got) != 2 {
 		t.Errorf("selected %v: what runs on the lost provider would be removed when it returns", got)
 	}
 	h.reconcile()
@@ -124,7 +125,7 @@ func TestFailoverCancelled(t *testing.T) {
 	if len(h.deleted) > 0 {
 		t.Errorf("deleted %v on a provider that is back", h.deleted)
 	}
-	if got := liqo.Placing(h.offloading()); len(got) != 2 {
+	if got := v09.Placing(h.offloading()); len(got) != 2 {
 		t.Errorf("new pods go to %v", got)
 	}
 }
@@ -295,8 +296,8 @@ func (h *harness) recreate(name string) {
 	o := h.offloading()
 	app, _, _ := strings.Cut(name, "-")
 	shadow := liqotest.ShadowPod(namespace, name, map[string]string{"app": app})
-	pod := liqotest.Pod(shadow, "", liqo.Selected(o)...)
-	if placing := liqo.Placing(o); !slices.Equal(placing, liqo.Selected(o)) {
+	pod := liqotest.Pod(shadow, "", v09.Selected(o)...)
+	if placing := v09.Placing(o); !slices.Equal(placing, v09.Selected(o)) {
 		liqo.Place(pod, placing)
 	}
 	if err := h.client.Create(h.t.Context(), pod); err != nil {

@@ -17,7 +17,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 )
 
 // TestServing moves a pod whose workload has another one, ready for a moment only.
@@ -113,7 +114,7 @@ func TestLevelInVain(t *testing.T) {
 	if moved != 2 || waited > 8 {
 		t.Errorf("in an hour %d pods were deleted, and one waited for %d s: want one to be tried, and to go back after %s", moved, 5*waited, placeTime)
 	}
-	if placing := liqo.Placing(h.offloading()); !slices.Equal(placing, []cluster.ID{providerA.ID, providerB.ID}) {
+	if placing := v09.Placing(h.offloading()); !slices.Equal(placing, []cluster.ID{providerA.ID, providerB.ID}) {
 		t.Errorf("new pods are placed on %v", placing)
 	}
 }

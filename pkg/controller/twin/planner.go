@@ -16,7 +16,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/placement"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
@@ -91,10 +91,10 @@ func (p *Planner) noteRefusals(ctx context.Context, ns *corev1.Namespace, twin *
 		if id := refusalID(ns, provider); refused && now.Sub(since) >= refusalPatience && !p.refusals.IsInBackOffSinceUpdate(id, now) {
 			p.refusals.Next(id, now)
 			ctrl.LoggerFrom(ctx).Info("A provider cannot create the namespace: it may have another one of that name",
-				"provider", provider, "name", liqo.RemoteNamespace(twin.Offloading))
+				"provider", provider, "name", v09.RemoteNamespace(twin.Offloading))
 			p.recorder.Eventf(twin.Offloading, corev1.EventTypeWarning, reasonRefused,
 				"A provider cannot create the namespace %s, which may exist there already; no pods go there",
-				liqo.RemoteNamespace(twin.Offloading))
+				v09.RemoteNamespace(twin.Offloading))
 		}
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/placement"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
@@ -65,7 +66,7 @@ type Reconciler struct {
 	reader   *snapshot.Reader
 	recorder record.EventRecorder
 	own      cluster.Identity
-	strategy liqo.MappingStrategy
+	strategy v09.MappingStrategy
 	most     int
 	metrics  *Metrics
 	moves    *moves
@@ -117,7 +118,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	r.moves.arrived(r.clock.Now(), ns.Name, twin.Pods)
-	if o := twin.Offloading; o != nil && !liqo.Managed(o) {
+	if o := twin.Offloading; o != nil && !v09.Managed(o) {
 		r.recorder.Event(o, corev1.EventTypeWarning, reasonForeignOffloading, messageForeignOffloading)
 		return ctrl.Result{}, nil
 	}
@@ -242,24 +243,24 @@ func (r *Reconciler) isAsCached(ctx context.Context, name string) (bool, error) 
 
 // ensureOffloading creates the namespace's offloading or changes what it selects.
 func (r *Reconciler) ensureOffloading(
-	ctx context.Context, ns *corev1.Namespace, o *liqo.NamespaceOffloading, plan placement.Plan,
+	ctx context.Context, ns *corev1.Namespace, o *v09.NamespaceOffloading, plan placement.Plan,
 ) error {
 	if o == nil {
-		o = liqo.ForgeOffloading(ns.Name, liqo.FittingStrategy(r.strategy, ns.Name, r.own), plan.Select)
-		liqo.SetPlacing(o, plan.Place)
+		o = v09.ForgeOffloading(ns.Name, v09.FittingStrategy(r.strategy, ns.Name, r.own), plan.Select)
+		v09.SetPlacing(o, plan.Place)
 		if err := r.client.Create(ctx, o); err != nil {
 			return fmt.Errorf("create the NamespaceOffloading of %s: %w", ns.Name, err)
 		}
 		r.announce(ctx, o, plan)
 		return nil
 	}
-	if slices.Equal(liqo.Selected(o), plan.Select) && slices.Equal(liqo.Placing(o), plan.Place) ||
+	if slices.Equal(v09.Selected(o), plan.Select) && slices.Equal(v09.Placing(o), plan.Place) ||
 		!o.DeletionTimestamp.IsZero() {
 		return nil
 	}
 	before := o.DeepCopy()
-	liqo.Select(o, plan.Select)
-	liqo.SetPlacing(o, plan.Place)
+	v09.Select(o, plan.Select)
+	v09.SetPlacing(o, plan.Place)
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := r.client.Patch(ctx, o, patch); err != nil {
 		return fmt.Errorf("patch the NamespaceOffloading of %s: %w", ns.Name, err)
@@ -270,7 +271,7 @@ func (r *Reconciler) ensureOffloading(
 
 // announce tells operators which providers were selected, and the consumer that
 // the selection has changed.
-func (r *Reconciler) announce(ctx context.Context, o *liqo.NamespaceOffloading, plan placement.Plan) {
+func (r *Reconciler) announce(ctx context.Context, o *v09.NamespaceOffloading, plan placement.Plan) {
 	ctrl.LoggerFrom(ctx).Info("Selected providers", "providers", plan.Select, "placing", plan.Place)
 	r.recorder.Event(o, corev1.EventTypeNormal, reasonSelected, "The selection of providers has changed")
 }

@@ -30,7 +30,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
@@ -79,7 +80,7 @@ func offloaded(selected ...cluster.Identity) []client.Object {
 		ids[i] = s.ID
 	}
 	ns := liqotest.TwinNamespace(namespace, consumer)
-	o := liqo.ForgeOffloading(namespace, "DefaultName", ids)
+	o := v09.ForgeOffloading(namespace, "DefaultName", ids)
 	liqotest.PutInForce(ns, o, selected...)
 	return []client.Object{ns, o}
 }
@@ -122,9 +123,9 @@ func (h *harness) reconcile() ctrl.Result {
 }
 
 // offloading returns the namespace's offloading, or nil.
-func (h *harness) offloading() *liqo.NamespaceOffloading {
+func (h *harness) offloading() *v09.NamespaceOffloading {
 	h.t.Helper()
-	o := &liqo.NamespaceOffloading{}
+	o := &v09.NamespaceOffloading{}
 	err := h.client.Get(h.t.Context(), client.ObjectKey{Namespace: namespace, Name: liqo.OffloadingName}, o)
 	if client.IgnoreNotFound(err) != nil {
 		h.t.Fatalf("Get(): %v", err)
@@ -144,7 +145,7 @@ func (h *harness) events() string {
 }
 
 func TestOffloading(t *testing.T) {
-	foreign := liqo.ForgeOffloading(namespace, "DefaultName", []cluster.ID{"elsewhere"})
+	foreign := v09.ForgeOffloading(namespace, "DefaultName", []cluster.ID{"elsewhere"})
 	foreign.Labels = nil
 	cases := map[string]struct {
 		reason  string
@@ -202,7 +203,7 @@ func TestOffloading(t *testing.T) {
 			h.reconcile()
 			var got []cluster.ID
 			if o := h.offloading(); o != nil {
-				got = liqo.Selected(o)
+				got = v09.Selected(o)
 				if o.Spec.PodOffloadingStrategy != "Remote" && name == "New" {
 					t.Errorf("%s\nstrategy %s", tc.reason, o.Spec.PodOffloadingStrategy)
 				}
@@ -220,14 +221,14 @@ func TestOffloading(t *testing.T) {
 // TestTwinOfLiqo looks at the namespace in which another broker shows its remote IPAM.
 func TestTwinOfLiqo(t *testing.T) {
 	const twin = "liqo-consumer-93e789"
-	if !liqo.TwinOfLiqo(twin, consumer) {
+	if !v09.TwinOfLiqo(twin, consumer) {
 		t.Fatalf("%s is not how Liqo calls the namespace", twin)
 	}
 	h := start(t, liqotest.TwinNamespace(twin, consumer), liqotest.ForeignCluster(consumer, true, true), ready(providerA))
 	if _, err := h.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: twin}}); err != nil {
 		t.Fatal(err)
 	}
-	err := h.client.Get(t.Context(), client.ObjectKey{Namespace: twin, Name: liqo.OffloadingName}, &liqo.NamespaceOffloading{})
+	err := h.client.Get(t.Context(), client.ObjectKey{Namespace: twin, Name: liqo.OffloadingName}, &v09.NamespaceOffloading{})
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("the namespace was offloaded to providers: %v", err)
 	}
@@ -237,10 +238,10 @@ func TestTwinOfLiqo(t *testing.T) {
 func TestRefusal(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Unix(1_000_000, 0))
 	objects := offloaded(providerA, providerB)
-	liqotest.Refuse(objects[1].(*liqo.NamespaceOffloading), providerA, clock.Now())
+	liqotest.Refuse(objects[1].(*v09.NamespaceOffloading), providerA, clock.Now())
 	h := start(t, slices.Concat(objects, workload("liqo-provider-a", "web-0"), []client.Object{ready(providerA), ready(providerB)})...)
 	h.r.planner.refusals = flowcontrol.NewFakeBackOff(firstRefusal, maxRefusal, clock)
-	selected := func() []cluster.ID { return liqo.Selected(h.offloading()) }
+	selected := func() []cluster.ID { return v09.Selected(h.offloading()) }
 	both := []cluster.ID{providerA.ID, providerB.ID}
 
 	if again := h.reconcile().RequeueAfter; again != refusalPatience || !slices.Equal(selected(), both) {
@@ -276,7 +277,7 @@ func TestRefusal(t *testing.T) {
 // characters with what Liqo appends, and the second does not.
 func TestStrategy(t *testing.T) {
 	const appended = len("-broker-123456")
-	for length, want := range map[int]liqo.MappingStrategy{
+	for length, want := range map[int]v09.MappingStrategy{
 		63 - appended: "DefaultName",
 		64 - appended: "EnforceSameName",
 	} {
@@ -286,7 +287,7 @@ func TestStrategy(t *testing.T) {
 		if _, err := h.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err != nil {
 			t.Fatalf("Reconcile(): %v", err)
 		}
-		var o liqo.NamespaceOffloading
+		var o v09.NamespaceOffloading
 		if err := h.client.Get(t.Context(), client.ObjectKey{Namespace: name, Name: liqo.OffloadingName}, &o); err != nil {
 			t.Fatalf("Get(): %v", err)
 		}
@@ -325,10 +326,10 @@ func TestPolicy(t *testing.T) {
 	// New pods go to provider-b before the first one moves there.
 	h.reconcile()
 	o := h.offloading()
-	if got := liqo.Selected(o); !slices.Equal(got, []cluster.ID{providerA.ID, providerB.ID}) {
+	if got := v09.Selected(o); !slices.Equal(got, []cluster.ID{providerA.ID, providerB.ID}) {
 		t.Errorf("selected %v, want also the provider that is left, for what runs there", got)
 	}
-	if got := liqo.Placing(o); !slices.Equal(got, []cluster.ID{providerB.ID}) || len(h.deleted) > 0 {
+	if got := v09.Placing(o); !slices.Equal(got, []cluster.ID{providerB.ID}) || len(h.deleted) > 0 {
 		t.Errorf("new pods are placed on %v, deleted %v: want the chosen one, and nothing", got, h.deleted)
 	}
 
@@ -355,7 +356,7 @@ func TestLateCache(t *testing.T) {
 	objects := append(offloaded(providerA, providerB), off(providerA), ready(providerB))
 	h := start(t, objects...)
 	h.r.live = snapshottest.NewClient(t, interceptor.Funcs{}, workload("liqo-provider-a", "web-0")...)
-	selected := func() []cluster.ID { return liqo.Selected(h.offloading()) }
+	selected := func() []cluster.ID { return v09.Selected(h.offloading()) }
 	if again := h.reconcile().RequeueAfter; !slices.Contains(selected(), providerA.ID) || again != lateness {
 		t.Errorf("selected %v, looks again after %s: Liqo removes at once what runs on provider-a", selected(), again)
 	}
@@ -372,7 +373,7 @@ func TestPodOfOthers(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "acme-solver", UID: "1"}, Spec: corev1.PodSpec{NodeName: "broker"},
 	})
 	h.reconcile()
-	if selected := liqo.Selected(h.offloading()); slices.Contains(selected, providerA.ID) {
+	if selected := v09.Selected(h.offloading()); slices.Contains(selected, providerA.ID) {
 		t.Errorf("selected %v: nothing of Liqo's runs on provider-a", selected)
 	}
 }
@@ -383,7 +384,7 @@ func TestLateWish(t *testing.T) {
 	isPod := func(o client.Object) bool { _, is := o.(*corev1.Pod); return is }
 	wishless := slices.DeleteFunc(slices.Clone(running), func(o client.Object) bool { return !isPod(o) })
 	h := start(t, slices.Concat(offloaded(providerA, providerB), wishless, []client.Object{off(providerA), ready(providerB)})...)
-	selected := func() []cluster.ID { return liqo.Selected(h.offloading()) }
+	selected := func() []cluster.ID { return v09.Selected(h.offloading()) }
 	if again := h.reconcile().RequeueAfter; !slices.Contains(selected(), providerA.ID) || again != lateness {
 		t.Errorf("selected %v, looks again after %s: Liqo removes at once what runs on provider-a", selected(), again)
 	}
@@ -404,7 +405,7 @@ func TestLateWish(t *testing.T) {
 func TestDeletedProvider(t *testing.T) {
 	h := start(t, slices.Concat(offloaded(providerA, providerB), workload("liqo-provider-a", "web-0", "web-1", "web-2"),
 		[]client.Object{ready(providerA), ready(providerB)})...)
-	selected := func() []cluster.ID { return liqo.Selected(h.offloading()) }
+	selected := func() []cluster.ID { return v09.Selected(h.offloading()) }
 	if err := h.client.Delete(t.Context(), ready(providerA)); err != nil {
 		t.Fatal(err)
 	}
@@ -418,8 +419,8 @@ func TestDeletedProvider(t *testing.T) {
 	if err := h.client.Create(t.Context(), ready(providerA)); err != nil {
 		t.Fatal(err)
 	}
-	if h.reconcile(); !slices.Equal(liqo.Placing(h.offloading()), []cluster.ID{providerA.ID, providerB.ID}) || len(h.deleted) > 0 {
-		t.Errorf("with the record again, pods are placed on %v, and deleted %v", liqo.Placing(h.offloading()), h.deleted)
+	if h.reconcile(); !slices.Equal(v09.Placing(h.offloading()), []cluster.ID{providerA.ID, providerB.ID}) || len(h.deleted) > 0 {
+		t.Errorf("with the record again, pods are placed on %v, and deleted %v", v09.Placing(h.offloading()), h.deleted)
 	}
 }
 
@@ -451,7 +452,7 @@ func TestUndecided(t *testing.T) {
 	h := start(t, liqotest.TwinNamespace(namespace, consumer), ready(providerA), policy(60))
 	h.reconcile()
 	if o := h.offloading(); o != nil {
-		t.Errorf("the namespace is offloaded to %v", liqo.Selected(o))
+		t.Errorf("the namespace is offloaded to %v", v09.Selected(o))
 	}
 	if events := h.events(); !strings.Contains(events, reasonUndecided) {
 		t.Errorf("events: %q", events)
@@ -501,10 +502,10 @@ func TestUndecidedLater(t *testing.T) {
 		h.reconcile()
 	}
 	o := h.offloading()
-	if got := liqo.Selected(o); !slices.Equal(got, []cluster.ID{providerA.ID}) || len(h.deleted) > 0 {
+	if got := v09.Selected(o); !slices.Equal(got, []cluster.ID{providerA.ID}) || len(h.deleted) > 0 {
 		t.Errorf("selected %v, deleted %v: what runs is to stay", got, h.deleted)
 	}
-	if got := liqo.Placing(o); len(got) > 0 {
+	if got := v09.Placing(o); len(got) > 0 {
 		t.Errorf("new pods are placed on %v, which no policy has chosen", got)
 	}
 	if events := h.events(); !strings.Contains(events, reasonUndecided) {
@@ -532,28 +533,28 @@ func TestUnserved(t *testing.T) {
 	h := orchestratorOnly(start(t, liqotest.TwinNamespace(namespace, consumer), ready(providerA), wants))
 	h.reconcile()
 	if o := h.offloading(); o != nil {
-		t.Errorf("a new namespace is offloaded to %v", liqo.Selected(o))
+		t.Errorf("a new namespace is offloaded to %v", v09.Selected(o))
 	}
 	if events := h.events(); !strings.Contains(events, reasonUnserved) {
 		t.Errorf("events: %q", events)
 	}
 
 	ns := liqotest.TwinNamespace(namespace, consumer)
-	o := liqo.ForgeOffloading(namespace, "DefaultName", []cluster.ID{providerA.ID})
+	o := v09.ForgeOffloading(namespace, "DefaultName", []cluster.ID{providerA.ID})
 	liqotest.PutInForce(ns, o, providerA)
 	shadow := liqotest.ShadowPod(namespace, "web-0", map[string]string{"app": "web"})
 	h = orchestratorOnly(start(t, ns, o, ready(providerA), wants, shadow, liqotest.Pod(shadow, "liqo-provider-a", providerA.ID)))
 	h.reconcile()
 	h.reconcile()
-	if o := h.offloading(); !slices.Equal(liqo.Selected(o), []cluster.ID{providerA.ID}) || len(h.deleted) > 0 {
-		t.Errorf("what runs does not stay: selected %v, deleted %v", liqo.Selected(o), h.deleted)
+	if o := h.offloading(); !slices.Equal(v09.Selected(o), []cluster.ID{providerA.ID}) || len(h.deleted) > 0 {
+		t.Errorf("what runs does not stay: selected %v, deleted %v", v09.Selected(o), h.deleted)
 	}
-	if placing := liqo.Placing(h.offloading()); len(placing) > 0 {
+	if placing := v09.Placing(h.offloading()); len(placing) > 0 {
 		t.Errorf("new pods are placed on %v", placing)
 	}
 	h.r.reader = snapshot.New(h.client, broker.ID, nil)
 	h.reconcile()
-	if placing := liqo.Placing(h.offloading()); !slices.Equal(placing, []cluster.ID{providerA.ID}) {
+	if placing := v09.Placing(h.offloading()); !slices.Equal(placing, []cluster.ID{providerA.ID}) {
 		t.Errorf("once the mode is run, new pods are placed on %v", placing)
 	}
 	if got := h.r.ofConsumer(t.Context(), wants); len(got) != 1 || got[0].Name != namespace {
@@ -581,8 +582,8 @@ func TestSuspended(t *testing.T) {
 	h := start(t, slices.Concat(offloaded(providerA), []client.Object{ready(providerA), suspended}, workload("liqo-provider-a", "web-0"))...)
 	h.reconcile()
 	h.reconcile()
-	if o := h.offloading(); len(liqo.Selected(o)) != 1 || len(liqo.Placing(o)) > 0 || len(h.deleted) > 0 {
-		t.Errorf("selected %v, new pods go to %v, deleted %v: what runs is to stay, and nothing to come", liqo.Selected(o), liqo.Placing(o), h.deleted)
+	if o := h.offloading(); len(v09.Selected(o)) != 1 || len(v09.Placing(o)) > 0 || len(h.deleted) > 0 {
+		t.Errorf("selected %v, new pods go to %v, deleted %v: what runs is to stay, and nothing to come", v09.Selected(o), v09.Placing(o), h.deleted)
 	}
 	if events := h.events(); !strings.Contains(events, reasonSuspended) || strings.Contains(events, reasonUnserved) {
 		t.Errorf("events: %q", events)
@@ -592,7 +593,7 @@ func TestSuspended(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.reconcile()
-	if got := liqo.Placing(h.offloading()); !slices.Equal(got, []cluster.ID{providerA.ID}) {
+	if got := v09.Placing(h.offloading()); !slices.Equal(got, []cluster.ID{providerA.ID}) {
 		t.Errorf("new pods of a consumer that is not suspended any more go to %v", got)
 	}
 }

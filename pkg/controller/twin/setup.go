@@ -30,7 +30,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
@@ -48,7 +48,7 @@ type Config struct {
 	// Strategy is how Liqo names the namespaces on the providers, where the names
 	// get not too long. It applies to offloadings that are yet to be created: Liqo
 	// refuses a change.
-	Strategy liqo.MappingStrategy
+	Strategy v09.MappingStrategy
 	// MaxNamespaces is how many namespaces of a consumer are offloaded, the oldest first; zero for
 	// all.
 	MaxNamespaces int
@@ -64,9 +64,9 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("twin").
 		For(&corev1.Namespace{}).
-		Watches(&liqo.NamespaceOffloading{}, ofNamespace).
+		Watches(&v09.NamespaceOffloading{}, ofNamespace).
 		Watches(&corev1.Pod{}, ofNamespace).
-		WatchesMetadata(liqo.NewShadowPodMetadata(), ofNamespace, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesMetadata(v09.NewShadowPodMetadata(), ofNamespace, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Provider{}, handler.EnqueueRequestsFromMapFunc(r.concerned), builder.WithPredicates(providerChanged())).
 		Watches(&v1alpha1.PlacementPolicy{}, handler.EnqueueRequestsFromMapFunc(r.everywhere), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.PlacementDecision{}, handler.EnqueueRequestsFromMapFunc(r.following), builder.WithPredicates(choiceChanged())).

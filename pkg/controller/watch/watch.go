@@ -19,6 +19,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // Provider returns a request for the Provider or Consumer of a cluster; none for an empty ID.
@@ -39,7 +40,7 @@ type Namesakes interface {
 // whose unique name is the same: one of them may have it now. It returns a handler.MapFunc.
 func OfForeignCluster(namesakes Namesakes) handler.MapFunc {
 	return func(ctx context.Context, o client.Object) []reconcile.Request {
-		id := liqo.Identity(o.(*liqo.ForeignCluster))
+		id := v09.Identity(o.(*v09.ForeignCluster))
 		others, err := namesakes.Namesakes(ctx, id)
 		if err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "Cannot find the clusters of the same name", "foreignCluster", o.GetName())

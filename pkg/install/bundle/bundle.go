@@ -35,6 +35,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/install"
 	"github.com/capacitorset/liqo-broker/pkg/install/diagnosis"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 const (
@@ -258,7 +259,7 @@ func (a *archive) allLogs(ctx context.Context, namespaces []string) error {
 }
 
 func ofVirtualKubelet(pod *corev1.Pod) bool {
-	return liqo.VirtualKubeletSelector().Matches(labelSet(pod.Labels))
+	return v09.VirtualKubeletSelector().Matches(labelSet(pod.Labels))
 }
 
 func (a *archive) podLogs(ctx context.Context, pod *corev1.Pod) error {

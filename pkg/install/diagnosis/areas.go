@@ -25,6 +25,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/install"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/overview"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 )
@@ -304,14 +305,14 @@ func (l *look) announcements(ctx context.Context) []Check {
 
 // tenants returns the names of the peers, for people, by their tenant namespaces here.
 func (l *look) tenants(ctx context.Context) (map[string]string, error) {
-	var peers liqo.ForeignClusterList
+	var peers v09.ForeignClusterList
 	if err := l.List(ctx, &peers); err != nil {
 		return nil, err
 	}
 	all := map[string]string{}
 	for i := range peers.Items {
-		if namespace := liqo.TenantNamespace(&peers.Items[i]); namespace != "" {
-			all[namespace] = liqo.Identity(&peers.Items[i]).String()
+		if namespace := v09.TenantNamespace(&peers.Items[i]); namespace != "" {
+			all[namespace] = v09.Identity(&peers.Items[i]).String()
 		}
 	}
 	return all, nil
@@ -320,8 +321,8 @@ func (l *look) tenants(ctx context.Context) (map[string]string, error) {
 // peers looks at peerings and tunnels.
 func (l *look) peers(ctx context.Context) []Check {
 	const area = "Peerings"
-	var peers liqo.ForeignClusterList
-	var tunnels liqo.TunnelEndpointList
+	var peers v09.ForeignClusterList
+	var tunnels v09.TunnelEndpointList
 	if err := l.List(ctx, &peers); err != nil {
 		return cannot(area, "the peers", err)
 	}
@@ -334,11 +335,11 @@ func (l *look) peers(ctx context.Context) []Check {
 	var all []Check
 	for i := range peers.Items {
 		fc := &peers.Items[i]
-		id := liqo.Identity(fc)
+		id := v09.Identity(fc)
 		status := "liqoctl status peer " + overview.Argument(id.Name)
-		out, in := liqo.Outgoing(fc), liqo.Incoming(fc)
+		out, in := v09.Outgoing(fc), v09.Incoming(fc)
 		switch {
-		case liqo.InBand(fc):
+		case v09.InBand(fc):
 			all = append(all, one(area, Problem, "End it, and peer again out-of-band: liqoctl peer out-of-band --help", "The peering with %s is in-band", id))
 		case !out.Exists && !in.Exists:
 			all = append(all, one(area, Note, status, "%s is known, and there is no peering with it", id))
@@ -348,13 +349,13 @@ func (l *look) peers(ctx context.Context) []Check {
 			all = append(all, one(area, OK, "", "The peering with %s is out-of-band (it provides: %s, it consumes: %s)", id, stateOf(out), stateOf(in)))
 		}
 		if out.Exists || in.Exists {
-			all = append(all, tunnel(area, id, liqo.TenantNamespace(fc), tunnels.Items))
+			all = append(all, tunnel(area, id, v09.TenantNamespace(fc), tunnels.Items))
 		}
 	}
 	return all
 }
 
-func stateOf(p liqo.Peering) string {
+func stateOf(p v09.Peering) string {
 	switch {
 	case !p.Exists:
 		return "no"
@@ -367,20 +368,20 @@ func stateOf(p liqo.Peering) string {
 	}
 }
 
-func tunnel(area string, to cluster.Identity, namespace string, tunnels []liqo.TunnelEndpoint) Check {
+func tunnel(area string, to cluster.Identity, namespace string, tunnels []v09.TunnelEndpoint) Check {
 	const do = "kubectl logs -n liqo deploy/liqo-gateway; kubectl get tunnelendpoints -A. The port of the gateway (UDP) must be reachable from the peer"
 	for i := range tunnels {
 		if tunnels[i].Namespace != namespace || namespace == "" {
 			continue
 		}
-		_, p, err := liqo.TunnelPeer(&tunnels[i])
+		_, p, err := v09.TunnelPeer(&tunnels[i])
 		switch {
 		case err != nil:
 			return one(area, Problem, do, "The tunnel to %s is being negotiated: %v", to, err)
 		case !p.Connected:
 			return one(area, Problem, do, "The tunnel to %s is not connected", to)
 		}
-		if took, at, ok := liqo.RoundTrip(&tunnels[i]); ok {
+		if took, at, ok := v09.RoundTrip(&tunnels[i]); ok {
 			return one(area, OK, "", "The tunnel to %s is connected, with a round-trip time of %s at %s", to, took, at.UTC().Format(time.RFC3339))
 		}
 		return one(area, OK, "", "The tunnel to %s is connected", to)
@@ -391,14 +392,14 @@ func tunnel(area string, to cluster.Identity, namespace string, tunnels []liqo.T
 // kubelets looks at the virtual kubelets, their pods and nodes.
 func (l *look) kubelets(ctx context.Context) []Check {
 	const area = "Virtual kubelets"
-	var nodes liqo.VirtualNodeList
+	var nodes v09.VirtualNodeList
 	if err := l.List(ctx, &nodes); err != nil {
 		return cannot(area, "the VirtualNodes", err)
 	}
 	var all []Check
 	for i := range nodes.Items {
 		n := &nodes.Items[i]
-		name, spec := liqo.KubeletDeployment(n)
+		name, spec := v09.KubeletDeployment(n)
 		logs := fmt.Sprintf("kubectl logs -n %s deploy/%s", n.Namespace, name)
 		var d appsv1.Deployment
 		if err := l.Get(ctx, client.ObjectKey{Namespace: n.Namespace, Name: name}, &d); err != nil {
@@ -416,11 +417,11 @@ func (l *look) kubelets(ctx context.Context) []Check {
 		switch why := behind(&d); {
 		case why != "":
 			all = append(all, one(area, Problem, logs, "The virtual kubelet of %s (image %s): %s", n.Name, image, why))
-		case liqo.HasNode(n) && apierrors.IsNotFound(err):
+		case v09.HasNode(n) && apierrors.IsNotFound(err):
 			all = append(all, one(area, Problem, logs, "There is no node %s yet", n.Name))
-		case liqo.HasNode(n) && err != nil:
+		case v09.HasNode(n) && err != nil:
 			all = append(all, cannot(area, "node "+n.Name, err)...)
-		case liqo.HasNode(n) && !liqo.NodeReady(&node):
+		case v09.HasNode(n) && !liqo.NodeReady(&node):
 			all = append(all, one(area, Problem, logs, "Node %s is not ready%s", n.Name, because(&node)))
 		default:
 			all = append(all, one(area, OK, "", "The virtual kubelet of %s runs (image %s)", n.Name, image))
@@ -442,8 +443,8 @@ func because(n *corev1.Node) string {
 // secrets looks at whom namespace liqo is offered to: only those may be whose node says that its virtual kubelet is ours.
 func (l *look) secrets(ctx context.Context) []Check {
 	const area = "Offer of namespace liqo"
-	var offers liqo.NamespaceMapList
-	var virtual liqo.VirtualNodeList
+	var offers v09.NamespaceMapList
+	var virtual v09.VirtualNodeList
 	if err := l.List(ctx, &offers); err != nil {
 		return cannot(area, "the NamespaceMaps", err)
 	}
@@ -455,12 +456,12 @@ func (l *look) secrets(ctx context.Context) []Check {
 	var all []Check
 	for i := range offers.Items {
 		m := &offers.Items[i]
-		if !liqo.Wanted(m, liqoNamespace) {
+		if !v09.Wanted(m, liqoNamespace) {
 			continue
 		}
 		for v := range virtual.Items {
 			n := &virtual.Items[v]
-			if n.Namespace != m.Namespace || !liqo.HasNode(n) {
+			if n.Namespace != m.Namespace || !v09.HasNode(n) {
 				continue
 			}
 			var node corev1.Node
@@ -490,14 +491,14 @@ func (l *look) secrets(ctx context.Context) []Check {
 // relays says how many addresses are relayed for each peer.
 func (l *look) relays(ctx context.Context) []Check {
 	const area = "Relay"
-	var mappings liqo.NatMappingList
+	var mappings v09.NatMappingList
 	if err := l.List(ctx, &mappings); err != nil {
 		return cannot(area, "the NatMappings", err)
 	}
 	all := []Check{}
 	for i := range mappings.Items {
 		m := &mappings.Items[i]
-		all = append(all, one(area, OK, "", "%d addresses are relayed for peer %s", len(liqo.Mappings(m)), liqo.MappedFor(m)))
+		all = append(all, one(area, OK, "", "%d addresses are relayed for peer %s", len(v09.Mappings(m)), v09.MappedFor(m)))
 	}
 	if len(all) == 0 {
 		all = append(all, one(area, OK, "", "No address is relayed"))

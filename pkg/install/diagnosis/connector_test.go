@@ -28,6 +28,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/install"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // trader makes a cluster one that sells, and that is well.
@@ -154,7 +155,7 @@ func TestTraderThatConsumes(t *testing.T) {
 	c := fakeCluster(t, interceptor.Funcs{})
 	trader(t, c)
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{
-		Namespace: liqo.TwinNameOfLiqo(cluster.Identity{ID: "11111111-aaaa", Name: "milan"}), Name: "liqo-network-manager",
+		Namespace: v09.TwinNameOfLiqo(cluster.Identity{ID: "11111111-aaaa", Name: "milan"}), Name: "liqo-network-manager",
 	}}
 	if err := c.Create(t.Context(), service); err != nil {
 		t.Fatal(err)
@@ -168,7 +169,7 @@ func TestTraderThatConsumes(t *testing.T) {
 		}
 		return installer
 	}
-	milan := &liqo.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "milan"}}
+	milan := &v09.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "milan"}}
 	for _, tc := range []struct {
 		broker     string
 		byContract bool
@@ -177,14 +178,14 @@ func TestTraderThatConsumes(t *testing.T) {
 			if tc.byContract {
 				milan.Annotations = map[string]string{"brokering.liqo.io/by-contract": "true"}
 			}
-			liqo.ProvideNoMore(milan)
+			v09.ProvideNoMore(milan)
 		})(t, c)
 		if err := of(tc.broker).Prepare(t.Context()); err != nil {
 			t.Fatalf("%v\n%s", err, out.String())
 		}
 		err := c.Get(t.Context(), client.ObjectKeyFromObject(milan), milan)
-		if want := tc.byContract && tc.broker != ""; err != nil || liqo.Provides(milan) != want {
-			t.Errorf("by a contract (%t), named %q: the broker may peer in turn: %t, %v", tc.byContract, tc.broker, liqo.Provides(milan), err)
+		if want := tc.byContract && tc.broker != ""; err != nil || v09.Provides(milan) != want {
+			t.Errorf("by a contract (%t), named %q: the broker may peer in turn: %t, %v", tc.byContract, tc.broker, v09.Provides(milan), err)
 		}
 	}
 	if d := diagnose(t, c); !slices.Equal(d.Roles, []string{"consumer", "trader"}) {

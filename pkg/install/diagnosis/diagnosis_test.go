@@ -41,6 +41,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/install"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/overview"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/guarded"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/peering"
@@ -128,14 +129,14 @@ func apply(ctx context.Context, c client.WithWatch, o client.Object, p client.Pa
 }
 
 // foreign is a peer that provides.
-func foreign(t *testing.T) *liqo.ForeignCluster {
+func foreign(t *testing.T) *v09.ForeignCluster {
 	t.Helper()
 	const text = `{
 		"metadata": {"name": "milan"},
 		"spec": {"peeringType": "OutOfBand", "clusterIdentity": {"clusterID": "11111111-aaaa", "clusterName": "milan"}},
 		"status": {"tenantNamespace": {"local": "liqo-tenant-milan"}, "peeringConditions": [{"type": "OutgoingPeering", "status": "Established"}]}
 	}`
-	fc := &liqo.ForeignCluster{}
+	fc := &v09.ForeignCluster{}
 	if err := json.Unmarshal([]byte(text), fc); err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +147,7 @@ func foreign(t *testing.T) *liqo.ForeignCluster {
 func fakeCluster(t *testing.T, funcs interceptor.Funcs) client.WithWatch {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), connectorv1alpha1.AddToScheme(scheme), liqo.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), connectorv1alpha1.AddToScheme(scheme), v09.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	deployment := func(name string, args ...string) *appsv1.Deployment {
@@ -160,7 +161,7 @@ func fakeCluster(t *testing.T, funcs interceptor.Funcs) client.WithWatch {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker"}}
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	milan := foreign(t)
-	tunnel := &liqo.TunnelEndpoint{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-milan", Name: "milan"}}
+	tunnel := &v09.TunnelEndpoint{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-milan", Name: "milan"}}
 	tunnel.Spec.ClusterIdentity, tunnel.Spec.RemotePodCIDR, tunnel.Spec.RemoteNATPodCIDR = milan.Spec.ClusterIdentity, "10.1.0.0/16", "None"
 	tunnel.Spec.RemoteExternalCIDR, tunnel.Spec.RemoteNATExternalCIDR = "10.2.0.0/16", "None"
 	tunnel.Status.Connection.Status = "Connected"
@@ -346,7 +347,7 @@ func TestIll(t *testing.T) {
 	manager, gateway, network := &appsv1.Deployment{ObjectMeta: in("liqo", "liqo-controller-manager")}, &appsv1.Deployment{ObjectMeta: in("liqo", "liqo-gateway")},
 		&appsv1.Deployment{ObjectMeta: in("liqo", "liqo-network-manager")}
 	worker, lease := &corev1.Node{ObjectMeta: in("", "worker")}, &coordinationv1.Lease{ObjectMeta: in("liqo-broker", "liqo-broker")}
-	fc, tunnel := &liqo.ForeignCluster{ObjectMeta: in("", "milan")}, &liqo.TunnelEndpoint{ObjectMeta: in("liqo-tenant-milan", "milan")}
+	fc, tunnel := &v09.ForeignCluster{ObjectMeta: in("", "milan")}, &v09.TunnelEndpoint{ObjectMeta: in("liqo-tenant-milan", "milan")}
 	for name, tc := range map[string]struct {
 		do    func(*testing.T, client.Client)
 		state State
@@ -388,9 +389,9 @@ func TestIll(t *testing.T) {
 // offered offers namespace liqo to a peer whose virtual kubelet is Liqo's own.
 func offered(t *testing.T, c client.Client) {
 	t.Helper()
-	node := &liqo.VirtualNode{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-milan", Name: "liqo-milan"}}
+	node := &v09.VirtualNode{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-milan", Name: "liqo-milan"}}
 	node.Spec.ClusterIdentity = &foreign(t).Spec.ClusterIdentity
-	offer := &liqo.NamespaceMap{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-milan", Name: "milan"}}
+	offer := &v09.NamespaceMap{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-milan", Name: "milan"}}
 	offer.Spec.DesiredMapping = map[string]string{"liqo": "liqo-here"}
 	for _, o := range []client.Object{node, offer, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "liqo-milan"}}} {
 		if err := c.Create(t.Context(), o); err != nil {
@@ -441,7 +442,7 @@ func TestUnreachable(t *testing.T) {
 // TestConsumer looks at a consumer: one whose broker answers, and one whose broker has gone.
 func TestConsumer(t *testing.T) {
 	c := fakeCluster(t, interceptor.Funcs{})
-	namespace := liqo.TwinNameOfLiqo(cluster.Identity{ID: "11111111-aaaa", Name: "milan"})
+	namespace := v09.TwinNameOfLiqo(cluster.Identity{ID: "11111111-aaaa", Name: "milan"})
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "liqo-network-manager"}}
 	endpoints := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "x", Labels: map[string]string{discoveryv1.LabelServiceName: service.Name}},

@@ -27,6 +27,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
@@ -79,7 +80,7 @@ func (h *Handler) wish(ctx context.Context, req admission.Request) admission.Res
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	return h.admit(ctx, req, shadow.Name, requested(liqo.PodSpec(shadow)))
+	return h.admit(ctx, req, shadow.Name, requested(v09.PodSpec(shadow)))
 }
 
 // change answers about a ShadowPod that is there. Liqo changes no pod by it, but makes the next one of it.
@@ -90,9 +91,9 @@ func (h *Handler) change(req admission.Request) admission.Response {
 	}
 	var before amounts
 	if old, err := h.shadow(req.OldObject); err == nil { // What cannot be read requests nothing.
-		before = requested(liqo.PodSpec(old))
+		before = requested(v09.PodSpec(old))
 	}
-	for _, a := range requested(liqo.PodSpec(shadow)) {
+	for _, a := range requested(v09.PodSpec(shadow)) {
 		if was := before.of(a.name); a.count > was {
 			return refuse(fmt.Sprintf("it requests %s %s now, and %s when it was made", show(a.name, a.count), a.name, show(a.name, was)))
 		}
@@ -120,8 +121,8 @@ func (h *Handler) pod(ctx context.Context, req admission.Request) admission.Resp
 }
 
 // shadow reads a ShadowPod.
-func (h *Handler) shadow(object runtime.RawExtension) (*liqo.ShadowPod, error) {
-	var shadow liqo.ShadowPod
+func (h *Handler) shadow(object runtime.RawExtension) (*v09.ShadowPod, error) {
+	var shadow v09.ShadowPod
 	if err := lenient.Check(object.Raw, &shadow); err != nil {
 		return nil, err
 	}

@@ -24,8 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
@@ -52,16 +52,16 @@ func spec(pairs ...string) corev1.PodSpec {
 }
 
 // wish returns a ShadowPod, whose pod has a phase.
-func wish(namespace, name string, phase corev1.PodPhase, spec corev1.PodSpec) *liqo.ShadowPod {
+func wish(namespace, name string, phase corev1.PodPhase, spec corev1.PodSpec) *v09.ShadowPod {
 	shadow := liqotest.ShadowPod(namespace, name, nil)
 	shadow.Spec.Pod, shadow.Status.Phase = spec, phase
 	return shadow
 }
 
 // made returns the pod that Liqo makes of a ShadowPod.
-func made(shadow *liqo.ShadowPod) *corev1.Pod {
+func made(shadow *v09.ShadowPod) *corev1.Pod {
 	pod := liqotest.Pod(shadow, "")
-	pod.Spec, pod.Status.Phase = *liqo.PodSpec(shadow), shadow.Status.Phase
+	pod.Spec, pod.Status.Phase = *v09.PodSpec(shadow), shadow.Status.Phase
 	return pod
 }
 
@@ -74,7 +74,7 @@ type desk struct {
 
 // offered returns a Handler where a buyer is offered 4 cores, 8 GiB and 10 pods, and another cluster as much; the buyer's offer may be changed
 // first. All ShadowPods and pods are known.
-func offered(t *testing.T, change func(*liqo.ResourceOffer), shadows []*liqo.ShadowPod, has []*corev1.Pod) *desk {
+func offered(t *testing.T, change func(*v09.ResourceOffer), shadows []*v09.ShadowPod, has []*corev1.Pod) *desk {
 	t.Helper()
 	d := &desk{clock: time.Unix(1_000_000, 0)}
 	now := func() time.Time { return d.clock }
@@ -138,7 +138,7 @@ func check(t *testing.T, reason string, answer admission.Response, refusal strin
 // TestWish asks for a pod beside others.
 func TestWish(t *testing.T) {
 	half := spec("cpu", "2", "memory", "4Gi")
-	running := func(namespace, name string, spec corev1.PodSpec) *liqo.ShadowPod {
+	running := func(namespace, name string, spec corev1.PodSpec) *v09.ShadowPod {
 		return wish(namespace, name, corev1.PodRunning, spec)
 	}
 	leaving := made(running(web, "leaving", spec("cpu", "3")))
@@ -150,9 +150,9 @@ func TestWish(t *testing.T) {
 	heavy.Overhead = list("cpu", "4")
 	cases := map[string]struct {
 		reason  string
-		shadows []*liqo.ShadowPod
+		shadows []*v09.ShadowPod
 		pods    []*corev1.Pod
-		offer   func(*liqo.ResourceOffer)
+		offer   func(*v09.ResourceOffer)
 		in      string // web if empty.
 		asks    corev1.PodSpec
 		refusal string
@@ -163,33 +163,33 @@ func TestWish(t *testing.T) {
 			reason: "All that is too much is told at once.", asks: spec("cpu", "5", "memory", "9Gi"),
 			refusal: "would have 5 of 4 cpu, 9Gi of 8Gi memory here",
 		},
-		"Beside": {reason: "Others fit beside it.", shadows: []*liqo.ShadowPod{running(web, "a", half)}, asks: half},
+		"Beside": {reason: "Others fit beside it.", shadows: []*v09.ShadowPod{running(web, "a", half)}, asks: half},
 		"Sum": {
-			reason: "Namespaces do not each have it all.", shadows: []*liqo.ShadowPod{running(web, "a", half), running(jobs, "b", half)},
+			reason: "Namespaces do not each have it all.", shadows: []*v09.ShadowPod{running(web, "a", half), running(jobs, "b", half)},
 			asks: spec("cpu", "1m"), refusal: "4001m of 4 cpu",
 		},
 		"OtherPeer": {
-			reason: "What others have bought is theirs.", shadows: []*liqo.ShadowPod{running(web, "a", half), running(jobs, "b", half)}, in: others, asks: half,
+			reason: "What others have bought is theirs.", shadows: []*v09.ShadowPod{running(web, "a", half), running(jobs, "b", half)}, in: others, asks: half,
 		},
 		"Zero": {reason: "A pod that requests nothing is a pod.", asks: spec()},
 		"Pods": {
-			reason: "They are counted.", shadows: many(10, func(n int) *liqo.ShadowPod { return running(jobs, fmt.Sprint(n), spec()) }),
+			reason: "They are counted.", shadows: many(10, func(n int) *v09.ShadowPod { return running(jobs, fmt.Sprint(n), spec()) }),
 			asks: spec(), refusal: "11 of 10 pods",
 		},
 		"Ended": {
 			reason:  "What has ended uses nothing.",
-			shadows: []*liqo.ShadowPod{wish(web, "a", corev1.PodSucceeded, half), wish(web, "b", corev1.PodFailed, half)}, asks: spec("cpu", "4"),
+			shadows: []*v09.ShadowPod{wish(web, "a", corev1.PodSucceeded, half), wish(web, "b", corev1.PodFailed, half)}, asks: spec("cpu", "4"),
 		},
 		"Waiting": {
-			reason: "What waits is reserved.", shadows: []*liqo.ShadowPod{wish(web, "a", corev1.PodPending, half), wish(web, "b", "", half)},
+			reason: "What waits is reserved.", shadows: []*v09.ShadowPod{wish(web, "a", corev1.PodPending, half), wish(web, "b", "", half)},
 			asks: spec("cpu", "1"), refusal: "5 of 4 cpu",
 		},
 		"Leaving": {reason: "A pod uses its node until it is gone, whatever its ShadowPod.", pods: []*corev1.Pod{leaving}, asks: half, refusal: "5 of 4 cpu"},
 		"InItsPlace": {
 			reason: "A small ShadowPod does not hide a large pod of its name.", pods: []*corev1.Pod{leaving},
-			shadows: []*liqo.ShadowPod{running(web, "leaving", spec("cpu", "1m"))}, asks: half, refusal: "5 of 4 cpu",
+			shadows: []*v09.ShadowPod{running(web, "leaving", spec("cpu", "1m"))}, asks: half, refusal: "5 of 4 cpu",
 		},
-		"Twice":     {reason: "A pod and its ShadowPod count once.", shadows: []*liqo.ShadowPod{running(web, "a", half)}, pods: []*corev1.Pod{made(running(web, "a", half))}, asks: half},
+		"Twice":     {reason: "A pod and its ShadowPod count once.", shadows: []*v09.ShadowPod{running(web, "a", half)}, pods: []*corev1.Pod{made(running(web, "a", half))}, asks: half},
 		"Again":     {reason: "One that takes the place of another needs no room beside it.", pods: []*corev1.Pod{made(running(web, "new", half))}, asks: spec("cpu", "4")},
 		"EndedPod":  {reason: "Nor does a pod that has ended.", pods: []*corev1.Pod{made(wish(web, "a", corev1.PodFailed, half))}, asks: spec("cpu", "4")},
 		"Limits":    {reason: "The API server has pods request what is their limit.", asks: limited, refusal: "5 of 4 cpu"},
@@ -198,24 +198,24 @@ func TestWish(t *testing.T) {
 		"Foreign":   {reason: "What is not offered is not there.", asks: spec("example.com/gpu", "1"), refusal: "1 of 0 example.com/gpu"},
 		"NoForeign": {reason: "To want none of it is nothing.", asks: spec("example.com/gpu", "0", "cpu", "1")},
 		"Negative": {
-			reason: "Nobody gives back what it does not have.", shadows: []*liqo.ShadowPod{running(web, "a", spec("cpu", "-1000")), running(web, "b", half)},
+			reason: "Nobody gives back what it does not have.", shadows: []*v09.ShadowPod{running(web, "a", spec("cpu", "-1000")), running(web, "b", half)},
 			asks: spec("cpu", "3"), refusal: "5 of 4 cpu",
 		},
 		"NegativeBeside": {
 			reason:  "Nor in one of its containers.",
-			shadows: []*liqo.ShadowPod{running(web, "a", corev1.PodSpec{Containers: append(spec("cpu", "-4").Containers, spec("cpu", "4").Containers...)})},
+			shadows: []*v09.ShadowPod{running(web, "a", corev1.PodSpec{Containers: append(spec("cpu", "-4").Containers, spec("cpu", "4").Containers...)})},
 			asks:    spec("cpu", "1"), refusal: "5 of 4 cpu",
 		},
 		"Absurd": {reason: "No number is too large to be too large.", asks: spec("cpu", "9E", "memory", "1e40"), refusal: "of 4 cpu"},
 		"AbsurdBefore": {
-			reason: "Nor together.", shadows: many(20, func(n int) *liqo.ShadowPod { return running(jobs, fmt.Sprint(n), spec("memory", "9E")) }),
+			reason: "Nor together.", shadows: many(20, func(n int) *v09.ShadowPod { return running(jobs, fmt.Sprint(n), spec("memory", "9E")) }),
 			asks: spec("memory", "1"), refusal: "of 8Gi memory",
 		},
 		"OtherResource": {
 			reason:  "A shortage of one thing is none of another: the offer has shrunk.",
-			shadows: []*liqo.ShadowPod{running(web, "a", spec("memory", "9Gi"))}, asks: spec("cpu", "1"),
+			shadows: []*v09.ShadowPod{running(web, "a", spec("memory", "9Gi"))}, asks: spec("cpu", "1"),
 		},
-		"Nothing": {reason: "Whoever has bought nothing gets nothing.", offer: func(o *liqo.ResourceOffer) { o.Spec.ResourceQuota.Hard = nil }, asks: spec(),
+		"Nothing": {reason: "Whoever has bought nothing gets nothing.", offer: func(o *v09.ResourceOffer) { o.Spec.ResourceQuota.Hard = nil }, asks: spec(),
 			refusal: "offers nothing to id-buyer"},
 		"Withdrawn": {reason: "Nor does who has nothing any more.", offer: liqotest.Withdraw, asks: spec(), refusal: "offers nothing"},
 		"NotYet":    {reason: "Nobody knows whose namespace it is.", in: "new-buyer", asks: spec(), refusal: "whose namespace new-buyer is"},
@@ -223,7 +223,7 @@ func TestWish(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if tc.offer == nil {
-				tc.offer = func(*liqo.ResourceOffer) {}
+				tc.offer = func(*v09.ResourceOffer) {}
 			}
 			if tc.in == "" {
 				tc.in = web
@@ -234,10 +234,10 @@ func TestWish(t *testing.T) {
 	}
 }
 
-func unchanged(*liqo.ResourceOffer) {}
+func unchanged(*v09.ResourceOffer) {}
 
 // many returns so many ShadowPods.
-func many(count int, shadow func(int) *liqo.ShadowPod) (all []*liqo.ShadowPod) {
+func many(count int, shadow func(int) *v09.ShadowPod) (all []*v09.ShadowPod) {
 	for n := range count {
 		all = append(all, shadow(n))
 	}
@@ -251,7 +251,7 @@ func TestChange(t *testing.T) {
 	labelled.Labels = map[string]string{"a": "b"}
 	for name, tc := range map[string]struct {
 		reason  string
-		after   *liqo.ShadowPod
+		after   *v09.ShadowPod
 		refusal string
 	}{
 		"Same":    {"Virtual kubelets write labels.", labelled, ""},
@@ -260,7 +260,7 @@ func TestChange(t *testing.T) {
 		"Another": {"Also of what it did not have.", wish(web, "a", corev1.PodRunning, spec("cpu", "1", "memory", "1")), "it requests 1 memory now, and 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := offered(t, unchanged, []*liqo.ShadowPod{before, wish(jobs, "b", corev1.PodRunning, spec("cpu", "3"))}, nil)
+			d := offered(t, unchanged, []*v09.ShadowPod{before, wish(jobs, "b", corev1.PodRunning, spec("cpu", "3"))}, nil)
 			check(t, tc.reason, d.Handle(t.Context(), asked(t, admissionv1.Update, tc.after, before)), tc.refusal)
 		})
 	}
@@ -274,19 +274,19 @@ func TestPod(t *testing.T) {
 	people.Labels = nil
 	for name, tc := range map[string]struct {
 		reason  string
-		shadows []*liqo.ShadowPod
+		shadows []*v09.ShadowPod
 		pod     *corev1.Pod
 		refusal string
 	}{
-		"First": {"Its ShadowPod was admitted.", []*liqo.ShadowPod{full, wish(web, "a", "", spec("cpu", "1"))}, mine, ""},
-		"Moved": {"It counted all the time, also if less is offered now.", []*liqo.ShadowPod{full, wish(web, "a", corev1.PodRunning, spec("cpu", "1"))}, mine, ""},
+		"First": {"Its ShadowPod was admitted.", []*v09.ShadowPod{full, wish(web, "a", "", spec("cpu", "1"))}, mine, ""},
+		"Moved": {"It counted all the time, also if less is offered now.", []*v09.ShadowPod{full, wish(web, "a", corev1.PodRunning, spec("cpu", "1"))}, mine, ""},
 		"Back": {
-			"It had ended, others came, and somebody has deleted it.", []*liqo.ShadowPod{full, wish(web, "a", corev1.PodFailed, spec("cpu", "1"))}, mine,
+			"It had ended, others came, and somebody has deleted it.", []*v09.ShadowPod{full, wish(web, "a", corev1.PodFailed, spec("cpu", "1"))}, mine,
 			"5 of 4 cpu",
 		},
-		"BackInTime": {"Or none came.", []*liqo.ShadowPod{wish(web, "a", corev1.PodFailed, spec("cpu", "1"))}, mine, ""},
-		"Unseen":     {"Its ShadowPod is not seen yet.", []*liqo.ShadowPod{full}, mine, ""},
-		"People":     {"It is not the peer's.", []*liqo.ShadowPod{full, wish(web, "a", corev1.PodFailed, spec("cpu", "1"))}, people, ""},
+		"BackInTime": {"Or none came.", []*v09.ShadowPod{wish(web, "a", corev1.PodFailed, spec("cpu", "1"))}, mine, ""},
+		"Unseen":     {"Its ShadowPod is not seen yet.", []*v09.ShadowPod{full}, mine, ""},
+		"People":     {"It is not the peer's.", []*v09.ShadowPod{full, wish(web, "a", corev1.PodFailed, spec("cpu", "1"))}, people, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := offered(t, unchanged, tc.shadows, nil)
@@ -389,10 +389,10 @@ func TestClaim(t *testing.T) {
 
 // TestShrunk has a buyer be offered less: what runs stays, and what it asks for in the next minute, before it knows, may come as before.
 func TestShrunk(t *testing.T) {
-	less := func(o *liqo.ResourceOffer) {
+	less := func(o *v09.ResourceOffer) {
 		o.Spec.ResourceQuota.Hard = list("cpu", "1", "memory", "8Gi", "pods", "10")
 	}
-	running := []*liqo.ShadowPod{wish(web, "a", corev1.PodRunning, spec("cpu", "2"))}
+	running := []*v09.ShadowPod{wish(web, "a", corev1.PodRunning, spec("cpu", "2"))}
 	ask := func(t *testing.T, d *desk, cores string) admission.Response {
 		t.Helper()
 		request := asked(t, admissionv1.Create, wish(web, "b", "", spec("cpu", cores)), nil)
@@ -448,7 +448,7 @@ func TestCold(t *testing.T) {
 
 // TestEnded bounds what is kept of pods that have ended.
 func TestEnded(t *testing.T) {
-	ended := many(maxEnded, func(n int) *liqo.ShadowPod { return wish(jobs, fmt.Sprint(n), corev1.PodSucceeded, spec("cpu", "1")) })
+	ended := many(maxEnded, func(n int) *v09.ShadowPod { return wish(jobs, fmt.Sprint(n), corev1.PodSucceeded, spec("cpu", "1")) })
 	d := offered(t, unchanged, ended, nil)
 	request := asked(t, admissionv1.Create, wish(web, "new", "", spec()), nil)
 	check(t, "there are many", d.Handle(t.Context(), request), "has 12500 pods here that have ended")

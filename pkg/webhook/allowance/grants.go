@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // late is for how long a peer may not know yet that it is offered less: its scheduler has bound pods by what it was told before.
@@ -42,14 +42,14 @@ func NewGrants(now func() time.Time) *Grants {
 
 // Watch has the Grants follow the offers in a cache.
 func (g *Grants) Watch(ctx context.Context, c cache.Cache) error {
-	informer, err := c.GetInformer(ctx, &liqo.ResourceOffer{})
+	informer, err := c.GetInformer(ctx, &v09.ResourceOffer{})
 	if err != nil {
 		return fmt.Errorf("watch what peers are offered: %w", err)
 	}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(before, after any) {
-			was, ok := before.(*liqo.ResourceOffer)
-			is, also := after.(*liqo.ResourceOffer)
+			was, ok := before.(*v09.ResourceOffer)
+			is, also := after.(*v09.ResourceOffer)
 			if ok && also {
 				g.changed(was, is)
 			}
@@ -58,7 +58,7 @@ func (g *Grants) Watch(ctx context.Context, c cache.Cache) error {
 			if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 				o = gone.Obj
 			}
-			if offer, ok := o.(*liqo.ResourceOffer); ok {
+			if offer, ok := o.(*v09.ResourceOffer); ok {
 				g.forget(offer)
 			}
 		},
@@ -70,9 +70,9 @@ func (g *Grants) Watch(ctx context.Context, c cache.Cache) error {
 }
 
 // changed remembers what an offer offered, if it is more of anything than it offers now.
-func (g *Grants) changed(was, is *liqo.ResourceOffer) {
-	before := resources.Bounded(liqo.Quota(was))
-	if liqo.FromPeer(is) || resources.Covers(resources.Bounded(liqo.Quota(is)), before) {
+func (g *Grants) changed(was, is *v09.ResourceOffer) {
+	before := resources.Bounded(v09.Quota(was))
+	if v09.FromPeer(is) || resources.Covers(resources.Bounded(v09.Quota(is)), before) {
 		return
 	}
 	g.mu.Lock()
@@ -84,23 +84,23 @@ func (g *Grants) changed(was, is *liqo.ResourceOffer) {
 	g.earlier[key] = earlier{before, now.Add(late)}
 }
 
-func (g *Grants) forget(o *liqo.ResourceOffer) {
+func (g *Grants) forget(o *v09.ResourceOffer) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.earlier, client.ObjectKeyFromObject(o))
 }
 
 // of returns what some offers grant together: each what it offers, or has offered a moment ago, and nothing if it is withdrawn.
-func (g *Grants) of(offers []liqo.ResourceOffer) amounts {
+func (g *Grants) of(offers []v09.ResourceOffer) amounts {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	granted, now := corev1.ResourceList{}, g.now()
 	for i := range offers {
 		o := &offers[i]
-		if liqo.Ending(o) {
+		if v09.Ending(o) {
 			continue
 		}
-		list := resources.Bounded(liqo.Quota(o))
+		list := resources.Bounded(v09.Quota(o))
 		if last, ok := g.earlier[client.ObjectKeyFromObject(o)]; ok && now.Before(last.until) {
 			list = resources.Max(list, last.list)
 		}

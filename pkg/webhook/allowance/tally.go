@@ -19,6 +19,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 const (
@@ -109,7 +110,7 @@ func (t *Tally) Run(ctx context.Context) error {
 	}
 	var running sync.WaitGroup
 	running.Go(func() {
-		follow(wishes, &liqo.ShadowPod{}, func() client.ObjectList { return &liqo.ShadowPodList{} })
+		follow(wishes, &v09.ShadowPod{}, func() client.ObjectList { return &v09.ShadowPodList{} })
 	})
 	running.Go(func() {
 		follow(pods, &corev1.Pod{}, func() client.ObjectList { return &corev1.PodList{} }, client.MatchingLabelsSelector{Selector: liqo.ShadowPodSelector()})
@@ -137,7 +138,7 @@ func (t *Tally) list(ctx context.Context, empty func() client.ObjectList, opts [
 			return nil, fmt.Errorf("list what peers run here: %w", err)
 		}
 		switch read := read.(type) {
-		case *liqo.ShadowPodList:
+		case *v09.ShadowPodList:
 			for i := range read.Items {
 				all.Items = append(all.Items, runtime.RawExtension{Object: t.brief(&read.Items[i])})
 			}
@@ -171,10 +172,10 @@ func (t *Tally) brief(o any) *brief {
 	switch o := o.(type) {
 	case *brief:
 		return o
-	case *liqo.ShadowPod:
+	case *v09.ShadowPod:
 		key = client.ObjectKeyFromObject(o)
-		if !liqo.ShadowEnded(o) {
-			takes = requested(liqo.PodSpec(o))
+		if !v09.ShadowEnded(o) {
+			takes = requested(v09.PodSpec(o))
 		}
 	case *corev1.Pod:
 		key = client.ObjectKeyFromObject(o)

@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 )
 
 // pages has a client answer in pages, as an API server does, and counts the objects of the largest page.
@@ -44,7 +44,7 @@ func pages(largest *atomic.Int64) interceptor.Funcs {
 			return from, end
 		}
 		switch list := list.(type) {
-		case *liqo.ShadowPodList:
+		case *v09.ShadowPodList:
 			first, end := cut(len(list.Items))
 			list.Items = slices.Clone(list.Items[first:end])
 		case *corev1.PodList:

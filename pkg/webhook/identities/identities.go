@@ -31,6 +31,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 )
 
@@ -64,7 +65,7 @@ type Handler struct {
 var _ admission.Handler = (*Handler)(nil)
 
 // New returns a Handler; namespace is where Liqo runs. The reader lists namespaces, gets the
-// Secrets named [liqo.IssuedName] of tenant namespaces, and that of this cluster's token; it
+// Secrets named [v09.IssuedName] of tenant namespaces, and that of this cluster's token; it
 // must not be a cache, which may be behind.
 func New(scheme *runtime.Scheme, reader client.Reader, namespace string) *Handler {
 	return &Handler{decoder: admission.NewDecoder(scheme), reader: reader, liqo: namespace}
@@ -105,9 +106,9 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 	case known == remoteipam.KeyHash(request.RawSubjectPublicKeyInfo):
 		return admission.Allowed("")
 	case known != "":
-		return refuse(ctx, fmt.Errorf("cluster %s already has a certificate: to issue another one, delete Secret %s in its tenant namespace", id, liqo.IssuedName))
+		return refuse(ctx, fmt.Errorf("cluster %s already has a certificate: to issue another one, delete Secret %s in its tenant namespace", id, v09.IssuedName))
 	}
-	told, err := liqo.ToldToken(ctx, h.reader, h.liqo)
+	told, err := v09.ToldToken(ctx, h.reader, h.liqo)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
@@ -124,9 +125,9 @@ func (h *Handler) issued(ctx context.Context, id cluster.ID) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	certificate, err := liqo.Issued(ctx, h.reader, namespace.Name)
+	certificate, err := v09.Issued(ctx, h.reader, namespace.Name)
 	switch {
-	case errors.Is(err, liqo.ErrNotIssued):
+	case errors.Is(err, v09.ErrNotIssued):
 		return "", nil
 	case err != nil:
 		return "", err
@@ -165,8 +166,8 @@ func parse(spec *certificatesv1.CertificateSigningRequestSpec) (*x509.Certificat
 // (NewKeyAndRequest in liqo/pkg/utils/csr/create.go@v0.9.4).
 func check(request *x509.CertificateRequest) error {
 	subject := request.Subject
-	if len(subject.Organization) != 1 || subject.Organization[0] != liqo.PeerGroup || len(subject.Names) != 2 {
-		return fmt.Errorf("the group must be %s, and nothing else may be in the subject but the common name", liqo.PeerGroup)
+	if len(subject.Organization) != 1 || subject.Organization[0] != v09.PeerGroup || len(subject.Names) != 2 {
+		return fmt.Errorf("the group must be %s, and nothing else may be in the subject but the common name", v09.PeerGroup)
 	}
 	if !clusterID.MatchString(subject.CommonName) {
 		return errors.New("the common name must be the ID of a cluster")

@@ -30,7 +30,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 )
 
 const (
@@ -77,13 +78,13 @@ func TestHandle(t *testing.T) {
 			t.Fatal(err)
 		}
 		return &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: tenant(id).Name, Name: liqo.IssuedName},
+			ObjectMeta: metav1.ObjectMeta{Namespace: tenant(id).Name, Name: v09.IssuedName},
 			Data:       map[string][]byte{"certificate": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})},
 		}
 	}
 	token := func(to string) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
-			Namespace: liqo.DefaultNamespace, Name: liqo.AuthTokenName, Annotations: map[string]string{"brokering.liqo.io/issued-to": to},
+			Namespace: liqo.DefaultNamespace, Name: v09.AuthTokenName, Annotations: map[string]string{"brokering.liqo.io/issued-to": to},
 		}}
 	}
 	world := func(token *corev1.Secret) client.WithWatch {

@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // Path is where the webhook is served.
@@ -82,7 +82,7 @@ func (h *Handler) Handle(_ context.Context, req admission.Request) admission.Res
 		}
 		wrong = h.insecure(&pod.ObjectMeta, &pod.Spec)
 	case "ShadowPod":
-		var shadow, before liqo.ShadowPod
+		var shadow, before v09.ShadowPod
 		if err := lenient.Check(req.Object.Raw, &shadow); err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
 		}
@@ -91,7 +91,7 @@ func (h *Handler) Handle(_ context.Context, req admission.Request) admission.Res
 		}
 		// What is asked for already stays writable, also if the level is a stricter one now.
 		if req.Operation == admissionv1.Update && lenient.Check(req.OldObject.Raw, &before) == nil && h.decoder.DecodeRaw(req.OldObject, &before) == nil &&
-			equality.Semantic.DeepEqual(liqo.PodSpec(&before), liqo.PodSpec(&shadow)) {
+			equality.Semantic.DeepEqual(v09.PodSpec(&before), v09.PodSpec(&shadow)) {
 			break
 		}
 		wrong = h.wish(&shadow)
@@ -107,12 +107,12 @@ func (h *Handler) Handle(_ context.Context, req admission.Request) admission.Res
 // wish returns what is wrong with a wish for a pod. The virtual kubelets of consumers
 // forward no priority: one would evict the pods of other consumers
 // (RemotePodSpec in liqo/pkg/virtualKubelet/forge/pods.go@v0.9.4).
-func (h *Handler) wish(shadow *liqo.ShadowPod) []string {
-	wrong := h.insecure(&shadow.ObjectMeta, liqo.PodSpec(shadow))
+func (h *Handler) wish(shadow *v09.ShadowPod) []string {
+	wrong := h.insecure(&shadow.ObjectMeta, v09.PodSpec(shadow))
 	if n := len(shadow.Labels); n > maxLabels {
 		wrong = append(wrong, fmt.Sprintf("it has %d labels, more than %d", n, maxLabels))
 	}
-	if spec := liqo.PodSpec(shadow); spec.PriorityClassName != "" || spec.Priority != nil {
+	if spec := v09.PodSpec(shadow); spec.PriorityClassName != "" || spec.Priority != nil {
 		wrong = append(wrong, "it has a priority")
 	}
 	return wrong

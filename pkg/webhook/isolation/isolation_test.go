@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 )
 
 func TestHandle(t *testing.T) {
@@ -103,7 +103,7 @@ func TestPriority(t *testing.T) {
 
 // TestLabels has wishes for pods with more labels than anybody needs.
 func TestLabels(t *testing.T) {
-	labelled := func(n int) *liqo.ShadowPod {
+	labelled := func(n int) *v09.ShadowPod {
 		labels := map[string]string{}
 		for i := range n {
 			labels[fmt.Sprintf("label-%d", i)] = "value"

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // Path is where the webhook is served.
@@ -35,11 +36,11 @@ func New(scheme *runtime.Scheme) *Handler { return &Handler{decoder: admission.N
 
 // Handle makes the offloading select only virtual nodes of this project's virtual kubelet.
 func (h *Handler) Handle(_ context.Context, req admission.Request) admission.Response {
-	var o liqo.NamespaceOffloading
+	var o v09.NamespaceOffloading
 	if err := h.decoder.Decode(req, &o); err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	if !liqo.Protect(&o) {
+	if !v09.Protect(&o) {
 		return admission.Allowed("")
 	}
 	protected, err := json.Marshal(&o)

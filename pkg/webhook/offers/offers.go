@@ -23,6 +23,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/nodename"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
@@ -50,12 +51,12 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 	if req.UserInfo.Username != h.writer {
 		return admission.Allowed("") // Nor is it read: a peer can write quantities that take minutes to read.
 	}
-	var o liqo.ResourceOffer
+	var o v09.ResourceOffer
 	if err := h.decoder.Decode(req, &o); err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	consumer := liqo.OfferedTo(&o)
-	if _, is := nodename.MarkOf(liqo.NamedNode(&o)); !is || consumer == "" {
+	consumer := v09.OfferedTo(&o)
+	if _, is := nodename.MarkOf(v09.NamedNode(&o)); !is || consumer == "" {
 		return admission.Allowed("")
 	}
 	log := ctrl.LoggerFrom(ctx).WithValues("offer", req.Name, "namespace", req.Namespace)
@@ -66,12 +67,12 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 	case tenant != consumer:
 		return admission.Allowed("")
 	}
-	labels, err := h.labels(ctx, liqo.NamedNode(&o))
+	labels, err := h.labels(ctx, v09.NamedNode(&o))
 	if err != nil {
 		log.Error(err, "Cannot find the labels of a provider")
 		return admission.Allowed("")
 	}
-	liqo.AddNodeLabels(&o, labels)
+	v09.AddNodeLabels(&o, labels)
 	labelled, err := json.Marshal(&o)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)

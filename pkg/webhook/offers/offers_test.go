@@ -24,8 +24,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/nodename"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
@@ -54,7 +54,7 @@ func TestHandle(t *testing.T) {
 		"topology.kubernetes.io/zone": "south-1", "certified": "yes", "kubernetes.io/arch": "arm64",
 	}
 	before := map[string]string{"liqo.io/provider": "kubeadm"}
-	offered := func(name string) *liqo.ResourceOffer {
+	offered := func(name string) *v09.ResourceOffer {
 		o := liqotest.OfferTo(consumer, nil)
 		o.Spec.NodeName, o.Spec.Labels = name, before
 		return o
@@ -64,7 +64,7 @@ func TestHandle(t *testing.T) {
 	elsewhere.Namespace = liqotest.Tenant(a)
 	cases := map[string]struct {
 		reason string
-		offer  *liqo.ResourceOffer
+		offer  *v09.ResourceOffer
 		writer string // Liqo, if empty.
 		fail   bool
 		want   map[string]string
@@ -109,7 +109,7 @@ func TestHandle(t *testing.T) {
 }
 
 // apply returns the offer as the API server stores it.
-func apply(t *testing.T, raw []byte, answer admission.Response) *liqo.ResourceOffer {
+func apply(t *testing.T, raw []byte, answer admission.Response) *v09.ResourceOffer {
 	t.Helper()
 	operations, err := json.Marshal(answer.Patches)
 	if err != nil {
@@ -124,7 +124,7 @@ func apply(t *testing.T, raw []byte, answer admission.Response) *liqo.ResourceOf
 			t.Fatal(err)
 		}
 	}
-	o := &liqo.ResourceOffer{}
+	o := &v09.ResourceOffer{}
 	if err := json.Unmarshal(raw, o); err != nil {
 		t.Fatal(err)
 	}

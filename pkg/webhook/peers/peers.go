@@ -5,7 +5,7 @@
 //
 // It is a validating admission webhook for the objects that Liqo exchanges with peers in
 // their tenant namespaces, and believes: what an honest peer writes there is written down
-// in package liqo. It knows neither what the objects are for nor what becomes of them.
+// in package v09. It knows neither what the objects are for nor what becomes of them.
 package peers
 
 import (
@@ -24,6 +24,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
@@ -49,7 +50,7 @@ func New(r *snapshot.Reader, direct client.Reader, own cluster.ID) *Handler {
 
 // Handle refuses what a peer may not write, and what Liqo may not copy from a peer.
 func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.Response {
-	write := liqo.PeerWrite{
+	write := v09.PeerWrite{
 		Group: req.Resource.Group, Resource: req.Resource.Resource, Subresource: req.SubResource,
 		Old: req.OldObject.Raw, New: req.Object.Raw,
 	}
@@ -107,7 +108,7 @@ func (h *Handler) tenant(ctx context.Context, namespace string) (cluster.Identit
 	if err != nil || fc == nil {
 		return cluster.Identity{ID: id}, err
 	}
-	return liqo.Identity(fc), nil
+	return v09.Identity(fc), nil
 }
 
 // isPeer reports whether a user is a peer: the one whose tenant namespace it is, another
@@ -115,7 +116,7 @@ func (h *Handler) tenant(ctx context.Context, namespace string) (cluster.Identit
 // from Liqo, which gives them to the cluster ID of the peer
 // (liqo/pkg/tenantNamespace/bindings.go@v0.9.4).
 func (h *Handler) isPeer(ctx context.Context, user authenticationv1.UserInfo, tenant cluster.ID) (bool, error) {
-	if user.Username == string(tenant) || slices.Contains(user.Groups, liqo.PeerGroup) {
+	if user.Username == string(tenant) || slices.Contains(user.Groups, v09.PeerGroup) {
 		return true, nil
 	}
 	fc, err := h.reader.ForeignCluster(ctx, cluster.ID(user.Username))
@@ -124,7 +125,7 @@ func (h *Handler) isPeer(ctx context.Context, user authenticationv1.UserInfo, te
 
 // checkNode returns [snapshot.ErrNodeTaken] if a peer asks for a virtual node that has the
 // name of another one.
-func (h *Handler) checkNode(ctx context.Context, write *liqo.PeerWrite, peer cluster.Identity) error {
+func (h *Handler) checkNode(ctx context.Context, write *v09.PeerWrite, peer cluster.Identity) error {
 	name, err := write.NodeName(peer)
 	if err != nil || name == "" {
 		return err

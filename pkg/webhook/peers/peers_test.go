@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/peers"
@@ -319,7 +319,7 @@ func TestNetworks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			check := liqo.PeerWrite{Group: "net.liqo.io", Resource: "networkconfigs", New: object}
+			check := v09.PeerWrite{Group: "net.liqo.io", Resource: "networkconfigs", New: object}
 			if tc.before != "" {
 				before, err := json.Marshal(of(admissionv1.Create, "networkconfigs").with(tc.before, "spec", "podCIDR").with("10.56.0.0/16", "spec", "externalCIDR").new)
 				if err != nil {
@@ -352,7 +352,7 @@ func TestSizes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		check := liqo.PeerWrite{Group: tc.group, Resource: tc.resource, New: object}
+		check := v09.PeerWrite{Group: tc.group, Resource: tc.resource, New: object}
 		if err := check.Check(peer.ID, own); err == nil || !strings.Contains(err.Error(), tc.refusal) {
 			t.Errorf("%s: %.200v, want %q", tc.resource, err, tc.refusal)
 		}

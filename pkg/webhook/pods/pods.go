@@ -33,6 +33,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/nodename"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // Path is where the webhook is served.
@@ -120,7 +121,7 @@ func (h *Handler) pin(ctx context.Context, name string, pod *corev1.Pod) error {
 // when there is. An offloading of the broker counts from the moment when it is written, also
 // if Liqo's own webhook does not apply it yet; that of somebody else counts when Liqo does.
 func (h *Handler) place(ctx context.Context, name string, pod *corev1.Pod) error {
-	var offloading liqo.NamespaceOffloading
+	var offloading v09.NamespaceOffloading
 	if err := h.reader.Get(ctx, client.ObjectKey{Namespace: name, Name: liqo.OffloadingName}, &offloading); apierrors.IsNotFound(err) {
 		liqo.Place(pod, nil)
 		return nil
@@ -132,11 +133,11 @@ func (h *Handler) place(ctx context.Context, name string, pod *corev1.Pod) error
 	if err != nil {
 		return err
 	}
-	selected, placing := liqo.Selected(&offloading), liqo.Placing(&offloading)
+	selected, placing := v09.Selected(&offloading), v09.Placing(&offloading)
 	switch {
-	case !liqo.Managed(&offloading) && !inForce:
+	case !v09.Managed(&offloading) && !inForce:
 		return fmt.Errorf("the NamespaceOffloading of %s, which the broker does not manage, is not in force", name)
-	case !liqo.Managed(&offloading):
+	case !v09.Managed(&offloading):
 		return nil
 	case !inForce:
 		liqo.Admit(pod)
@@ -149,10 +150,10 @@ func (h *Handler) place(ctx context.Context, name string, pod *corev1.Pod) error
 }
 
 // inForce reports whether Liqo's own webhook applies an offloading to new pods.
-func (h *Handler) inForce(ctx context.Context, name string, offloading *liqo.NamespaceOffloading) (bool, error) {
+func (h *Handler) inForce(ctx context.Context, name string, offloading *v09.NamespaceOffloading) (bool, error) {
 	var namespace corev1.Namespace
 	if err := h.reader.Get(ctx, client.ObjectKey{Name: name}, &namespace); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("get namespace %s: %w", name, err)
 	}
-	return liqo.InForce(&namespace, offloading), nil
+	return v09.InForce(&namespace, offloading), nil
 }

@@ -26,23 +26,24 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/nodename"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 )
 
 const namespace = "web-consumer"
 
 func TestHandle(t *testing.T) {
 	both, onlyB, broker := []cluster.ID{"a", "b"}, []cluster.ID{"b"}, cluster.Identity{ID: "c", Name: "consumer"}
-	offloading := func(change func(*liqo.NamespaceOffloading)) *liqo.NamespaceOffloading {
-		o := liqo.ForgeOffloading(namespace, "DefaultName", both)
+	offloading := func(change func(*v09.NamespaceOffloading)) *v09.NamespaceOffloading {
+		o := v09.ForgeOffloading(namespace, "DefaultName", both)
 		change(o)
 		return o
 	}
-	place := func(on ...cluster.ID) func(*liqo.NamespaceOffloading) {
-		return func(o *liqo.NamespaceOffloading) { liqo.SetPlacing(o, on) }
+	place := func(on ...cluster.ID) func(*v09.NamespaceOffloading) {
+		return func(o *v09.NamespaceOffloading) { v09.SetPlacing(o, on) }
 	}
-	foreign := func(o *liqo.NamespaceOffloading) { o.Labels = nil }
-	namespaced := func(inForce bool, o *liqo.NamespaceOffloading) []client.Object {
+	foreign := func(o *v09.NamespaceOffloading) { o.Labels = nil }
+	namespaced := func(inForce bool, o *v09.NamespaceOffloading) []client.Object {
 		ns := liqotest.TwinNamespace(namespace, broker)
 		if inForce {
 			liqotest.PutInForce(ns, o)
@@ -173,8 +174,8 @@ func TestPinned(t *testing.T) {
 	known := pins{node: {ObjectMeta: metav1.ObjectMeta{Name: "a"}}, gone: nil}
 	both := []cluster.ID{"a", "b"}
 	objects := func(placing ...cluster.ID) []client.Object {
-		ns, o := liqotest.TwinNamespace(namespace, cluster.Identity{ID: "c", Name: "consumer"}), liqo.ForgeOffloading(namespace, "DefaultName", both)
-		liqo.SetPlacing(o, placing)
+		ns, o := liqotest.TwinNamespace(namespace, cluster.Identity{ID: "c", Name: "consumer"}), v09.ForgeOffloading(namespace, "DefaultName", both)
+		v09.SetPlacing(o, placing)
 		liqotest.PutInForce(ns, o)
 		return []client.Object{ns, o}
 	}

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // Path is where the webhook is served.
@@ -89,11 +90,11 @@ func prefixes(object []byte) ([]netip.Prefix, error) {
 	if len(object) == 0 {
 		return nil, nil
 	}
-	var tunnel liqo.TunnelEndpoint
+	var tunnel v09.TunnelEndpoint
 	if err := json.Unmarshal(object, &tunnel); err != nil {
 		return nil, fmt.Errorf("read a TunnelEndpoint: %w", err)
 	}
-	return liqo.SeenPrefixes(&tunnel), nil
+	return v09.SeenPrefixes(&tunnel), nil
 }
 
 // addressIn returns an address of a node that is in a prefix.

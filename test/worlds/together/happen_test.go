@@ -15,7 +15,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/quota"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 )
 
 // event is something that happens in a world, one time or another.
@@ -86,7 +87,7 @@ func (w *world) makePods(namespace string) {
 	o, _ := w.offloading(namespace)
 	ns := &corev1.Namespace{}
 	w.get("", namespace, ns)
-	known := &liqo.NamespaceOffloading{}
+	known := &v09.NamespaceOffloading{}
 	steered := w.webhook.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: liqo.OffloadingName}, known) == nil
 	for _, wish := range w.shadows(namespace) {
 		pod := liqotest.Pod(liqotest.ShadowPod(namespace, wish.Name, wish.Labels), "")
@@ -97,13 +98,13 @@ func (w *world) makePods(namespace string) {
 		} else {
 			liqo.Hold(pod)
 			liqo.Admit(pod)
-			liqo.Place(pod, liqo.Selected(known))
-			if placing := liqo.Placing(known); !slices.Equal(placing, liqo.Selected(known)) {
+			liqo.Place(pod, v09.Selected(known))
+			if placing := v09.Placing(known); !slices.Equal(placing, v09.Selected(known)) {
 				liqo.Place(pod, placing)
 			}
 		}
-		if o != nil && liqo.InForce(ns, o) {
-			liqo.Place(pod, liqo.Selected(o)) // Liqo's own webhook.
+		if o != nil && v09.InForce(ns, o) {
+			liqo.Place(pod, v09.Selected(o)) // Liqo's own webhook.
 		}
 		w.create(pod)
 	}
@@ -184,7 +185,7 @@ func (w *world) replaceGiven() {
 			continue
 		}
 		w.server.Drop(&pod)
-		wish := &liqo.ShadowPod{}
+		wish := &v09.ShadowPod{}
 		if w.get(pod.Namespace, pod.Name, wish) {
 			w.server.Drop(wish)
 			w.ask(pod.Namespace, wish.Labels["app"])
@@ -225,7 +226,7 @@ func (w *world) setNode(p cluster.Identity, is corev1.ConditionStatus) {
 
 // resize changes what a provider offers.
 func (w *world) resize(p cluster.Identity, cpu string) {
-	o, node := &liqo.ResourceOffer{}, w.node(p)
+	o, node := &v09.ResourceOffer{}, w.node(p)
 	w.get(liqotest.Tenant(p), p.Name, o)
 	o.Spec.ResourceQuota.Hard, node.Status.Allocatable = amount(cpu), amount(cpu)
 	w.notef("%s offers %s", p.Name, cpu)
@@ -261,7 +262,7 @@ func (w *world) scale(namespace string) {
 		return
 	}
 	wish := wishes[w.r.IntN(len(wishes))]
-	shadow, pod := &liqo.ShadowPod{}, &corev1.Pod{}
+	shadow, pod := &v09.ShadowPod{}, &corev1.Pod{}
 	w.get(namespace, wish.Name, shadow)
 	w.notef("%s/%s is not wanted any more", namespace, wish.Name)
 	w.server.Drop(shadow)

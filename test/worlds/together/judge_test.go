@@ -15,6 +15,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/test/worlds/apiserver"
 )
 
@@ -125,8 +126,8 @@ func (w *world) removed(c *brokerClient, pod *corev1.Pod, served, forced bool) {
 func (w *world) wrote(c *brokerClient, o client.Object) {
 	w.t.Helper()
 	switch o := o.(type) {
-	case *liqo.NamespaceOffloading:
-		w.notef("%s selects %v in %s, and places on %v", c.process.name, liqo.Selected(o), o.Namespace, liqo.Placing(o))
+	case *v09.NamespaceOffloading:
+		w.notef("%s selects %v in %s, and places on %v", c.process.name, v09.Selected(o), o.Namespace, v09.Placing(o))
 		w.evict(c, o)
 	case *corev1.Pod:
 		w.givenBack(o)
@@ -151,9 +152,9 @@ func (w *world) offered(c *brokerClient, consumer *v1alpha1.Consumer) {
 
 // evict does what Liqo does when a provider is no longer selected: what runs there goes at once. Nothing does, unless it was bound
 // in the last moment.
-func (w *world) evict(c *brokerClient, o *liqo.NamespaceOffloading) {
+func (w *world) evict(c *brokerClient, o *v09.NamespaceOffloading) {
 	w.t.Helper()
-	selected := liqo.Selected(o)
+	selected := v09.Selected(o)
 	for _, pod := range w.pods(o.Namespace) {
 		p, placed := w.at(&pod)
 		if !placed || slices.Contains(selected, p.ID) {
@@ -161,7 +162,7 @@ func (w *world) evict(c *brokerClient, o *liqo.NamespaceOffloading) {
 		}
 		if !w.boundNow[pod.UID] && w.serves(&pod) && w.wanted(&pod) {
 			known, _ := c.cache.Seen(&pod).(*corev1.Pod)
-			wish := c.cache.Seen(&liqo.ShadowPod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}})
+			wish := c.cache.Seen(&v09.ShadowPod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}})
 			w.failf("Liqo evicts %s/%s, because %s is no longer selected; in the cache the pod is there: %t, and so is the wish for it: %t",
 				pod.Namespace, pod.Name, p.Name, known != nil && known.UID == pod.UID && known.Spec.NodeName == pod.Spec.NodeName, wish != nil)
 		}
@@ -172,7 +173,7 @@ func (w *world) evict(c *brokerClient, o *liqo.NamespaceOffloading) {
 
 // wanted reports whether the consumer still asks for a pod.
 func (w *world) wanted(pod *corev1.Pod) bool {
-	return w.get(pod.Namespace, pod.Name, &liqo.ShadowPod{})
+	return w.get(pod.Namespace, pod.Name, &v09.ShadowPod{})
 }
 
 // givenBack judges that the broker ended a pod.

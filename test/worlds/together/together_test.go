@@ -20,6 +20,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/test/worlds"
 )
 
@@ -190,7 +191,7 @@ func (w *world) selectedAsChosen(namespace string, open, cordoned []cluster.ID) 
 		w.failf("for %s %v are chosen, and the offloading is %v", namespace, want, o)
 	}
 	// The scheduler places nothing on a provider that is drained, whatever pods require.
-	placing := slices.DeleteFunc(liqo.Placing(o), func(id cluster.ID) bool { return !slices.Contains(open, id) })
+	placing := slices.DeleteFunc(v09.Placing(o), func(id cluster.ID) bool { return !slices.Contains(open, id) })
 	if !slices.Equal(placing, want) {
 		w.failf("%s is placed on %v, and %v are chosen", namespace, placing, want)
 	}

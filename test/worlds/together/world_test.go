@@ -21,8 +21,9 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/test/worlds/apiserver"
 )
 
@@ -125,7 +126,7 @@ func waiting(namespace, workload string, serial int, selected ...cluster.ID) *co
 }
 
 // shadow returns the wish for a pod. Some workloads are Deployments, whose pods are given back.
-func shadow(namespace, workload string, serial int) *liqo.ShadowPod {
+func shadow(namespace, workload string, serial int) *v09.ShadowPod {
 	labels := map[string]string{"app": workload}
 	if workload != "w0" {
 		labels["pod-template-hash"] = workload
@@ -206,13 +207,13 @@ func (w *world) at(pod *corev1.Pod) (cluster.Identity, bool) {
 }
 
 // offloading returns the offloading of a namespace, and what it selects; nil if there is none.
-func (w *world) offloading(namespace string) (*liqo.NamespaceOffloading, []cluster.ID) {
+func (w *world) offloading(namespace string) (*v09.NamespaceOffloading, []cluster.ID) {
 	w.t.Helper()
-	o := &liqo.NamespaceOffloading{}
+	o := &v09.NamespaceOffloading{}
 	if !w.get(namespace, liqo.OffloadingName, o) {
 		return nil, nil
 	}
-	return o, liqo.Selected(o)
+	return o, v09.Selected(o)
 }
 
 // ask makes a consumer ask for a pod of a workload.
@@ -223,7 +224,7 @@ func (w *world) ask(namespace, workload string) {
 
 func (w *world) shadows(namespace string) []metav1.PartialObjectMetadata {
 	w.t.Helper()
-	list := liqo.NewShadowPodMetadataList()
+	list := v09.NewShadowPodMetadataList()
 	w.must(w.live.List(w.t.Context(), list, client.InNamespace(namespace)))
 	return list.Items
 }

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // watchTunnels keeps the peers of the addresses up to date until the context
@@ -31,7 +31,7 @@ func watchTunnels(ctx context.Context, client dynamic.Interface, to *Addresses, 
 			log.Error(err, "Ignored a tunnel endpoint")
 			return
 		}
-		id, peer, err := liqo.TunnelPeer(tunnel)
+		id, peer, err := v09.TunnelPeer(tunnel)
 		if err != nil {
 			log.V(1).Info("Ignored a tunnel endpoint", "reason", err.Error())
 			return
@@ -39,7 +39,7 @@ func watchTunnels(ctx context.Context, client dynamic.Interface, to *Addresses, 
 		if to.SetPeer(id, peer) {
 			changed()
 		}
-		took, at, ok := liqo.RoundTrip(tunnel)
+		took, at, ok := v09.RoundTrip(tunnel)
 		if !ok {
 			took = 0
 		}
@@ -58,7 +58,7 @@ func watchTunnels(ctx context.Context, client dynamic.Interface, to *Addresses, 
 				log.Error(err, "Ignored a deleted tunnel endpoint")
 				return
 			}
-			if id, _, err := liqo.TunnelPeer(tunnel); err == nil && to.deletePeer(id) {
+			if id, _, err := v09.TunnelPeer(tunnel); err == nil && to.deletePeer(id) {
 				to.setRoundTrip(id, 0, time.Time{})
 				changed()
 			}
@@ -75,12 +75,12 @@ func watchTunnels(ctx context.Context, client dynamic.Interface, to *Addresses, 
 	return nil
 }
 
-func parseTunnel(object any) (*liqo.TunnelEndpoint, error) {
+func parseTunnel(object any) (*v09.TunnelEndpoint, error) {
 	raw, ok := object.(*unstructured.Unstructured)
 	if !ok {
 		return nil, fmt.Errorf("tunnel endpoint is a %T", object)
 	}
-	tunnel := &liqo.TunnelEndpoint{}
+	tunnel := &v09.TunnelEndpoint{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw.Object, tunnel); err != nil {
 		return nil, fmt.Errorf("parse tunnel endpoint %s/%s: %w", raw.GetNamespace(), raw.GetName(), err)
 	}

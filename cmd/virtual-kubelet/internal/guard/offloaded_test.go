@@ -34,6 +34,7 @@ import (
 	"github.com/capacitorset/liqo-broker/cmd/virtual-kubelet/internal/reflectiontest"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 const (
@@ -70,8 +71,8 @@ func (r *reflecting) all() []string {
 
 // offloading returns the NamespaceOffloading of a namespace that selects clusters; those
 // of all regions if there is none.
-func offloading(namespace string, selected ...cluster.ID) *liqo.NamespaceOffloading {
-	o := liqo.ForgeOffloading(namespace, offloadingv1alpha1.DefaultNameMappingStrategyType, selected)
+func offloading(namespace string, selected ...cluster.ID) *v09.NamespaceOffloading {
+	o := v09.ForgeOffloading(namespace, offloadingv1alpha1.DefaultNameMappingStrategyType, selected)
 	if len(selected) == 0 {
 		o.Spec.ClusterSelector = corev1.NodeSelector{}
 	}
@@ -79,9 +80,9 @@ func offloading(namespace string, selected ...cluster.ID) *liqo.NamespaceOffload
 }
 
 // remoteName is how the foreign cluster calls a namespace of this one.
-func remoteName(namespace string) string { return liqo.RemoteName(offloading(namespace), testHome) }
+func remoteName(namespace string) string { return v09.RemoteName(offloading(namespace), testHome) }
 
-func unstructuredOf(t *testing.T, o *liqo.NamespaceOffloading) *unstructured.Unstructured {
+func unstructuredOf(t *testing.T, o *v09.NamespaceOffloading) *unstructured.Unstructured {
 	t.Helper()
 	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
@@ -108,7 +109,7 @@ type offloadingCluster struct {
 
 // newOffloadingCluster returns a cluster whose peer says that it has namespaces, by
 // their local names.
-func newOffloadingCluster(t *testing.T, current, desired map[string]string, offloadings []*liqo.NamespaceOffloading, objects ...runtime.Object) *offloadingCluster {
+func newOffloadingCluster(t *testing.T, current, desired map[string]string, offloadings []*v09.NamespaceOffloading, objects ...runtime.Object) *offloadingCluster {
 	t.Helper()
 	reflectiontest.BeBroker()
 	namespaceMap := &vkv1alpha1.NamespaceMap{ObjectMeta: metav1.ObjectMeta{
@@ -167,7 +168,7 @@ func (c *offloadingCluster) start() {
 	handler.Start(ctx, c.started)
 }
 
-func (c *offloadingCluster) create(o *liqo.NamespaceOffloading) {
+func (c *offloadingCluster) create(o *v09.NamespaceOffloading) {
 	c.t.Helper()
 	_, err := c.dynamic.Resource(offloadingsResource).Namespace(o.Namespace).Create(c.t.Context(), unstructuredOf(c.t, o), metav1.CreateOptions{})
 	if err != nil {
@@ -175,7 +176,7 @@ func (c *offloadingCluster) create(o *liqo.NamespaceOffloading) {
 	}
 }
 
-func (c *offloadingCluster) update(o *liqo.NamespaceOffloading) {
+func (c *offloadingCluster) update(o *v09.NamespaceOffloading) {
 	c.t.Helper()
 	_, err := c.dynamic.Resource(offloadingsResource).Namespace(o.Namespace).Update(c.t.Context(), unstructuredOf(c.t, o), metav1.UpdateOptions{})
 	if err != nil {
@@ -210,7 +211,7 @@ func nodeWith(name string, labels map[string]string) *corev1.Node {
 }
 
 func TestOnlyOffloadedNamespaces(t *testing.T) {
-	region := func(namespace, value string) *liqo.NamespaceOffloading {
+	region := func(namespace, value string) *v09.NamespaceOffloading {
 		o := offloading(namespace)
 		o.Spec.ClusterSelector.NodeSelectorTerms = []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
 			{Key: "region", Operator: corev1.NodeSelectorOpIn, Values: []string{value}},
@@ -229,7 +230,7 @@ func TestOnlyOffloadedNamespaces(t *testing.T) {
 	cases := map[string]struct {
 		reason      string
 		current     map[string]string
-		offloadings []*liqo.NamespaceOffloading
+		offloadings []*v09.NamespaceOffloading
 		nodes       []runtime.Object
 		want        []string
 	}{
@@ -238,29 +239,29 @@ func TestOnlyOffloadedNamespaces(t *testing.T) {
 			current: map[string]string{
 				"liqo": remoteName("liqo"), "kube-system": "loot", "liqo-tenant-victim": "loot", "shop-of-another-consumer": "loot",
 			},
-			offloadings: []*liqo.NamespaceOffloading{offloading("liqo")},
+			offloadings: []*v09.NamespaceOffloading{offloading("liqo")},
 			want:        []string{"liqo"},
 		},
 		"ToAnother": {
 			reason: "a twin that goes to another provider", current: map[string]string{"shop": remoteName("shop"), "mine": remoteName("mine")},
-			offloadings: []*liqo.NamespaceOffloading{offloading("shop", "other"), offloading("mine", "other", testForeign)}, want: []string{"mine"},
+			offloadings: []*v09.NamespaceOffloading{offloading("shop", "other"), offloading("mine", "other", testForeign)}, want: []string{"mine"},
 		},
 		"AnotherName": {
 			reason: "objects would go where nobody expects them", current: map[string]string{"shop": "loot"},
-			offloadings: []*liqo.NamespaceOffloading{offloading("shop")},
+			offloadings: []*v09.NamespaceOffloading{offloading("shop")},
 		},
-		"SameName":      {reason: "the strategy says the name", current: map[string]string{"same": "same"}, offloadings: []*liqo.NamespaceOffloading{sameName}, want: []string{"same"}},
-		"BeingDeleted":  {reason: "the peer decides when it is gone, and not what it gets until then", current: map[string]string{"deleted": remoteName("deleted")}, offloadings: []*liqo.NamespaceOffloading{deleted}},
-		"NotLiqosName":  {reason: "Liqo goes by those of one name", current: map[string]string{"named": remoteName("named")}, offloadings: []*liqo.NamespaceOffloading{otherName}},
-		"Invalid":       {reason: "a selector that nobody understands selects nothing", current: map[string]string{"invalid": remoteName("invalid")}, offloadings: []*liqo.NamespaceOffloading{invalid}},
-		"NoNode":        {reason: "without a node Liqo goes by the VirtualNode", current: map[string]string{"shop": remoteName("shop")}, offloadings: []*liqo.NamespaceOffloading{region("shop", "eu")}, want: []string{"shop"}},
-		"LabelsOfNode":  {reason: "with one, by its labels", current: map[string]string{"shop": remoteName("shop")}, offloadings: []*liqo.NamespaceOffloading{region("shop", "us")}, nodes: []runtime.Object{nodeWith(testVirtual, map[string]string{liqo.LabelRemoteClusterID: testForeign, "region": "us"})}, want: []string{"shop"}},
-		"OtherLabels":   {reason: "what the node does not have", current: map[string]string{"shop": remoteName("shop")}, offloadings: []*liqo.NamespaceOffloading{region("shop", "us")}},
-		"FalseIdentity": {reason: "a peer may label its node with the ID of another", current: map[string]string{"shop": remoteName("shop")}, offloadings: []*liqo.NamespaceOffloading{offloading("shop", "victim")}, nodes: []runtime.Object{nodeWith(testVirtual, map[string]string{liqo.LabelRemoteClusterID: "victim"})}},
+		"SameName":      {reason: "the strategy says the name", current: map[string]string{"same": "same"}, offloadings: []*v09.NamespaceOffloading{sameName}, want: []string{"same"}},
+		"BeingDeleted":  {reason: "the peer decides when it is gone, and not what it gets until then", current: map[string]string{"deleted": remoteName("deleted")}, offloadings: []*v09.NamespaceOffloading{deleted}},
+		"NotLiqosName":  {reason: "Liqo goes by those of one name", current: map[string]string{"named": remoteName("named")}, offloadings: []*v09.NamespaceOffloading{otherName}},
+		"Invalid":       {reason: "a selector that nobody understands selects nothing", current: map[string]string{"invalid": remoteName("invalid")}, offloadings: []*v09.NamespaceOffloading{invalid}},
+		"NoNode":        {reason: "without a node Liqo goes by the VirtualNode", current: map[string]string{"shop": remoteName("shop")}, offloadings: []*v09.NamespaceOffloading{region("shop", "eu")}, want: []string{"shop"}},
+		"LabelsOfNode":  {reason: "with one, by its labels", current: map[string]string{"shop": remoteName("shop")}, offloadings: []*v09.NamespaceOffloading{region("shop", "us")}, nodes: []runtime.Object{nodeWith(testVirtual, map[string]string{liqo.LabelRemoteClusterID: testForeign, "region": "us"})}, want: []string{"shop"}},
+		"OtherLabels":   {reason: "what the node does not have", current: map[string]string{"shop": remoteName("shop")}, offloadings: []*v09.NamespaceOffloading{region("shop", "us")}},
+		"FalseIdentity": {reason: "a peer may label its node with the ID of another", current: map[string]string{"shop": remoteName("shop")}, offloadings: []*v09.NamespaceOffloading{offloading("shop", "victim")}, nodes: []runtime.Object{nodeWith(testVirtual, map[string]string{liqo.LabelRemoteClusterID: "victim"})}},
 		"Reserved": {
 			reason:      "whoever writes NamespaceOffloadings is not to give away these",
 			current:     map[string]string{"kube-system": remoteName("kube-system"), "liqo-tenant-x": remoteName("liqo-tenant-x"), "liqo-broker": remoteName("liqo-broker")},
-			offloadings: []*liqo.NamespaceOffloading{offloading("kube-system"), offloading("liqo-tenant-x"), offloading("liqo-broker")},
+			offloadings: []*v09.NamespaceOffloading{offloading("kube-system"), offloading("liqo-tenant-x"), offloading("liqo-broker")},
 		},
 	}
 	for name, tc := range cases {
@@ -327,7 +328,7 @@ func TestWithoutTheRightToReadOffloadings(t *testing.T) {
 	// A foreign cluster that consumes from this one may write the spec as well.
 	desired := map[string]string{"shop": remoteName("shop"), "secret": "loot", "liqo": remoteName("liqo"), "kube-system": "loot", "elsewhere": remoteName("elsewhere")}
 	c := newOffloadingCluster(t, current, desired,
-		[]*liqo.NamespaceOffloading{offloading("shop"), offloading("liqo"), offloading("elsewhere", "another")},
+		[]*v09.NamespaceOffloading{offloading("shop"), offloading("liqo"), offloading("elsewhere", "another")},
 		open("shop"), closed("secret"), closed("liqo"), open("other"), closed("kube-system"), open("elsewhere"))
 	c.mayRead = false
 	c.start()

@@ -31,6 +31,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // offloadingsResource is the resource of NamespaceOffloadings.
@@ -176,12 +177,12 @@ type byOffloading struct {
 	nodes func() ([]virtualNodeOf, error)
 
 	mu          sync.Mutex
-	offloadings map[string]*liqo.NamespaceOffloading
+	offloadings map[string]*v09.NamespaceOffloading
 }
 
 // virtualNodeOf is a VirtualNode with the node that was made of it; nil if there is none.
 type virtualNodeOf struct {
-	virtual *liqo.VirtualNode
+	virtual *v09.VirtualNode
 	node    *corev1.Node
 }
 
@@ -189,7 +190,7 @@ func (b *byOffloading) offloads(local, remote string) (bool, error) {
 	b.mu.Lock()
 	offloading := b.offloadings[local]
 	b.mu.Unlock()
-	if offloading == nil || !offloading.DeletionTimestamp.IsZero() || liqo.RemoteName(offloading, b.own) != remote {
+	if offloading == nil || !offloading.DeletionTimestamp.IsZero() || v09.RemoteName(offloading, b.own) != remote {
 		return false, nil
 	}
 	nodes, err := b.nodes()
@@ -197,7 +198,7 @@ func (b *byOffloading) offloads(local, remote string) (bool, error) {
 		return false, err
 	}
 	for _, n := range nodes {
-		selected, err := liqo.SelectsNode(&offloading.Spec.ClusterSelector, n.virtual, n.node)
+		selected, err := v09.SelectsNode(&offloading.Spec.ClusterSelector, n.virtual, n.node)
 		if err != nil {
 			return false, fmt.Errorf("match the selector of NamespaceOffloading %s/%s: %w", local, offloading.Name, err)
 		}
@@ -217,7 +218,7 @@ func (b *byOffloading) set(object any) (string, error) {
 	if raw.GetName() != liqo.OffloadingName {
 		return "", nil
 	}
-	offloading := &liqo.NamespaceOffloading{}
+	offloading := &v09.NamespaceOffloading{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw.Object, offloading); err != nil {
 		return "", fmt.Errorf("parse NamespaceOffloading %s/%s: %w", raw.GetNamespace(), raw.GetName(), err)
 	}
@@ -251,7 +252,7 @@ func (o *ownOffloadings) readOffloadings(ctx context.Context) (answers, error) {
 		options.LabelSelector = labels.Set{liqo.LabelRemoteClusterID: string(o.peering.Foreign)}.String()
 	}))
 	nodes := nodeFactory.Core().V1().Nodes()
-	b := &byOffloading{own: o.peering.Own, offloadings: map[string]*liqo.NamespaceOffloading{}, nodes: func() ([]virtualNodeOf, error) {
+	b := &byOffloading{own: o.peering.Own, offloadings: map[string]*v09.NamespaceOffloading{}, nodes: func() ([]virtualNodeOf, error) {
 		return o.virtualNodes(virtuals.Lister(), nodes.Lister())
 	}}
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(o.dynamic, 0)

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/version"
 )
 
@@ -58,7 +58,7 @@ func (v *Node) sign(ctx context.Context) {
 // others returns the names of the virtual kubelets for the foreign cluster that run, or are about to, and are not of the same image as
 // this one.
 func (v *Node) others(ctx context.Context) ([]string, error) {
-	pods, err := v.pods.List(ctx, metav1.ListOptions{LabelSelector: liqo.VirtualKubeletSelector().String()})
+	pods, err := v.pods.List(ctx, metav1.ListOptions{LabelSelector: v09.VirtualKubeletSelector().String()})
 	if err != nil {
 		return nil, fmt.Errorf("list the virtual kubelets in namespace %s: %w", v.config.TenantNamespace, err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 )
 
@@ -26,9 +27,9 @@ func FromLiqo(namespaces, certificates client.Reader) Issued {
 		if err != nil {
 			return "", err
 		}
-		certificate, err := liqo.Issued(ctx, certificates, namespace.Name)
+		certificate, err := v09.Issued(ctx, certificates, namespace.Name)
 		switch {
-		case errors.Is(err, liqo.ErrNotIssued):
+		case errors.Is(err, v09.ErrNotIssued):
 			return "", nil
 		case err != nil:
 			return "", err

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // tenants knows what is in the tenant namespaces, in which peers can write: each in its own.
@@ -24,17 +24,17 @@ type tenants struct {
 
 	mu      sync.Mutex
 	of      map[string]cluster.ID // The peers, by their tenant namespaces.
-	tunnels kind[*liqo.TunnelEndpoint]
-	maps    kind[*liqo.NamespaceMap]
+	tunnels kind[*v09.TunnelEndpoint]
+	maps    kind[*v09.NamespaceMap]
 	refused map[object]bool // What was reported.
 }
 
 func newTenants(store *Store, log logr.Logger) *tenants {
 	return &tenants{
 		store: store, log: log, of: map[string]cluster.ID{}, refused: map[object]bool{},
-		tunnels: newKind("tunnel endpoint", func(t *liqo.TunnelEndpoint) (cluster.ID, bool) { return liqo.TunnelCluster(t), true }),
-		maps: newKind("namespace map", func(m *liqo.NamespaceMap) (cluster.ID, bool) {
-			target, _, ok := liqo.OffloadedTo(m)
+		tunnels: newKind("tunnel endpoint", func(t *v09.TunnelEndpoint) (cluster.ID, bool) { return v09.TunnelCluster(t), true }),
+		maps: newKind("namespace map", func(m *v09.NamespaceMap) (cluster.ID, bool) {
+			target, _, ok := v09.OffloadedTo(m)
 			return target, ok
 		}),
 	}
@@ -60,28 +60,28 @@ func (t *tenants) setTenant(namespace string, peer cluster.ID) {
 	t.showMaps(namespace)
 }
 
-func (t *tenants) setTunnel(tunnel *liqo.TunnelEndpoint) {
+func (t *tenants) setTunnel(tunnel *v09.TunnelEndpoint) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.tunnels.set(tunnel)
 	t.showTunnel(tunnel.Namespace)
 }
 
-func (t *tenants) deleteTunnel(tunnel *liqo.TunnelEndpoint) {
+func (t *tenants) deleteTunnel(tunnel *v09.TunnelEndpoint) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.refused, t.tunnels.delete(tunnel))
 	t.showTunnel(tunnel.Namespace)
 }
 
-func (t *tenants) setMap(namespaces *liqo.NamespaceMap) {
+func (t *tenants) setMap(namespaces *v09.NamespaceMap) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.maps.set(namespaces)
 	t.showMaps(namespaces.Namespace)
 }
 
-func (t *tenants) deleteMap(namespaces *liqo.NamespaceMap) {
+func (t *tenants) deleteMap(namespaces *v09.NamespaceMap) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.refused, t.maps.delete(namespaces))
@@ -100,7 +100,7 @@ func (t *tenants) showTunnel(namespace string) {
 		t.store.DeletePeer(peer)
 	}
 	for _, tunnel := range tunnels {
-		if _, path, err := liqo.TunnelPeer(tunnel); err != nil {
+		if _, path, err := v09.TunnelPeer(tunnel); err != nil {
 			t.log.V(1).Info("Ignored a tunnel endpoint", "namespace", namespace, "name", tunnel.Name, "reason", err.Error())
 		} else {
 			t.store.SetPeer(peer, path)
@@ -116,7 +116,7 @@ func (t *tenants) showMaps(namespace string) {
 	}
 	var offloaded []string
 	for _, namespaces := range t.maps.about(peer, namespace, t.refuse) {
-		_, names, _ := liqo.OffloadedTo(namespaces)
+		_, names, _ := v09.OffloadedTo(namespaces)
 		offloaded = append(offloaded, names...)
 	}
 	t.store.SetOffloaded(peer, offloaded)

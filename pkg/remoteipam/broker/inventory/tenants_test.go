@@ -20,7 +20,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 )
 
 var (
@@ -32,7 +33,7 @@ var (
 
 // tunnel returns a tunnel in the tenant namespace of a cluster that says it leads to another
 // one, seen under a prefix.
-func tunnel(in, says cluster.Identity, seen string) *liqo.TunnelEndpoint {
+func tunnel(in, says cluster.Identity, seen string) *v09.TunnelEndpoint {
 	t := liqotest.Tunnel(says, "1ms", time.Now())
 	t.Namespace = liqotest.Tenant(in)
 	t.Spec.RemotePodCIDR, t.Spec.RemoteNATPodCIDR = "10.200.0.0/16", seen
@@ -41,8 +42,8 @@ func tunnel(in, says cluster.Identity, seen string) *liqo.TunnelEndpoint {
 
 // offloads returns a map in the tenant namespace of a cluster that says what is offloaded
 // to another one.
-func offloads(in, says cluster.Identity, name string, namespaces ...string) *liqo.NamespaceMap {
-	m := &liqo.NamespaceMap{ObjectMeta: metav1.ObjectMeta{
+func offloads(in, says cluster.Identity, name string, namespaces ...string) *v09.NamespaceMap {
+	m := &v09.NamespaceMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: liqotest.Tenant(in), Name: name, Labels: map[string]string{liqo.LabelRemoteClusterID: string(says.ID)},
 	}}
 	m.Spec.DesiredMapping = map[string]string{}

@@ -23,6 +23,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // CacheOptions restricts a cache to what [Watch] reads: of all pods only the
@@ -32,8 +33,8 @@ func CacheOptions() map[client.Object]cache.ByObject {
 		&corev1.Pod{}:                {Label: liqo.ShadowPodSelector(), Transform: keepPodAddresses},
 		&discoveryv1.EndpointSlice{}: {Transform: keepEndpointAddresses},
 		&corev1.Namespace{}:          {},
-		&liqo.NamespaceMap{}:         {},
-		&liqo.TunnelEndpoint{}:       {},
+		&v09.NamespaceMap{}:          {},
+		&v09.TunnelEndpoint{}:        {},
 		&v1alpha1.Consumer{}:         {},
 		&v1alpha1.Provider{}:         {Transform: keepSwitch},
 	}
@@ -59,7 +60,7 @@ func keepPodAddresses(object any) (any, error) {
 	pod.Status.PodIP = full.Status.PodIP
 	for i := range full.Spec.HostAliases {
 		alias := &full.Spec.HostAliases[i]
-		if slices.Contains(alias.Hostnames, liqo.APIServerAlias) && len(pod.Spec.HostAliases) < maxAliases {
+		if slices.Contains(alias.Hostnames, v09.APIServerAlias) && len(pod.Spec.HostAliases) < maxAliases {
 			pod.Spec.HostAliases = append(pod.Spec.HostAliases, corev1.HostAlias{IP: alias.IP})
 		}
 	}
@@ -161,9 +162,9 @@ func newFollower(store *Store, log logr.Logger) follower {
 	return follower{store: store, log: log, tenants: newTenants(store, log)}
 }
 
-func (f follower) setTunnel(tunnel *liqo.TunnelEndpoint) { f.tenants.setTunnel(tunnel) }
+func (f follower) setTunnel(tunnel *v09.TunnelEndpoint) { f.tenants.setTunnel(tunnel) }
 
-func (f follower) deleteTunnel(tunnel *liqo.TunnelEndpoint) { f.tenants.deleteTunnel(tunnel) }
+func (f follower) deleteTunnel(tunnel *v09.TunnelEndpoint) { f.tenants.deleteTunnel(tunnel) }
 
 func (f follower) setProvider(provider *v1alpha1.Provider) {
 	if provider.MayHavePods() {
@@ -228,9 +229,9 @@ func (f follower) deletePod(pod *corev1.Pod) {
 	f.store.SetAliases(pod.Namespace, pod.Name, nil)
 }
 
-func (f follower) setNamespaceMap(namespaces *liqo.NamespaceMap) { f.tenants.setMap(namespaces) }
+func (f follower) setNamespaceMap(namespaces *v09.NamespaceMap) { f.tenants.setMap(namespaces) }
 
-func (f follower) deleteNamespaceMap(namespaces *liqo.NamespaceMap) { f.tenants.deleteMap(namespaces) }
+func (f follower) deleteNamespaceMap(namespaces *v09.NamespaceMap) { f.tenants.deleteMap(namespaces) }
 
 func (f follower) setEndpoints(slice *discoveryv1.EndpointSlice) {
 	var addresses []netip.Addr

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 const (
@@ -65,7 +65,7 @@ func NewCollector(allocator *Allocator, mappings client.Reader, known <-chan str
 
 // Setup registers the collector with a manager.
 func (c *Collector) Setup(manager ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(manager).Named("relay").For(&liqo.NatMapping{}).Complete(c)
+	return ctrl.NewControllerManagedBy(manager).Named("relay").For(&v09.NatMapping{}).Complete(c)
 }
 
 // Reconcile looks at the mappings towards one cluster.
@@ -75,13 +75,13 @@ func (c *Collector) Reconcile(ctx context.Context, request reconcile.Request) (r
 	default:
 		return reconcile.Result{RequeueAfter: time.Second}, nil
 	}
-	var nat liqo.NatMapping
+	var nat v09.NatMapping
 	if err := c.mappings.Get(ctx, request.NamespacedName, &nat); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	target := liqo.MappedFor(&nat)
+	target := v09.MappedFor(&nat)
 	current := map[mapping]bool{}
-	for text := range liqo.Mappings(&nat) {
+	for text := range v09.Mappings(&nat) {
 		address, err := netip.ParseAddr(text)
 		if err != nil || !c.allocator.pods.IsPeerAddress(address) && !c.allocator.pods.IsPeerService(address) {
 			// Mappings of other addresses are Liqo's own.

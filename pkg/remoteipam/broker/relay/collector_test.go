@@ -18,7 +18,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/addressing"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/inventory"
 )
 
@@ -100,10 +100,10 @@ func TestCollector(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			scheme := runtime.NewScheme()
-			if err := liqo.AddToScheme(scheme); err != nil {
+			if err := v09.AddToScheme(scheme); err != nil {
 				t.Fatal(err)
 			}
-			nat := &liqo.NatMapping{ObjectMeta: metav1.ObjectMeta{Name: "nat"}}
+			nat := &v09.NatMapping{ObjectMeta: metav1.ObjectMeta{Name: "nat"}}
 			nat.Spec.ClusterID = string(consumer)
 			nat.Spec.ClusterMappings = map[string]string{tc.mapped: "10.202.0.1"}
 			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(nat).Build()

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // NatMappings are the mappings as Liqo writes them down.
@@ -26,11 +26,11 @@ var _ Mappings = NatMappings{}
 func (m NatMappings) Behind(ctx context.Context, target cluster.ID, relay netip.Addr) ([]netip.Addr, error) {
 	text := relay.String()
 	var behind []netip.Addr
-	err := m.Each(ctx, func(record *liqo.NatMapping) {
-		if liqo.MappedFor(record) != target {
+	err := m.Each(ctx, func(record *v09.NatMapping) {
+		if v09.MappedFor(record) != target {
 			return
 		}
-		for from, to := range liqo.Mappings(record) {
+		for from, to := range v09.Mappings(record) {
 			if to != text {
 				continue
 			}
@@ -45,12 +45,12 @@ func (m NatMappings) Behind(ctx context.Context, target cluster.ID, relay netip.
 // Of implements Mappings.
 func (m NatMappings) Of(ctx context.Context, address netip.Addr) (map[cluster.ID]netip.Addr, error) {
 	text, of := address.String(), map[cluster.ID]netip.Addr{}
-	err := m.Each(ctx, func(record *liqo.NatMapping) {
-		relay, err := netip.ParseAddr(liqo.Mappings(record)[text])
+	err := m.Each(ctx, func(record *v09.NatMapping) {
+		relay, err := netip.ParseAddr(v09.Mappings(record)[text])
 		if err != nil {
 			relay = netip.Addr{}
 		}
-		of[liqo.MappedFor(record)] = relay
+		of[v09.MappedFor(record)] = relay
 	})
 	return of, err
 }
@@ -58,10 +58,10 @@ func (m NatMappings) Of(ctx context.Context, address netip.Addr) (map[cluster.ID
 // Held implements Mappings.
 func (m NatMappings) Held(ctx context.Context, target cluster.ID, address netip.Addr) (count int, mapped bool, err error) {
 	text := address.String()
-	err = m.Each(ctx, func(record *liqo.NatMapping) {
-		if liqo.MappedFor(record) == target {
-			count += len(liqo.Mappings(record))
-			_, here := liqo.Mappings(record)[text]
+	err = m.Each(ctx, func(record *v09.NatMapping) {
+		if v09.MappedFor(record) == target {
+			count += len(v09.Mappings(record))
+			_, here := v09.Mappings(record)[text]
 			mapped = mapped || here
 		}
 	})
@@ -69,8 +69,8 @@ func (m NatMappings) Held(ctx context.Context, target cluster.ID, address netip.
 }
 
 // Each does something with the mappings of each cluster, which it must not change.
-func (m NatMappings) Each(ctx context.Context, do func(*liqo.NatMapping)) error {
-	var list liqo.NatMappingList
+func (m NatMappings) Each(ctx context.Context, do func(*v09.NatMapping)) error {
+	var list v09.NatMappingList
 	if err := m.Reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list NatMappings: %w", err)
 	}

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 )
 
 // anyPod is an inventory in which all have all pods of this cluster.
@@ -84,7 +84,7 @@ func TestLimit(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			nat := &liqo.NatMapping{ObjectMeta: metav1.ObjectMeta{Name: "nat"}}
+			nat := &v09.NatMapping{ObjectMeta: metav1.ObjectMeta{Name: "nat"}}
 			nat.Spec.ClusterID = string(consumer)
 			nat.Spec.ClusterMappings = map[string]string{pod(1).String(): "10.202.0.1", pod(2).String(): "10.202.0.2"}
 			others := nat.DeepCopy()

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/inventory"
 )
 
@@ -59,7 +59,7 @@ func (b *broker) start(peers ...cluster.ID) {
 type late struct {
 	client.Reader
 
-	mappings liqo.NatMappingList
+	mappings v09.NatMappingList
 }
 
 func (l *late) fill(ctx context.Context, from client.Reader) error {
@@ -68,7 +68,7 @@ func (l *late) fill(ctx context.Context, from client.Reader) error {
 
 // List implements client.Reader.
 func (l *late) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
-	l.mappings.DeepCopyInto(list.(*liqo.NatMappingList))
+	l.mappings.DeepCopyInto(list.(*v09.NatMappingList))
 	return nil
 }
 

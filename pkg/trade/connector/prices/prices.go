@@ -22,6 +22,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/kpi"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/trade/objects"
 )
@@ -37,7 +38,7 @@ func Setup(mgr ctrl.Manager) error {
 	r := New(mgr.GetClient())
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("prices").
-		For(&liqo.ForeignCluster{}, builder.WithPredicates(predicate.AnnotationChangedPredicate{})).
+		For(&v09.ForeignCluster{}, builder.WithPredicates(predicate.AnnotationChangedPredicate{})).
 		Watches(&connectorv1alpha1.Purchase{}, handler.EnqueueRequestsFromMapFunc(r.seller)).
 		Complete(r)
 	if err != nil {
@@ -52,7 +53,7 @@ func (r *Reconciler) seller(ctx context.Context, o client.Object) []reconcile.Re
 	if !is || purchase.Status.Cluster.ID == "" {
 		return nil
 	}
-	fc, err := liqo.ForeignClusterOf(ctx, r.client, cluster.ID(purchase.Status.Cluster.ID))
+	fc, err := v09.ForeignClusterOf(ctx, r.client, cluster.ID(purchase.Status.Cluster.ID))
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot find the cluster of a purchase", "purchase", purchase.Name)
 	}
@@ -64,7 +65,7 @@ func (r *Reconciler) seller(ctx context.Context, o client.Object) []reconcile.Re
 
 // Reconcile looks at a ForeignCluster.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	fc := &liqo.ForeignCluster{}
+	fc := &v09.ForeignCluster{}
 	if err := r.client.Get(ctx, req.NamespacedName, fc); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -72,7 +73,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.client.List(ctx, all); err != nil {
 		return ctrl.Result{}, fmt.Errorf("list purchases: %w", err)
 	}
-	price, known := ofCore(all.Items, liqo.Identity(fc).ID)
+	price, known := ofCore(all.Items, v09.Identity(fc).ID)
 	text := ""
 	if known {
 		text = price.String()
@@ -83,7 +84,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	before := client.MergeFrom(fc.DeepCopy())
 	liqo.SetCorePrice(fc, text)
 	if err := r.client.Patch(ctx, fc, before); client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, fmt.Errorf("write the price of cluster %s: %w", liqo.Identity(fc), err)
+		return ctrl.Result{}, fmt.Errorf("write the price of cluster %s: %w", v09.Identity(fc), err)
 	}
 	return ctrl.Result{}, nil
 }

@@ -18,7 +18,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/kpi"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/prices"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 )
@@ -70,7 +71,7 @@ func TestPrices(t *testing.T) {
 			if err := connectorv1alpha1.AddToScheme(scheme); err != nil {
 				t.Fatal(err)
 			}
-			if err := liqo.AddToScheme(scheme); err != nil {
+			if err := v09.AddToScheme(scheme); err != nil {
 				t.Fatal(err)
 			}
 			fc := liqotest.ForeignCluster(seller, true, false)
@@ -102,7 +103,7 @@ func TestPrices(t *testing.T) {
 
 func TestNobody(t *testing.T) {
 	scheme := runtime.NewScheme()
-	if err := liqo.AddToScheme(scheme); err != nil {
+	if err := v09.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	req := ctrl.Request{}

@@ -11,7 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // Arrivals notes that a cluster has come with what it was issued, and replaces this cluster's token when the other cluster has used it: the
@@ -23,12 +23,12 @@ func NewArrivals(d *Driver) *Arrivals { return &Arrivals{driver: d} }
 
 // Reconcile looks at a ForeignCluster. One that people have made is left alone.
 func (a *Arrivals) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	d, fc := a.driver, &liqo.ForeignCluster{}
+	d, fc := a.driver, &v09.ForeignCluster{}
 	if err := d.client.Get(ctx, req.NamespacedName, fc); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	// Who asks for resources here has its identity here, and who has offered some has its own here too.
-	incoming, outgoing := identified(fc), liqo.Outgoing(fc).Established
+	incoming, outgoing := identified(fc), v09.Outgoing(fc).Established
 	if !incoming && !outgoing {
 		return ctrl.Result{}, nil
 	}
@@ -36,7 +36,7 @@ func (a *Arrivals) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	id := liqo.Identity(fc).ID
+	id := v09.Identity(fc).ID
 	used := incoming && slices.Contains(listed(secret, annotationIssued), id) || outgoing && slices.Contains(listed(secret, annotationTold), id)
 	if !used {
 		return ctrl.Result{}, nil

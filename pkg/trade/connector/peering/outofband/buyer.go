@@ -29,6 +29,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/peering"
 )
 
@@ -86,7 +87,7 @@ func New(c client.Client, namespace string) *Driver {
 // Peer implements [peering.Buyer].
 func (d *Driver) Peer(ctx context.Context, with peering.Credentials) error {
 	seller := with.Cluster()
-	own, err := liqo.OwnIdentity(ctx, d.client, d.liqo)
+	own, err := v09.OwnIdentity(ctx, d.client, d.liqo)
 	if err != nil {
 		return err
 	}
@@ -96,14 +97,14 @@ func (d *Driver) Peer(ctx context.Context, with peering.Credentials) error {
 	if err := d.resolves(ctx, with.Host()); err != nil {
 		return err
 	}
-	fc, err := liqo.ForeignClusterOf(ctx, d.client, seller.ID)
+	fc, err := v09.ForeignClusterOf(ctx, d.client, seller.ID)
 	if err != nil {
 		return err
 	}
 	if fc != nil && !ours(fc) {
 		return fmt.Errorf("peer with %s: %w", seller, peering.ErrForeign)
 	}
-	if err := d.keepToken(ctx, liqo.PeerToken(d.liqo, seller.ID, with.Token())); err != nil {
+	if err := d.keepToken(ctx, v09.PeerToken(d.liqo, seller.ID, with.Token())); err != nil {
 		return err
 	}
 	// Liqo tells the seller this cluster's token, so that it might peer in turn.
@@ -111,7 +112,7 @@ func (d *Driver) Peer(ctx context.Context, with peering.Credentials) error {
 	if err != nil {
 		return err
 	}
-	if fc == nil || !liqo.Outgoing(fc).Established {
+	if fc == nil || !v09.Outgoing(fc).Established {
 		if err := d.tell(ctx, secret, annotationTold, seller.ID); err != nil {
 			return err
 		}
@@ -119,7 +120,7 @@ func (d *Driver) Peer(ctx context.Context, with peering.Credentials) error {
 	if fc == nil {
 		err := d.consume(ctx, seller, with.AuthURL())
 		if apierrors.IsAlreadyExists(err) { // Another cluster has its name.
-			err = d.consume(ctx, cluster.Identity{ID: seller.ID, Name: liqo.GivenName(seller)}, with.AuthURL())
+			err = d.consume(ctx, cluster.Identity{ID: seller.ID, Name: v09.GivenName(seller)}, with.AuthURL())
 		}
 		return err
 	}
@@ -165,7 +166,7 @@ func (d *Driver) uncordon(ctx context.Context, nodes []corev1.Node) error {
 
 // consume creates the foreign cluster of a seller.
 func (d *Driver) consume(ctx context.Context, seller cluster.Identity, authURL string) error {
-	fc := liqo.NewForeignCluster(seller, authURL)
+	fc := v09.NewForeignCluster(seller, authURL)
 	d.provideHere(fc, authURL)
 	if err := d.client.Create(ctx, fc); err != nil {
 		return fmt.Errorf("create ForeignCluster %s: %w", fc.Name, err)
@@ -174,20 +175,20 @@ func (d *Driver) consume(ctx context.Context, seller cluster.Identity, authURL s
 }
 
 // provideHere has a foreign cluster provide, and notes since when it is asked to.
-func (d *Driver) provideHere(fc *liqo.ForeignCluster, authURL string) {
+func (d *Driver) provideHere(fc *v09.ForeignCluster, authURL string) {
 	mark(fc)
 	fc.Annotations[annotationBought] = isTrue
-	if !liqo.Consumes(fc) {
+	if !v09.Consumes(fc) {
 		fc.Annotations[annotationPeered] = strconv.FormatInt(d.clock.Now().Unix(), 10)
 	}
-	liqo.Consume(fc, authURL)
+	v09.Consume(fc, authURL)
 }
 
 // starting reports whether a foreign cluster was asked to provide so lately that its node may be about to come.
-func (d *Driver) starting(fc *liqo.ForeignCluster) bool {
+func (d *Driver) starting(fc *v09.ForeignCluster) bool {
 	since, err := strconv.ParseInt(fc.Annotations[annotationPeered], 10, 64)
 	age := d.clock.Now().Unix() - since
-	return err == nil && liqo.Consumes(fc) && age >= 0 && age < int64(nodeTimeout/time.Second)
+	return err == nil && v09.Consumes(fc) && age >= 0 && age < int64(nodeTimeout/time.Second)
 }
 
 // keepToken writes the Secret with a seller's token.
@@ -198,7 +199,7 @@ func (d *Driver) keepToken(ctx context.Context, want *corev1.Secret) error {
 	switch {
 	case apierrors.IsNotFound(err):
 		err = d.client.Create(ctx, want)
-	case err == nil && liqo.Token(&have) != liqo.Token(want):
+	case err == nil && v09.Token(&have) != v09.Token(want):
 		have.Data, have.Labels = want.Data, want.Labels
 		mark(&have)
 		err = d.client.Update(ctx, &have)
@@ -211,7 +212,7 @@ func (d *Driver) keepToken(ctx context.Context, want *corev1.Secret) error {
 
 // State implements [peering.Buyer].
 func (d *Driver) State(ctx context.Context, remote cluster.ID) (peering.State, error) {
-	fc, err := liqo.ForeignClusterOf(ctx, d.client, remote)
+	fc, err := v09.ForeignClusterOf(ctx, d.client, remote)
 	if err != nil {
 		return peering.State{}, err
 	}
@@ -225,7 +226,7 @@ func (d *Driver) State(ctx context.Context, remote cluster.ID) (peering.State, e
 		state.Nodes = append(state.Nodes, node)
 	}
 	if fc != nil {
-		outgoing := liqo.Outgoing(fc)
+		outgoing := v09.Outgoing(fc)
 		state.Exists, state.Established = outgoing.Exists, outgoing.Established
 	}
 	state.Exists = state.Exists || len(nodes) > 0
@@ -351,7 +352,7 @@ func ofEveryNode(pod *corev1.Pod) bool {
 
 // Unpeer implements [peering.Buyer].
 func (d *Driver) Unpeer(ctx context.Context, remote cluster.ID) (done bool, err error) {
-	fc, err := liqo.ForeignClusterOf(ctx, d.client, remote)
+	fc, err := v09.ForeignClusterOf(ctx, d.client, remote)
 	if err != nil {
 		return false, err
 	}
@@ -369,13 +370,13 @@ func (d *Driver) Unpeer(ctx context.Context, remote cluster.ID) (done bool, err 
 	}
 	if fc != nil {
 		if err := d.patch(ctx, fc, func() {
-			if liqo.ConsumeNoMore(fc); fc.Annotations[annotationSold] == "" {
-				liqo.ProvideNoMore(fc) // It was made for this peering: also whom people have let in meanwhile leaves with it.
+			if v09.ConsumeNoMore(fc); fc.Annotations[annotationSold] == "" {
+				v09.ProvideNoMore(fc) // It was made for this peering: also whom people have let in meanwhile leaves with it.
 			}
 		}); err != nil {
 			return false, err
 		}
-		if liqo.Outgoing(fc).Exists {
+		if v09.Outgoing(fc).Exists {
 			return false, d.lookAgain(ctx, fc)
 		}
 	}
@@ -396,22 +397,22 @@ func (d *Driver) Unpeer(ctx context.Context, remote cluster.ID) (done bool, err 
 
 // forget deletes what is known of a cluster with which nothing is shared any more: its token, and the foreign cluster, which is nil or marked. It
 // reports whether all is gone.
-func (d *Driver) forget(ctx context.Context, id cluster.ID, fc *liqo.ForeignCluster) (gone bool, err error) {
-	if fc != nil && liqo.Outgoing(fc).Exists {
+func (d *Driver) forget(ctx context.Context, id cluster.ID, fc *v09.ForeignCluster) (gone bool, err error) {
+	if fc != nil && v09.Outgoing(fc).Exists {
 		return true, nil // This cluster still buys from it.
 	}
-	token := liqo.PeerToken(d.liqo, id, "")
+	token := v09.PeerToken(d.liqo, id, "")
 	if err := d.client.Delete(ctx, token); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("delete Secret %s/%s: %w", token.Namespace, token.Name, err)
 	}
-	if fc == nil || liqo.Incoming(fc).Exists {
+	if fc == nil || v09.Incoming(fc).Exists {
 		return true, nil // There is nothing, or it still buys from this cluster.
 	}
 	if !fc.DeletionTimestamp.IsZero() {
 		return false, d.lookAgain(ctx, fc)
 	}
 	// Liqo's replicator waits for these, and looks again after minutes if it finds them at the deletion.
-	if mapped, err := liqo.MapsNamespaces(ctx, d.client, fc); err != nil || mapped {
+	if mapped, err := v09.MapsNamespaces(ctx, d.client, fc); err != nil || mapped {
 		return false, err
 	}
 	err = d.client.Delete(ctx, fc, client.Preconditions{UID: &fc.UID, ResourceVersion: &fc.ResourceVersion})
@@ -425,7 +426,7 @@ func (d *Driver) forget(ctx context.Context, id cluster.ID, fc *liqo.ForeignClus
 // owns changes, and else after ten hours; if it fails to let one go that is deleted, since something is there still, then after twice the
 // time that it waited last, which comes to minutes (foreign-cluster-controller.go and crdReplicator-operator.go@v0.9.4). A changed label is a
 // change to both.
-func (d *Driver) lookAgain(ctx context.Context, fc *liqo.ForeignCluster) error {
+func (d *Driver) lookAgain(ctx context.Context, fc *v09.ForeignCluster) error {
 	now := d.clock.Now().Unix()
 	last, err := strconv.ParseInt(fc.Labels[labelLooked], 10, 64)
 	if since := now - last; err == nil && since >= 0 && since < int64(askedAgain/time.Second) {
@@ -439,7 +440,7 @@ func (d *Driver) lookAgain(ctx context.Context, fc *liqo.ForeignCluster) error {
 }
 
 // patch changes a foreign cluster, unless somebody else has in the meantime.
-func (d *Driver) patch(ctx context.Context, fc *liqo.ForeignCluster, change func()) error {
+func (d *Driver) patch(ctx context.Context, fc *v09.ForeignCluster, change func()) error {
 	before := client.MergeFromWithOptions(fc.DeepCopy(), client.MergeFromWithOptimisticLock{})
 	change()
 	if err := d.client.Patch(ctx, fc, before); err != nil {
@@ -449,7 +450,7 @@ func (d *Driver) patch(ctx context.Context, fc *liqo.ForeignCluster, change func
 }
 
 // ours reports whether a foreign cluster is by contract, and not of people.
-func ours(fc *liqo.ForeignCluster) bool { return fc.Annotations[annotationContract] != "" }
+func ours(fc *v09.ForeignCluster) bool { return fc.Annotations[annotationContract] != "" }
 
 func mark(object client.Object) {
 	annotations := object.GetAnnotations()

@@ -11,7 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // askedAgain is how soon it is looked again whether a cluster with which nothing is shared still asks for something.
@@ -26,21 +26,21 @@ func NewCleanup(d *Driver) *Cleanup { return &Cleanup{driver: d} }
 
 // Reconcile looks at a ForeignCluster. One that people have made, or that a contract needs, is left alone.
 func (l *Cleanup) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	fc := &liqo.ForeignCluster{}
+	fc := &v09.ForeignCluster{}
 	if err := l.driver.client.Get(ctx, req.NamespacedName, fc); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	shared := liqo.Consumes(fc) || liqo.Provides(fc) || liqo.Outgoing(fc).Exists || liqo.Incoming(fc).Exists
+	shared := v09.Consumes(fc) || v09.Provides(fc) || v09.Outgoing(fc).Exists || v09.Incoming(fc).Exists
 	if !ours(fc) || shared {
 		return ctrl.Result{}, nil
 	}
-	switch asks, err := liqo.AsksForResources(ctx, l.driver.client, fc); {
+	switch asks, err := v09.AsksForResources(ctx, l.driver.client, fc); {
 	case err != nil:
 		return ctrl.Result{}, err
 	case asks: // Until it asks no more, the record refuses it.
 		return ctrl.Result{RequeueAfter: askedAgain}, nil
 	}
-	switch gone, err := l.driver.forget(ctx, liqo.Identity(fc).ID, fc); {
+	switch gone, err := l.driver.forget(ctx, v09.Identity(fc).ID, fc); {
 	case apierrors.IsConflict(err): // A contract needs it again.
 		return ctrl.Result{Requeue: true}, nil
 	case err != nil || gone:

@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/clocktest"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/peering"
 )
@@ -54,9 +54,9 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 }
 
 // foreign returns the foreign cluster of the remote cluster; nil if there is none.
-func (w *world) foreign() *liqo.ForeignCluster {
+func (w *world) foreign() *v09.ForeignCluster {
 	w.t.Helper()
-	fc, err := liqo.ForeignClusterOf(w.t.Context(), w.client, remote.ID)
+	fc, err := v09.ForeignClusterOf(w.t.Context(), w.client, remote.ID)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -133,15 +133,15 @@ func TestLeadsInside(t *testing.T) {
 // TestNamesake peers with a seller whose name is that of a cluster that is peered already.
 func TestNamesake(t *testing.T) {
 	w := newWorld(t)
-	other := liqo.NewForeignCluster(cluster.Identity{ID: "9999", Name: remote.Name}, authURL)
+	other := v09.NewForeignCluster(cluster.Identity{ID: "9999", Name: remote.Name}, authURL)
 	if err := w.client.Create(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Peer(t.Context(), credentials(t, "token")); err != nil {
 		t.Fatal(err)
 	}
-	fc, err := liqo.ForeignClusterOf(t.Context(), w.client, remote.ID)
-	if err != nil || fc == nil || fc.Name == remote.Name || liqo.Identity(fc).Name != fc.Name {
+	fc, err := v09.ForeignClusterOf(t.Context(), w.client, remote.ID)
+	if err != nil || fc == nil || fc.Name == remote.Name || v09.Identity(fc).Name != fc.Name {
 		t.Errorf("the seller is known as %+v, %v", fc, err)
 	}
 }
@@ -162,11 +162,11 @@ func TestBuy(t *testing.T) {
 	if fc == nil || fc.Spec.OutgoingPeeringEnabled != "Yes" || fc.Spec.IncomingPeeringEnabled != "No" || fc.Spec.ForeignAuthURL != authURL {
 		t.Fatalf("Liqo is not told to peer: %+v", fc)
 	}
-	if got := w.secret("remote-token-2222"); got == nil || liqo.Token(got) != "token" {
+	if got := w.secret("remote-token-2222"); got == nil || v09.Token(got) != "token" {
 		t.Fatalf("Liqo does not have the token: %v", got != nil)
 	}
 	twice("peer with another token", func() error { return w.Peer(t.Context(), credentials(t, "again")) })
-	if got := liqo.Token(w.secret("remote-token-2222")); got != "again" {
+	if got := v09.Token(w.secret("remote-token-2222")); got != "again" {
 		t.Errorf("Liqo has the token %q, want the last one", got)
 	}
 
@@ -228,7 +228,7 @@ func TestBuy(t *testing.T) {
 	if done, err := w.Unpeer(t.Context(), remote.ID); err != nil || !done || w.foreign() != nil || w.secret("remote-token-2222") != nil {
 		t.Errorf("unpeered: %t, %v; left: %v, %v", done, err, w.foreign(), w.secret("remote-token-2222") != nil)
 	}
-	if liqo.Token(w.secret(liqo.AuthTokenName)) == "first" {
+	if v09.Token(w.secret(v09.AuthTokenName)) == "first" {
 		t.Error("the seller, whom Liqo told this cluster's token, can go on using it")
 	}
 }
@@ -244,23 +244,23 @@ func TestLetIn(t *testing.T) {
 	}
 	peer()
 	fc := w.foreign()
-	liqo.Provide(fc)
+	v09.Provide(fc)
 	if err := w.client.Update(t.Context(), fc); err != nil {
 		t.Fatal(err)
 	}
-	if peer(); !liqo.Provides(w.foreign()) {
+	if peer(); !v09.Provides(w.foreign()) {
 		t.Error("whom people have let in is put out")
 	}
 	w.at = w.at.Add(nodeTimeout)
 	w.peered(true, true)
-	if done, err := w.Unpeer(t.Context(), remote.ID); err != nil || done || liqo.Provides(w.foreign()) {
-		t.Errorf("unpeered: %t, %v; the seller may consume beyond the end: %t", done, err, liqo.Provides(w.foreign()))
+	if done, err := w.Unpeer(t.Context(), remote.ID); err != nil || done || v09.Provides(w.foreign()) {
+		t.Errorf("unpeered: %t, %v; the seller may consume beyond the end: %t", done, err, v09.Provides(w.foreign()))
 	}
 }
 
 // TestBuyLeavesOthers has people know the seller's cluster without a contract, in whichever direction they share with it.
 func TestBuyLeavesOthers(t *testing.T) {
-	for name, fc := range map[string]*liqo.ForeignCluster{
+	for name, fc := range map[string]*v09.ForeignCluster{
 		"Provides": liqotest.ForeignCluster(remote, true, false), "Consumes": liqotest.ForeignCluster(remote, false, true),
 		"CameUnasked": liqotest.CameUnasked(remote), "Nothing": liqotest.ForeignCluster(remote, false, false),
 	} {
@@ -303,21 +303,21 @@ func TestSell(t *testing.T) {
 	if _, err := w.Issue(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
-	if got := listed(w.secret(liqo.AuthTokenName), annotationIssued); !slices.Equal(got, []cluster.ID{remote.ID, other.ID}) {
+	if got := listed(w.secret(v09.AuthTokenName), annotationIssued); !slices.Equal(got, []cluster.ID{remote.ID, other.ID}) {
 		t.Errorf("issued to %v", got)
 	}
 	// Liqo writes down who peers. It has used its token then: nobody can use it again, and who has not used it is issued another one.
-	for _, o := range []client.Object{liqotest.CameUnasked(remote), liqo.PeerToken("liqo", remote.ID, "of the buyer")} {
+	for _, o := range []client.Object{liqotest.CameUnasked(remote), v09.PeerToken("liqo", remote.ID, "of the buyer")} {
 		if err := w.client.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 	}
 	w.arrive()
-	token := liqo.Token(w.secret(liqo.AuthTokenName))
+	token := v09.Token(w.secret(v09.AuthTokenName))
 	if token == "first" || len(token) != 128 {
 		t.Errorf("the token is still good, or none: %d characters", len(token))
 	}
-	if is, err := w.Sold(t.Context(), remote.ID); err != nil || !is || !liqo.Provides(w.foreign()) {
+	if is, err := w.Sold(t.Context(), remote.ID); err != nil || !is || !v09.Provides(w.foreign()) {
 		t.Errorf("it consumes by contract: %t, %v, %+v", is, err, w.foreign().Spec)
 	}
 	if c, err := w.Issue(t.Context(), remote); err != nil || c.Token() == token {
@@ -326,7 +326,7 @@ func TestSell(t *testing.T) {
 	if c, err := w.Issue(t.Context(), other); err != nil || c.Token() != token {
 		t.Errorf("the other cluster has no token that is good: %v", err)
 	}
-	if w.arrive(); liqo.Token(w.secret(liqo.AuthTokenName)) != token {
+	if w.arrive(); v09.Token(w.secret(v09.AuthTokenName)) != token {
 		t.Error("the token is replaced again, though nobody has used it")
 	}
 	if done, err := w.Withdraw(t.Context(), remote.ID); err != nil || done {
@@ -343,7 +343,7 @@ func TestSell(t *testing.T) {
 	if done, err := w.Withdraw(t.Context(), remote.ID); err != nil || !done || w.foreign() == nil {
 		t.Errorf("withdrawn from who still asks: %t, %v; the record that refuses is there: %t", done, err, w.foreign() != nil)
 	}
-	if got := liqo.Token(w.secret(liqo.AuthTokenName)); got != token {
+	if got := v09.Token(w.secret(v09.AuthTokenName)); got != token {
 		t.Error("the token is replaced for who was not told it")
 	}
 	if c, err := w.Issue(t.Context(), remote); err != nil || c.Token() == token || w.foreign().Spec.IncomingPeeringEnabled != "Yes" {
@@ -458,11 +458,11 @@ func TestPeerInTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.arrive()
-	if done, err := w.PeerInTurn(t.Context(), remote.ID); err != nil || !done || !liqo.Consumes(w.foreign()) {
+	if done, err := w.PeerInTurn(t.Context(), remote.ID); err != nil || !done || !v09.Consumes(w.foreign()) {
 		t.Errorf("with who has peered: %t, %v, %+v", done, err, w.foreign().Spec)
 	}
 	w.peered(true, false)
-	if done, err := w.Withdraw(t.Context(), remote.ID); err != nil || done || liqo.Consumes(w.foreign()) {
+	if done, err := w.Withdraw(t.Context(), remote.ID); err != nil || done || v09.Consumes(w.foreign()) {
 		t.Errorf("withdrawn while the clusters are still peered: %t, %v, %+v", done, err, w.foreign().Spec)
 	}
 	w.peered(false, false)
@@ -477,7 +477,7 @@ func TestPeerInTurn(t *testing.T) {
 // TestSellLeavesOthers has people know the buyer's cluster without a contract, in whichever direction they share with it, before something is
 // issued to it and after.
 func TestSellLeavesOthers(t *testing.T) {
-	for name, fc := range map[string]*liqo.ForeignCluster{
+	for name, fc := range map[string]*v09.ForeignCluster{
 		"Consumes": liqotest.ForeignCluster(remote, false, true), "Provides": liqotest.ForeignCluster(remote, true, false),
 		"CameUnasked": liqotest.CameUnasked(remote), "Nothing": liqotest.ForeignCluster(remote, false, false),
 	} {
@@ -500,7 +500,7 @@ func TestSellLeavesOthers(t *testing.T) {
 		before := w.foreign()
 		w.arrive()
 		w.leaves(before)
-		if liqo.Token(w.secret(liqo.AuthTokenName)) == "first" {
+		if v09.Token(w.secret(v09.AuthTokenName)) == "first" {
 			t.Error("what was issued is still good")
 		}
 	})
@@ -511,7 +511,7 @@ func TestSellLeavesOthers(t *testing.T) {
 }
 
 // leaves fails if the end of a contract changes what people have made.
-func (w *world) leaves(fc *liqo.ForeignCluster) {
+func (w *world) leaves(fc *v09.ForeignCluster) {
 	w.t.Helper()
 	if done, err := w.PeerInTurn(w.t.Context(), remote.ID); err != nil || done {
 		w.t.Errorf("PeerInTurn(): %t, %v", done, err)
@@ -541,19 +541,19 @@ func TestToldOnce(t *testing.T) {
 	if err := w.Peer(t.Context(), credentials(t, "token")); err != nil {
 		t.Fatal(err)
 	}
-	if w.arrive(); liqo.Token(w.secret(liqo.AuthTokenName)) != "first" {
+	if w.arrive(); v09.Token(w.secret(v09.AuthTokenName)) != "first" {
 		t.Error("the token is replaced before it is used")
 	}
 	w.peered(true, false)
 	w.arrive()
-	token := liqo.Token(w.secret(liqo.AuthTokenName))
+	token := v09.Token(w.secret(v09.AuthTokenName))
 	if token == "first" {
 		t.Error("the seller can use the token again")
 	}
 	if err := w.Peer(t.Context(), credentials(t, "token")); err != nil {
 		t.Fatal(err)
 	}
-	if w.arrive(); liqo.Token(w.secret(liqo.AuthTokenName)) != token {
+	if w.arrive(); v09.Token(w.secret(v09.AuthTokenName)) != token {
 		t.Error("the token is replaced again")
 	}
 }
@@ -572,10 +572,10 @@ func TestToldTogether(t *testing.T) {
 			}
 		}
 		w.peered(true, false)
-		if w.arrive(); liqo.Token(w.secret(liqo.AuthTokenName)) != "first" {
+		if w.arrive(); v09.Token(w.secret(v09.AuthTokenName)) != "first" {
 			t.Error("the token is replaced before the second seller has used it")
 		}
-		fc, err := liqo.ForeignClusterOf(t.Context(), w.client, other.ID)
+		fc, err := v09.ForeignClusterOf(t.Context(), w.client, other.ID)
 		if err != nil || fc == nil {
 			t.Fatal(err)
 		}
@@ -593,8 +593,8 @@ func TestToldTogether(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		secret := w.secret(liqo.AuthTokenName)
-		if liqo.Token(secret) == "first" || secret.Annotations[annotationSpent] != "" {
+		secret := w.secret(v09.AuthTokenName)
+		if v09.Token(secret) == "first" || secret.Annotations[annotationSpent] != "" {
 			t.Errorf("the second one leaves: %t; the token is still good, %v", leaves, secret.Annotations)
 		}
 	}
@@ -630,7 +630,7 @@ func TestBoth(t *testing.T) {
 			if err := w.Peer(t.Context(), credentials(t, "token")); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := w.Issue(t.Context(), remote); err != nil || !liqo.Provides(w.foreign()) || !liqo.Consumes(w.foreign()) {
+			if _, err := w.Issue(t.Context(), remote); err != nil || !v09.Provides(w.foreign()) || !v09.Consumes(w.foreign()) {
 				t.Fatalf("sold: %v, %+v", err, w.foreign().Spec)
 			}
 			w.peered(true, true)
@@ -644,7 +644,7 @@ func TestBoth(t *testing.T) {
 			if done, err := end[first](t.Context(), remote.ID); err != nil || !done {
 				t.Errorf("ended: %t, %v", done, err)
 			}
-			if fc := w.foreign(); fc == nil || liqo.Consumes(fc) != (first != "buyer") || liqo.Provides(fc) != (first != "seller") {
+			if fc := w.foreign(); fc == nil || v09.Consumes(fc) != (first != "buyer") || v09.Provides(fc) != (first != "seller") {
 				t.Errorf("the other direction: %+v", fc)
 			}
 			delete(end, first)
@@ -678,11 +678,11 @@ func TestRemoval(t *testing.T) {
 	if err := w.client.Update(t.Context(), fc); err != nil {
 		t.Fatal(err)
 	}
-	mapped := &liqo.NamespaceMap{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "remote"}}
+	mapped := &v09.NamespaceMap{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "remote"}}
 	if err := w.client.Create(t.Context(), mapped); err != nil {
 		t.Fatal(err)
 	}
-	unpeer := func() *liqo.ForeignCluster {
+	unpeer := func() *v09.ForeignCluster {
 		t.Helper()
 		if done, err := w.Unpeer(t.Context(), remote.ID); err != nil || done {
 			t.Fatalf("unpeered: %t, %v", done, err)
@@ -781,7 +781,7 @@ func TestUnpeerEarly(t *testing.T) {
 				t.Error(err)
 			}
 			fc := w.foreign()
-			if ends := fc == nil || !liqo.Consumes(fc); ends != tc.ends {
+			if ends := fc == nil || !v09.Consumes(fc); ends != tc.ends {
 				t.Errorf("the peering ends: %t, want %t", ends, tc.ends)
 			}
 		})

@@ -18,7 +18,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 const (
@@ -67,7 +67,7 @@ func NewGateway(c client.Client, namespace string, now clock.PassiveClock) *Gate
 
 // Reconcile looks at a TunnelEndpoint.
 func (g *Gateway) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	endpoint := &liqo.TunnelEndpoint{}
+	endpoint := &v09.TunnelEndpoint{}
 	err := g.client.Get(ctx, req.NamespacedName, endpoint)
 	if client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("get tunnel %s: %w", req, err)
@@ -76,7 +76,7 @@ func (g *Gateway) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	if !restart {
 		return ctrl.Result{RequeueAfter: again}, nil
 	}
-	ctrl.LoggerFrom(ctx).Info("Restarts Liqo's gateway: it translates for a tunnel that has ended", "cluster", liqo.TunnelCluster(endpoint))
+	ctrl.LoggerFrom(ctx).Info("Restarts Liqo's gateway: it translates for a tunnel that has ended", "cluster", v09.TunnelCluster(endpoint))
 	if err := g.restart(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -90,7 +90,7 @@ func (g *Gateway) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 }
 
 // look notes what there is of a tunnel, and returns whether the gateway has to be restarted for it, or when to look again.
-func (g *Gateway) look(name types.NamespacedName, endpoint *liqo.TunnelEndpoint, there bool) (again time.Duration, restart bool) {
+func (g *Gateway) look(name types.NamespacedName, endpoint *v09.TunnelEndpoint, there bool) (again time.Duration, restart bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.clock.Now()
@@ -113,9 +113,9 @@ func (g *Gateway) look(name types.NamespacedName, endpoint *liqo.TunnelEndpoint,
 		t = &tunnel{uid: endpoint.UID}
 		g.known[name] = t
 	}
-	t.prefixes = liqo.SeenPrefixes(endpoint)
+	t.prefixes = v09.SeenPrefixes(endpoint)
 	t.reused = t.reused || g.reused(t.prefixes, endpoint.CreationTimestamp.Time)
-	t.settled = t.settled || liqo.Connected(endpoint)
+	t.settled = t.settled || v09.Connected(endpoint)
 	if t.settled || !t.reused || !endpoint.DeletionTimestamp.IsZero() {
 		return 0, false
 	}
@@ -143,9 +143,9 @@ func (g *Gateway) restart(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("write how to restart the gateway: %w", err)
 	}
-	gateway := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: g.namespace, Name: liqo.GatewayName}}
+	gateway := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: g.namespace, Name: v09.GatewayName}}
 	if err := g.client.Patch(ctx, gateway, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return fmt.Errorf("restart Deployment %s/%s: %w", g.namespace, liqo.GatewayName, err)
+		return fmt.Errorf("restart Deployment %s/%s: %w", g.namespace, v09.GatewayName, err)
 	}
 	return nil
 }

@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/clocktest"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/peering/outofband"
 )
@@ -51,11 +51,11 @@ func TestGateway(t *testing.T) {
 			if err := clientgoscheme.AddToScheme(scheme); err != nil {
 				t.Fatal(err)
 			}
-			if err := liqo.AddToScheme(scheme); err != nil {
+			if err := v09.AddToScheme(scheme); err != nil {
 				t.Fatal(err)
 			}
 			now := time.Unix(1_800_000_000, 0)
-			gateway := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: liqo.GatewayName}}
+			gateway := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: v09.GatewayName}}
 			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(gateway).Build()
 			g := outofband.NewGateway(c, "liqo", clocktest.Func(func() time.Time { return now }))
 			look := func(of client.Object) ctrl.Result {
@@ -66,7 +66,7 @@ func TestGateway(t *testing.T) {
 				}
 				return result
 			}
-			begin := func(id cluster.Identity, prefix, took string) *liqo.TunnelEndpoint {
+			begin := func(id cluster.Identity, prefix, took string) *v09.TunnelEndpoint {
 				t.Helper()
 				made := liqotest.Tunnel(id, took, now)
 				made.UID, made.CreationTimestamp = types.UID(id.ID), metav1.NewTime(now)
@@ -118,12 +118,12 @@ func TestGatewayIsSpared(t *testing.T) {
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	if err := liqo.AddToScheme(scheme); err != nil {
+	if err := v09.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	now := time.Unix(1_800_000_000, 0)
 	restarts, fails := 0, false
-	gateway := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: liqo.GatewayName}}
+	gateway := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: v09.GatewayName}}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(gateway).WithInterceptorFuncs(interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			if fails {
@@ -134,7 +134,7 @@ func TestGatewayIsSpared(t *testing.T) {
 		},
 	}).Build()
 	g := outofband.NewGateway(c, "liqo", clocktest.Func(func() time.Time { return now }))
-	begin := func(n int, finalizers ...string) *liqo.TunnelEndpoint {
+	begin := func(n int, finalizers ...string) *v09.TunnelEndpoint {
 		t.Helper()
 		made := liqotest.Tunnel(cluster.Identity{ID: "1", Name: "peer"}, "0", now)
 		made.UID, made.CreationTimestamp, made.Finalizers = types.UID(fmt.Sprint(n)), metav1.NewTime(now), finalizers

@@ -20,7 +20,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/peering"
 	"github.com/capacitorset/liqo-broker/pkg/trade/party"
 )
@@ -79,14 +79,14 @@ func (r *Reach) Own(ctx context.Context) (peering.Endpoints, error) {
 
 // find finds where this cluster is.
 func (r *Reach) find(ctx context.Context) (peering.Endpoints, error) {
-	identity, failed := liqo.OwnIdentity(ctx, r.client, r.liqo)
+	identity, failed := v09.OwnIdentity(ctx, r.client, r.liqo)
 	own := peering.Endpoints{Cluster: string(identity.ID)}
 	var err error
-	own.Auth, err = liqo.AuthURL(ctx, r.client, r.liqo)
+	own.Auth, err = v09.AuthURL(ctx, r.client, r.liqo)
 	failed = errors.Join(failed, err)
-	own.APIServer, err = liqo.APIServerURL(ctx, r.client, r.liqo)
+	own.APIServer, err = v09.APIServerURL(ctx, r.client, r.liqo)
 	failed = errors.Join(failed, err)
-	own.Gateway, err = liqo.GatewayAddress(ctx, r.client, r.liqo)
+	own.Gateway, err = v09.GatewayAddress(ctx, r.client, r.liqo)
 	return own, errors.Join(failed, err)
 }
 
@@ -161,7 +161,7 @@ func (r *Reach) auth(ctx context.Context, at, id string) error {
 	if _, err := r.place(at); err != nil {
 		return err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at+liqo.PathIDs, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at+v09.PathIDs, http.NoBody)
 	if err != nil {
 		return errors.New("it is not https://HOST[:PORT]")
 	}
@@ -181,7 +181,7 @@ func (r *Reach) auth(ctx context.Context, at, id string) error {
 	if err != nil {
 		return err
 	}
-	var said liqo.IDs
+	var said v09.IDs
 	if err := json.Unmarshal(text, &said); err != nil {
 		return errors.New("it does not answer as liqo-auth does")
 	}

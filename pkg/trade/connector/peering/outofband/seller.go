@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/peering"
 )
 
@@ -33,7 +33,7 @@ const usedToken = "used"
 // Issue implements [peering.Seller]. Liqo 0.9 has one token for all, which is replaced as soon as a cluster that was told it has its identity, or
 // may not peer any more: what was issued to others before and not used yet is issued again, with the new one.
 func (d *Driver) Issue(ctx context.Context, buyer cluster.Identity) (peering.Credentials, error) {
-	own, err := liqo.OwnIdentity(ctx, d.client, d.liqo)
+	own, err := v09.OwnIdentity(ctx, d.client, d.liqo)
 	if err != nil {
 		return peering.Credentials{}, err
 	}
@@ -45,7 +45,7 @@ func (d *Driver) Issue(ctx context.Context, buyer cluster.Identity) (peering.Cre
 	if err != nil {
 		return peering.Credentials{}, err
 	}
-	fc, err := liqo.ForeignClusterOf(ctx, d.client, buyer.ID)
+	fc, err := v09.ForeignClusterOf(ctx, d.client, buyer.ID)
 	if err != nil {
 		return peering.Credentials{}, err
 	}
@@ -57,7 +57,7 @@ func (d *Driver) Issue(ctx context.Context, buyer cluster.Identity) (peering.Cre
 			return peering.Credentials{}, err
 		}
 	}
-	url, err := liqo.AuthURL(ctx, d.client, d.liqo)
+	url, err := v09.AuthURL(ctx, d.client, d.liqo)
 	if err != nil {
 		return peering.Credentials{}, err
 	}
@@ -67,36 +67,36 @@ func (d *Driver) Issue(ctx context.Context, buyer cluster.Identity) (peering.Cre
 	if err := d.tell(ctx, secret, annotationIssued, buyer.ID); err != nil {
 		return peering.Credentials{}, err
 	}
-	return peering.NewCredentials(own, url, liqo.Token(secret))
+	return peering.NewCredentials(own, url, v09.Token(secret))
 }
 
 // came reports whether Liqo has made a foreign cluster because a cluster came with the token that it was issued. What people have made is none.
-func came(fc *liqo.ForeignCluster, secret *corev1.Secret) bool {
-	return liqo.CameUnasked(fc) && slices.Contains(listed(secret, annotationIssued), liqo.Identity(fc).ID)
+func came(fc *v09.ForeignCluster, secret *corev1.Secret) bool {
+	return v09.CameUnasked(fc) && slices.Contains(listed(secret, annotationIssued), v09.Identity(fc).ID)
 }
 
 // identified reports whether a cluster has its identity here: it has asked for resources.
-func identified(fc *liqo.ForeignCluster) bool {
-	return liqo.CameUnasked(fc) || liqo.Incoming(fc).Exists
+func identified(fc *v09.ForeignCluster) bool {
+	return v09.CameUnasked(fc) || v09.Incoming(fc).Exists
 }
 
 // sell notes that a foreign cluster consumes by contract, and lets it.
-func (d *Driver) sell(ctx context.Context, fc *liqo.ForeignCluster) error {
+func (d *Driver) sell(ctx context.Context, fc *v09.ForeignCluster) error {
 	return d.patch(ctx, fc, func() {
 		mark(fc)
 		fc.Annotations[annotationSold] = isTrue
-		liqo.Provide(fc)
+		v09.Provide(fc)
 	})
 }
 
 // Sold reports whether a cluster consumes here by what was issued to it.
 func (d *Driver) Sold(ctx context.Context, buyer cluster.ID) (bool, error) {
-	fc, err := liqo.ForeignClusterOf(ctx, d.client, buyer)
-	return err == nil && fc != nil && sold(fc) && liqo.Incoming(fc).Exists, err
+	fc, err := v09.ForeignClusterOf(ctx, d.client, buyer)
+	return err == nil && fc != nil && sold(fc) && v09.Incoming(fc).Exists, err
 }
 
 // sold reports whether a foreign cluster consumes by contract.
-func sold(fc *liqo.ForeignCluster) bool { return ours(fc) && fc.Annotations[annotationSold] != "" }
+func sold(fc *v09.ForeignCluster) bool { return ours(fc) && fc.Annotations[annotationSold] != "" }
 
 // annotationInTurn is on the foreign cluster of a buyer with which this cluster has peered in turn.
 const annotationInTurn = "brokering.liqo.io/in-turn"
@@ -104,23 +104,23 @@ const annotationInTurn = "brokering.liqo.io/in-turn"
 // PeerInTurn has this cluster consume from a buyer's one, so that Liqo reflects Services to it. It reports false while the buyer has not
 // peered. Withdraw ends it.
 func (d *Driver) PeerInTurn(ctx context.Context, buyer cluster.ID) (done bool, err error) {
-	fc, err := liqo.ForeignClusterOf(ctx, d.client, buyer)
-	if err != nil || fc == nil || !sold(fc) || !liqo.Incoming(fc).Exists {
+	fc, err := v09.ForeignClusterOf(ctx, d.client, buyer)
+	if err != nil || fc == nil || !sold(fc) || !v09.Incoming(fc).Exists {
 		return false, err
 	}
-	if liqo.Consumes(fc) {
+	if v09.Consumes(fc) {
 		return true, nil
 	}
 	return true, d.patch(ctx, fc, func() {
 		fc.Annotations[annotationInTurn] = isTrue
-		liqo.Consume(fc, "") // Liqo knows where it has peered from.
+		v09.Consume(fc, "") // Liqo knows where it has peered from.
 	})
 }
 
 // Withdraw implements [peering.Seller]. What Liqo 0.9 cannot take back is the certificate that the buyer's cluster was issued: it is good for
 // nothing but to ask for resources again, of which there are none without a contract.
 func (d *Driver) Withdraw(ctx context.Context, buyer cluster.ID) (done bool, err error) {
-	fc, err := liqo.ForeignClusterOf(ctx, d.client, buyer)
+	fc, err := v09.ForeignClusterOf(ctx, d.client, buyer)
 	if err != nil {
 		return false, err
 	}
@@ -135,14 +135,14 @@ func (d *Driver) Withdraw(ctx context.Context, buyer cluster.ID) (done bool, err
 		if err := d.patch(ctx, fc, func() {
 			mark(fc)
 			fc.Annotations[annotationSold] = isTrue
-			liqo.ProvideNoMore(fc)
+			v09.ProvideNoMore(fc)
 			if fc.Annotations[annotationInTurn] != "" {
-				liqo.ConsumeNoMore(fc)
+				v09.ConsumeNoMore(fc)
 			}
 		}); err != nil {
 			return false, err
 		}
-		if fc.Annotations[annotationInTurn] != "" && liqo.Outgoing(fc).Exists {
+		if fc.Annotations[annotationInTurn] != "" && v09.Outgoing(fc).Exists {
 			return false, d.lookAgain(ctx, fc)
 		}
 	}
@@ -153,11 +153,11 @@ func (d *Driver) Withdraw(ctx context.Context, buyer cluster.ID) (done bool, err
 	if fc == nil {
 		return d.forget(ctx, buyer, nil)
 	}
-	if liqo.Incoming(fc).Exists {
+	if v09.Incoming(fc).Exists {
 		return false, d.lookAgain(ctx, fc)
 	}
 	// Liqo would write down again who still asks, and answer; the record that refuses stays.
-	if asks, err := liqo.AsksForResources(ctx, d.client, fc); err != nil || asks {
+	if asks, err := v09.AsksForResources(ctx, d.client, fc); err != nil || asks {
 		return err == nil, err
 	}
 	if fc.Annotations[annotationBought] != "" { // This cluster still buys from it.
@@ -200,7 +200,7 @@ func (d *Driver) spend(ctx context.Context, secret *corev1.Secret, id cluster.ID
 
 // renewToken writes another token into the Secret.
 func (d *Driver) renewToken(ctx context.Context, secret *corev1.Secret) error {
-	liqo.ReplaceToken(secret)
+	v09.ReplaceToken(secret)
 	delete(secret.Annotations, annotationSpent)
 	return d.writeToken(ctx, secret)
 }
@@ -237,7 +237,7 @@ func list(secret *corev1.Secret, annotation string, ids []cluster.ID) {
 // token returns the Secret with the token by which clusters authenticate here.
 func (d *Driver) token(ctx context.Context) (*corev1.Secret, error) {
 	var secret corev1.Secret
-	key := client.ObjectKey{Namespace: d.liqo, Name: liqo.AuthTokenName}
+	key := client.ObjectKey{Namespace: d.liqo, Name: v09.AuthTokenName}
 	if err := d.client.Get(ctx, key, &secret); err != nil {
 		return nil, fmt.Errorf("get Secret %s: %w", key, err)
 	}

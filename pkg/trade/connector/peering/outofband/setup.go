@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // Setup registers the controllers with a manager that look after what a driver has peered.
@@ -20,10 +20,10 @@ func Setup(mgr ctrl.Manager, driver *Driver) error {
 		looks client.Object
 		does  reconcile.Reconciler
 	}{
-		{"tunnel", &liqo.TunnelEndpoint{}, NewTunnels(mgr.GetClient())},
-		{"gateway", &liqo.TunnelEndpoint{}, NewGateway(mgr.GetClient(), driver.liqo, driver.clock)},
-		{"arrivals", &liqo.ForeignCluster{}, NewArrivals(driver)},
-		{"cleanup", &liqo.ForeignCluster{}, NewCleanup(driver)},
+		{"tunnel", &v09.TunnelEndpoint{}, NewTunnels(mgr.GetClient())},
+		{"gateway", &v09.TunnelEndpoint{}, NewGateway(mgr.GetClient(), driver.liqo, driver.clock)},
+		{"arrivals", &v09.ForeignCluster{}, NewArrivals(driver)},
+		{"cleanup", &v09.ForeignCluster{}, NewCleanup(driver)},
 	} {
 		if err := ctrl.NewControllerManagedBy(mgr).Named(controller.name).For(controller.looks).Complete(controller.does); err != nil {
 			return fmt.Errorf("set up the controller %s: %w", controller.name, err)

@@ -11,7 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // Tunnels have Liqo know at the end of each peering what it has to remove, so that the same clusters can peer again.
@@ -24,12 +24,12 @@ func NewTunnels(c client.Client) *Tunnels { return &Tunnels{client: c} }
 
 // Reconcile looks at a TunnelEndpoint. Liqo's gateway also writes it: who comes second does it again.
 func (t *Tunnels) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	tunnel := &liqo.TunnelEndpoint{}
+	tunnel := &v09.TunnelEndpoint{}
 	if err := t.client.Get(ctx, req.NamespacedName, tunnel); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	before := client.MergeFromWithOptions(tunnel.DeepCopy(), client.MergeFromWithOptimisticLock{})
-	if !liqo.RememberTunnel(tunnel) {
+	if !v09.RememberTunnel(tunnel) {
 		return ctrl.Result{}, nil
 	}
 	err := t.client.Status().Patch(ctx, tunnel, before)

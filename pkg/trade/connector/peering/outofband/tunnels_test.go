@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/peering/outofband"
 )
 
@@ -30,10 +30,10 @@ func TestTunnels(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			scheme := runtime.NewScheme()
-			if err := liqo.AddToScheme(scheme); err != nil {
+			if err := v09.AddToScheme(scheme); err != nil {
 				t.Fatal(err)
 			}
-			tunnel := &liqo.TunnelEndpoint{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "peer"}}
+			tunnel := &v09.TunnelEndpoint{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "peer"}}
 			tunnel.Spec.BackendConfig = map[string]string{"publicKey": "key"}
 			connection := &tunnel.Status.Connection
 			if tc.made {
