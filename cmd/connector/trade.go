@@ -87,7 +87,7 @@ func newTrade(mgr ctrl.Manager, direct client.Client, cfg tradeConfig) (*trade, 
 	}
 	return &trade{
 		cfg: cfg, mgr: mgr, events: events, clock: clock.RealClock{}, catalog: followed, driver: driver, wakes: w,
-		guarded: guarded.New(direct, cfg.options.liqoNamespace, time.Now),
+		guarded: guarded.New(direct, cfg.options.liqoNamespace, clock.RealClock{}),
 		reach:   outofband.NewReach(direct, cfg.options.liqoNamespace, nil),
 	}, nil
 }
@@ -145,7 +145,7 @@ func (t *trade) sell(ctx context.Context) (*sales.Grants, *negotiation.Server, e
 	written := audit{t.cfg.log.WithName("contracts")}
 	err = sales.Setup(t.mgr, sales.Config{
 		Client: t.mgr.GetClient(), Reader: t.mgr.GetAPIReader(), Peerings: peerings, Retention: sales.DefaultRetention(),
-		Applier: negotiation.Applier{Store: store, Offers: shop, Seller: waits, Audit: written, Now: time.Now},
+		Applier: negotiation.Applier{Store: store, Offers: shop, Seller: waits, Audit: written, Clock: t.clock},
 		Changed: func() { t.wakes.offers.Set(); t.cfg.granted() },
 		Tidy:    store.Tidy,
 		Ledger:  store.Lately,

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/install/bundle"
@@ -87,7 +88,7 @@ func (r *reading) diagnose(ctx context.Context, c client.Client) (*diagnosis.Dia
 	return diagnosis.Run(ctx, diagnosis.Config{
 		Client: c, Now: r.now(), Observe: observe, Plugin: version.String(), Kubernetes: r.kubernetes(ctx),
 		Unguarded: func(ctx context.Context) (string, error) {
-			err := guarded.New(asConnector, liqo.DefaultNamespace, r.now).Check(ctx)
+			err := guarded.New(asConnector, liqo.DefaultNamespace, clock.RealClock{}).Check(ctx)
 			if errors.Is(err, peering.ErrUnguarded) {
 				return err.Error(), nil
 			}

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -166,7 +167,7 @@ func (n *notary) sell(i int) *sold {
 	driver := outofband.New(api, liqo.DefaultNamespace)
 	controller, err := sales.New(sales.Config{
 		Client: api, Reader: api, Peerings: sales.NewPeerings(api, store, driver), Retention: sales.DefaultRetention(),
-		Applier: negotiation.Applier{Store: store, Offers: n, Seller: n.waits(), Now: time.Now},
+		Applier: negotiation.Applier{Store: store, Offers: n, Seller: n.waits(), Clock: clock.RealClock{}},
 	})
 	if err != nil {
 		n.tb.Fatal(err)

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/ledger"
 )
@@ -22,8 +24,7 @@ type Applier struct {
 	Seller contract.Seller
 	// Audit is nil if nobody is to be told.
 	Audit Audit
-	// Now is the clock.
-	Now func() time.Time
+	Clock clock.PassiveClock
 }
 
 // Choose returns what is to happen to a contract, from its record; nil if there is none. It can be called several times for one Apply.
@@ -52,7 +53,7 @@ func (a Applier) Apply(ctx context.Context, key contract.Key, choose Choose) (co
 			}
 			return kept, err
 		}
-		return a.Seller.Apply(record, request, a.Now().UTC().Truncate(time.Second), books, limits)
+		return a.Seller.Apply(record, request, a.Clock.Now().UTC().Truncate(time.Second), books, limits)
 	})
 	if a.Audit != nil {
 		for _, transition := range added(before, record.History) {

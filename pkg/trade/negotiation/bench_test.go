@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
@@ -55,7 +56,7 @@ func BenchmarkNegotiation(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		seller := negotiation.Applier{Store: store, Offers: s, Seller: contract.Seller{ReserveFor: time.Minute, DecideFor: time.Hour}, Now: time.Now}
+		seller := negotiation.Applier{Store: store, Offers: s, Seller: contract.Seller{ReserveFor: time.Minute, DecideFor: time.Hour}, Clock: clock.RealClock{}}
 		withdrawn := func(*contract.Record) contract.Request { return contract.Request{Event: contract.Withdrawn} }
 		if record, err := seller.Apply(b.Context(), request.Key, withdrawn); err != nil || !record.Withdrawn {
 			b.Fatalf("withdraw: %+v, %v", record, err)

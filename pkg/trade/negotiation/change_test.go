@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/clocktest"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer/offertest"
@@ -130,7 +131,7 @@ func TestIdle(t *testing.T) {
 	var reads atomic.Int64
 	var ahead atomic.Int64
 	s, buyer := open(t, func(cfg *negotiation.Config) {
-		cfg.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+		cfg.Clock = clocktest.Func(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
 	}), newParty(t)
 	s.BeforeRead = func() { reads.Add(1) }
 	c := s.client(t, buyer)

@@ -176,7 +176,7 @@ func (s *Server) admitChange(ctx context.Context, event contract.Event, terms, w
 		return "", "", fmt.Errorf("read offer %s: %w", terms.Offer, err)
 	}
 	_, sold := listing.Offer.Plan(terms.Plan)
-	sold = sold && err == nil && s.cfg.Now().Before(listing.Offer.ValidUntil)
+	sold = sold && err == nil && s.cfg.Clock.Now().Before(listing.Offer.ValidUntil)
 	switch {
 	case !sold && (event != contract.Renew || !signed):
 		return "", "", fmt.Errorf("plan %.63q of offer %.63q is not for sale any more: a contract of it can be renewed as it is signed, and made smaller: %w",
@@ -219,11 +219,11 @@ func (s *Server) fits(event contract.Event, terms contract.Terms, current offer.
 	case terms.OfferRevision != current.Revision || terms.OfferDigest != current.Fingerprint():
 		return fmt.Errorf("terms.offerDigest: offer %s is not (any more) that of revision %d with the digest %.71s, but of revision %d: ask for a quote",
 			terms.Offer, terms.OfferRevision, terms.OfferDigest, current.Revision)
-	case !s.cfg.Now().Before(current.ValidUntil):
+	case !s.cfg.Clock.Now().Before(current.ValidUntil):
 		return fmt.Errorf("terms.offer: offer %s has expired", terms.Offer)
 	case !exists:
 		return fmt.Errorf("terms.plan: offer %s has no plan %.63q", terms.Offer, terms.Plan)
-	case event == contract.Reserve && terms.StartsAt.After(s.cfg.Now().Add(s.cfg.Seller.ReserveFor)):
+	case event == contract.Reserve && terms.StartsAt.After(s.cfg.Clock.Now().Add(s.cfg.Seller.ReserveFor)):
 		return fmt.Errorf("terms.startsAt: a contract begins now, not at %s", terms.StartsAt.Format(time.RFC3339))
 	case plan.MinDuration > 0 && lasts < time.Duration(plan.MinDuration), plan.MaxDuration > 0 && lasts > time.Duration(plan.MaxDuration):
 		return fmt.Errorf("terms.endsAt: the plan is sold for %s to %s, not for %s", plan.MinDuration, plan.MaxDuration, lasts)
@@ -350,7 +350,7 @@ func (s *Server) apply(ctx context.Context, id string, request contract.Request)
 
 // update writes what becomes of a contract of the caller.
 func (s *Server) update(ctx context.Context, id string, request contract.Request) (contract.Record, error) {
-	applier := Applier{Store: s.cfg.Store, Offers: s.cfg.Offers, Seller: s.cfg.Seller, Audit: s.cfg.Audit, Now: s.cfg.Now}
+	applier := Applier{Store: s.cfg.Store, Offers: s.cfg.Offers, Seller: s.cfg.Seller, Audit: s.cfg.Audit, Clock: s.cfg.Clock}
 	key := contract.Key{Buyer: string(callerOf(ctx).ID()), ID: id}
 	return applier.Apply(ctx, key, func(*contract.Record) contract.Request { return request })
 }
@@ -429,7 +429,7 @@ func (s *Server) version(ctx context.Context, id string, after int64) (int64, er
 // are answered from what this process has seen.
 func (s *Server) known(ctx context.Context, id string, after int64) (contract.Record, error) {
 	key := contract.Key{Buyer: string(callerOf(ctx).ID()), ID: id}
-	if recent, ok := s.cfg.Store.Recent(key); ok && recent.Version >= after && recent.Idle(s.cfg.Now()) {
+	if recent, ok := s.cfg.Store.Recent(key); ok && recent.Version >= after && recent.Idle(s.cfg.Clock.Now()) {
 		return recent, nil
 	}
 	record, err := s.update(ctx, id, contract.Request{Event: contract.Tick})

@@ -31,7 +31,7 @@ func (s *Server) reaches(ctx context.Context, terms contract.Terms, said *negoti
 	switch {
 	case err != nil:
 		return fmt.Errorf("read contract %s: %w", terms.Key(), err)
-	case record == nil || record.State != contract.Reserved || !s.cfg.Now().Before(record.Until) || record.Terms.Cluster != terms.Cluster:
+	case record == nil || record.State != contract.Reserved || !s.cfg.Clock.Now().Before(record.Until) || record.Terms.Cluster != terms.Cluster:
 		return nil // There is nothing to sign, or not any more: the record says so.
 	case said.Cluster != string(terms.Cluster.ID):
 		return fmt.Errorf("endpoints.cluster: %.63q is not the cluster of the terms: %w", said.Cluster, contract.ErrTerms)

@@ -18,6 +18,7 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/utils/clock"
 
 	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
 	"github.com/capacitorset/liqo-broker/pkg/serving/restclient"
@@ -87,7 +88,7 @@ func (l Limits) positive() bool {
 		l.Strangers, l.StrangersAtOnce, l.Connections, l.ConnectionsEach, l.Bytes, l.AllBytes) > 0
 }
 
-// Config is what a server needs. All but Audit, TryFor, Refused and Now must be there.
+// Config is what a server needs. All but Audit, TryFor, Refused and Clock must be there.
 type Config struct {
 	// Party is the seller, and Key returns its current key.
 	Party party.ID
@@ -113,8 +114,8 @@ type Config struct {
 	Log    logr.Logger
 	// Refused is told why a request was refused, by one of Refusals; nil if nobody is to be told. It is called concurrently and must not block.
 	Refused func(reason string)
-	// Now is the clock; nil is time.Now.
-	Now func() time.Time
+	// Clock is the clock; nil is that of the process.
+	Clock clock.PassiveClock
 }
 
 // Server answers buyers. It is an http.Handler for TLS with party.TLS, and can be used concurrently.
@@ -150,8 +151,8 @@ func NewServer(cfg Config) (*Server, error) {
 
 // describe returns a server with its paths.
 func describe(cfg Config) (*Server, error) {
-	if cfg.Now == nil {
-		cfg.Now = time.Now
+	if cfg.Clock == nil {
+		cfg.Clock = clock.RealClock{}
 	}
 	if cfg.Refused == nil {
 		cfg.Refused = func(string) {}
@@ -161,7 +162,7 @@ func describe(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		connections: source.NewLimit(cfg.Limits.Connections, cfg.Limits.ConnectionsEach),
-		tries:       source.NewLimit(cfg.Limits.Tries, cfg.Limits.TriesAtOnce), reached: cache.NewLRUExpireCacheWithClock(maxReached, clock(cfg.Now)),
+		tries:       source.NewLimit(cfg.Limits.Tries, cfg.Limits.TriesAtOnce), reached: cache.NewLRUExpireCacheWithClock(maxReached, cfg.Clock),
 
 		cfg: cfg, mux: http.NewServeMux(), poll: source.NewLimit(cfg.Limits.Polls, cfg.Limits.PollsEach),
 		pace: rest.NewCallers(maxCallers, rememberedAs, cfg.Limits.pacer),
@@ -177,12 +178,6 @@ func describe(cfg Config) (*Server, error) {
 	s.operations()
 	return s, s.api.Seal("/", func(*http.Request) error { return nil }) // Who comes so far was identified.
 }
-
-// clock is Config.Now, as caches take it.
-type clock func() time.Time
-
-// Now returns what time it is.
-func (c clock) Now() time.Time { return c() }
 
 // OpenAPI returns the document of the protocol, as YAML.
 func OpenAPI() ([]byte, error) {

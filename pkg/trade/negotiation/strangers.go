@@ -48,7 +48,7 @@ func (s *Server) crowded(r *http.Request) error {
 	if c, ok := r.Context().Value(connectionKey{}).(*connection); ok && c.known.Load() {
 		return nil
 	}
-	if s.strangers(r).TokensAt(s.cfg.Now()) < 1 {
+	if s.strangers(r).TokensAt(s.cfg.Clock.Now()) < 1 {
 		return errPaced
 	}
 	return nil
@@ -57,7 +57,7 @@ func (s *Server) crowded(r *http.Request) error {
 // met notes who calls: a party, whose connection is known then, or a stranger.
 func (s *Server) met(r *http.Request, who party.ID) {
 	if who == "" {
-		s.strangers(r).AllowN(s.cfg.Now(), 1)
+		s.strangers(r).AllowN(s.cfg.Clock.Now(), 1)
 		return
 	}
 	if c, ok := r.Context().Value(connectionKey{}).(*connection); ok && !c.known.Load() && httpserver.Claim(c.Conn, s.connections, source.Caller(string(who))) {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/capacitorset/liqo-broker/pkg/serving/httpserver"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/clocktest"
 	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation"
 	"github.com/capacitorset/liqo-broker/pkg/trade/party"
 )
@@ -35,11 +36,11 @@ func TestStrangersArePaced(t *testing.T) {
 			looks.Add(1)
 			return a.Identify(ctx, key)
 		}
-		cfg.Now = func() time.Time {
+		cfg.Clock = clocktest.Func(func() time.Time {
 			mu.Lock()
 			defer mu.Unlock()
 			return now
-		}
+		})
 	})
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

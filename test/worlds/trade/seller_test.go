@@ -23,6 +23,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/books"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/clocktest"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/sales"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/grant"
@@ -161,7 +162,7 @@ func (s *seller) newReplica() *replica {
 	r.peerings = sales.NewPeerings(p.reader(), r.books, liqoOfSeller{p, s})
 	if r.sales, err = sales.New(sales.Config{
 		Client: p.client(), Reader: p.reader(), Peerings: r.peerings, Retention: sales.DefaultRetention(), Ledger: r.books.Ledger,
-		Applier: negotiation.Applier{Store: r.books, Offers: s, Seller: r.waits, Now: s.clock},
+		Applier: negotiation.Applier{Store: r.books, Offers: s, Seller: r.waits, Clock: clocktest.Func(s.clock)},
 	}); err != nil {
 		s.w.t.Fatal(err)
 	}
@@ -179,7 +180,7 @@ func (r *replica) server() http.Handler {
 		Party: s.id, Key: func() party.Key { return s.key }, Keys: func() party.Keys { return s.keys }, Learn: r.books.Learn, Identify: r.identify,
 		Store: r.books, Offers: s, Admission: negotiation.Owners{Admission: s, Owns: s.w.owns},
 		Reach: negotiationtest.Reach{At: negotiationv1.Endpoints(where(s.identity)), Unreached: s.w.unreached}, TryFor: time.Millisecond,
-		Credentials: r.peerings, Seller: r.waits, Drain: drainFor, Limits: endless(), Log: logr.Discard(), Now: s.clock,
+		Credentials: r.peerings, Seller: r.waits, Drain: drainFor, Limits: endless(), Log: logr.Discard(), Clock: clocktest.Func(s.clock),
 	})
 	if err != nil {
 		panic(err) // It is not the test that calls.

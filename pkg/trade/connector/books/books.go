@@ -16,6 +16,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -87,7 +88,7 @@ func New(cfg Config) (*Store, error) {
 		return nil, errors.New("books need a client and a reader")
 	}
 	return &Store{
-		cfg: cfg, waiting: map[string]*waiters{}, seen: newSeen(time.Now),
+		cfg: cfg, waiting: map[string]*waiters{}, seen: newSeen(clock.RealClock{}),
 	}, nil
 }
 
@@ -140,7 +141,7 @@ func (s *Store) books(ctx context.Context) (*connectorv1alpha1.SalesLedger, ledg
 func (s *Store) remember(held ledger.Ledger) {
 	s.lastMu.Lock()
 	defer s.lastMu.Unlock()
-	s.last, s.at = held, s.seen.now()
+	s.last, s.at = held, s.seen.clock.Now()
 }
 
 // Ledger returns the ledger as it is stored.
@@ -152,7 +153,7 @@ func (s *Store) Ledger(ctx context.Context) (ledger.Ledger, error) {
 // Lately returns the ledger as it is stored, or was two seconds ago at most: with many contracts it is large. Nothing is to be written by it.
 func (s *Store) Lately(ctx context.Context) (ledger.Ledger, error) {
 	s.lastMu.Lock()
-	held, age := s.last, s.seen.now().Sub(s.at)
+	held, age := s.last, s.seen.clock.Now().Sub(s.at)
 	read := !s.at.IsZero()
 	s.lastMu.Unlock()
 	if read && age >= 0 && age < lately {

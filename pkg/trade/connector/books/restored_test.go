@@ -11,12 +11,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/clocktest"
 )
 
 // TestSeenAfterRestore believes what a watch shows, when what this process has written should have been shown for long.
 func TestSeenAfterRestore(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	s := newSeen(func() time.Time { return now })
+	s := newSeen(clocktest.Func(func() time.Time { return now }))
 	s.ready = func() bool { return true }
 	sale := func(version int) *connectorv1alpha1.Sale {
 		sale := &connectorv1alpha1.Sale{ObjectMeta: metav1.ObjectMeta{Name: "s", UID: "1"}, Spec: connectorv1alpha1.SaleSpec{Buyer: "b", ContractID: "c"}}

@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -70,7 +71,7 @@ func within(text, same string) string {
 
 // seen is all Sales, as a watch has shown them and this process has written them. It can be used concurrently.
 type seen struct {
-	now func() time.Time
+	clock clock.PassiveClock
 
 	mu    sync.Mutex
 	ready func() bool // Whether the watch has shown all; nil if there is none.
@@ -82,8 +83,8 @@ type seen struct {
 	changes int64
 }
 
-func newSeen(now func() time.Time) seen {
-	return seen{now: now, shown: map[string]Known{}, wrote: map[string]written{}, labelled: map[label]map[string]*connectorv1alpha1.Sale{}}
+func newSeen(now clock.PassiveClock) seen {
+	return seen{clock: now, shown: map[string]Known{}, wrote: map[string]written{}, labelled: map[label]map[string]*connectorv1alpha1.Sale{}}
 }
 
 // label is a label of a Sale by which it is found.
@@ -145,7 +146,7 @@ func (s *seen) show(sale *connectorv1alpha1.Sale) {
 	s.changes++
 	s.file(s.shown[k.Name].sale, sale)
 	s.shown[k.Name] = k
-	if w, is := s.wrote[k.Name]; is && !w.newer(k, true, s.now()) {
+	if w, is := s.wrote[k.Name]; is && !w.newer(k, true, s.clock.Now()) {
 		delete(s.wrote, k.Name)
 	}
 }
@@ -169,7 +170,7 @@ func (s *seen) note(sale *connectorv1alpha1.Sale) {
 	defer s.mu.Unlock()
 	if s.ready != nil && k.Record != nil {
 		s.changes++
-		s.wrote[k.Name] = written{k, s.now()}
+		s.wrote[k.Name] = written{k, s.clock.Now()}
 	}
 }
 
@@ -181,7 +182,7 @@ func (s *seen) count() (changes int64, complete bool) {
 		return 0, false
 	}
 	for name, w := range s.wrote {
-		if s.now().Sub(w.at) >= seenWithin {
+		if s.clock.Now().Sub(w.at) >= seenWithin {
 			s.changes++
 			delete(s.wrote, name)
 		}
@@ -197,7 +198,7 @@ func (s *seen) get(name string) (k Known, found, complete bool) {
 		return Known{}, false, false
 	}
 	k, found = s.shown[name]
-	if w, is := s.wrote[name]; is && w.newer(k, found, s.now()) {
+	if w, is := s.wrote[name]; is && w.newer(k, found, s.clock.Now()) {
 		return w.Known, true, true
 	}
 	return k, found, true
@@ -210,7 +211,7 @@ func (s *seen) all() (all []Known, complete bool) {
 	if s.ready == nil || !s.ready() {
 		return nil, false
 	}
-	now := s.now()
+	now := s.clock.Now()
 	all = make([]Known, 0, len(s.shown)+len(s.wrote))
 	for name, k := range s.shown {
 		if w, is := s.wrote[name]; is && w.newer(k, true, now) {

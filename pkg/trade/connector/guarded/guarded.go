@@ -25,6 +25,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
@@ -66,7 +67,7 @@ func networkManager() client.MatchingLabels {
 type Cluster struct {
 	client    client.Client
 	namespace string
-	now       func() time.Time
+	clock     clock.PassiveClock
 
 	mu    sync.Mutex
 	asked time.Time
@@ -74,8 +75,8 @@ type Cluster struct {
 }
 
 // New returns a Cluster; the client asks the API server itself, namespace is where Liqo runs, and now is the clock.
-func New(c client.Client, namespace string, now func() time.Time) *Cluster {
-	return &Cluster{client: c, namespace: namespace, now: now}
+func New(c client.Client, namespace string, now clock.PassiveClock) *Cluster {
+	return &Cluster{client: c, namespace: namespace, clock: now}
 }
 
 // Check returns an error that says what is missing; nil if the cluster is guarded. The error is [peering.ErrUnguarded], or one of asking.
@@ -83,7 +84,7 @@ func New(c client.Client, namespace string, now func() time.Time) *Cluster {
 func (c *Cluster) Check(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := c.now()
+	now := c.clock.Now()
 	counts := goodFor
 	if c.last != nil {
 		counts = badFor

@@ -17,12 +17,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/clocktest"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/guarded"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/peering"
 )
@@ -166,7 +168,7 @@ func TestCheck(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			server := &api{answer: tc.answer}
-			err := guarded.New(server.client(t, tc.objects...), liqo.DefaultNamespace, time.Now).Check(t.Context())
+			err := guarded.New(server.client(t, tc.objects...), liqo.DefaultNamespace, clock.RealClock{}).Check(t.Context())
 			if tc.missing == "" {
 				if err != nil || server.asked != 1 {
 					t.Fatalf("%s\n%v, asked %d times for an identity, want once", tc.reason, err, server.asked)
@@ -184,7 +186,7 @@ func TestCheck(t *testing.T) {
 func TestAnswersCount(t *testing.T) {
 	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	server := &api{answer: refused(liqo.ProbeRefused)}
-	c := guarded.New(server.client(t, webhooks(), manager(ownKubelet, plugin)), liqo.DefaultNamespace, func() time.Time { return now })
+	c := guarded.New(server.client(t, webhooks(), manager(ownKubelet, plugin)), liqo.DefaultNamespace, clocktest.Func(func() time.Time { return now }))
 	ask := func(step string, later time.Duration, guarded bool, asked int) {
 		t.Helper()
 		now = now.Add(later)
@@ -206,7 +208,7 @@ func TestAnswersCount(t *testing.T) {
 // TestGivenUp asks for one that does not wait for the answer.
 func TestGivenUp(t *testing.T) {
 	server := &api{answer: context.Canceled}
-	c := guarded.New(server.client(t, webhooks(), manager(ownKubelet, plugin)), liqo.DefaultNamespace, time.Now)
+	c := guarded.New(server.client(t, webhooks(), manager(ownKubelet, plugin)), liqo.DefaultNamespace, clock.RealClock{})
 	given, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := c.Check(given); !errors.Is(err, context.Canceled) {
@@ -256,7 +258,7 @@ func TestSides(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server, sides := &api{answer: refused(liqo.ProbeRefused)}, &both{}
-			c := guarded.New(server.client(t, tc.objects...), liqo.DefaultNamespace, time.Now)
+			c := guarded.New(server.client(t, tc.objects...), liqo.DefaultNamespace, clock.RealClock{})
 			buyer, seller := guarded.NewBuyer(sides, c), guarded.NewSeller(sides, c)
 			if err := buyer.Peer(t.Context(), peering.Credentials{}); (err == nil) != tc.guarded || !tc.guarded && !errors.Is(err, peering.ErrUnguarded) {
 				t.Errorf("Peer() = %v", err)

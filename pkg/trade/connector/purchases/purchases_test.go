@@ -141,7 +141,7 @@ func open(tb testing.TB, remote cluster.Identity, changes ...func(*negotiation.C
 		Party: s.key.ID(), Key: func() party.Key { return s.now().key }, Identify: negotiationtest.FirstKeys, Store: s.Memory, Offers: s, Admission: rules, Credentials: s,
 		Keys: func() party.Keys { return s.now().keys }, Learn: func(context.Context, party.Keys) error { return nil },
 		Seller: contract.Seller{ReserveFor: 10 * time.Minute, DecideFor: time.Hour}, Drain: time.Minute, Limits: negotiation.DefaultLimits(), Log: logr.Discard(),
-		Now: func() time.Time { return s.clock() }, TryFor: time.Millisecond,
+		Clock: clocktest.Func(func() time.Time { return s.clock() }), TryFor: time.Millisecond,
 		Reach: negotiationtest.Reach{At: negotiationv1.Endpoints{
 			Cluster: string(remote.ID), Auth: "https://auth.example:443", APIServer: "https://api.example:6443", Gateway: "gateway.example:5871",
 		}},

@@ -72,7 +72,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	// When to look again: when the time changes something, or to delete what is over when it was kept for long enough.
-	if due, timed := due(written, r.cfg.Applier.Now()); timed && (result.RequeueAfter == 0 || due < result.RequeueAfter) {
+	if due, timed := due(written, r.cfg.Applier.Clock.Now()); timed && (result.RequeueAfter == 0 || due < result.RequeueAfter) {
 		result.RequeueAfter = due
 	}
 	if left, over := r.kept(written); over && left > 0 {
@@ -93,7 +93,7 @@ func (r *Reconciler) rests(ctx context.Context, sale *connectorv1alpha1.Sale, re
 	if err != nil {
 		return false, fmt.Errorf("read what contract %s holds: %w", record.Key, err)
 	}
-	return record.Rests(r.cfg.Applier.Now(), books), nil
+	return record.Rests(r.cfg.Applier.Clock.Now(), books), nil
 }
 
 // act applies what is to happen to a contract, and does what it asks for, until there is nothing left to do now. It returns when to look again.
@@ -122,7 +122,7 @@ func (r *Reconciler) kept(record contract.Record) (left time.Duration, over bool
 	if record.Signed() {
 		keep = r.cfg.Retention.Signed
 	}
-	return record.History[len(record.History)-1].At.Add(keep).Sub(r.cfg.Applier.Now()), true
+	return record.History[len(record.History)-1].At.Add(keep).Sub(r.cfg.Applier.Clock.Now()), true
 }
 
 // forget removes a Sale as it was read. Its finalizer is removed when that is seen.
@@ -143,7 +143,7 @@ func (r *Reconciler) changed() {
 
 // abandon removes a Sale whose record was never written.
 func (r *Reconciler) abandon(ctx context.Context, sale *connectorv1alpha1.Sale) (ctrl.Result, error) {
-	age := r.cfg.Applier.Now().Sub(sale.CreationTimestamp.Time)
+	age := r.cfg.Applier.Clock.Now().Sub(sale.CreationTimestamp.Time)
 	if sale.DeletionTimestamp.IsZero() && age < abandoned {
 		return ctrl.Result{RequeueAfter: abandoned - age}, nil
 	}
@@ -262,7 +262,7 @@ func (r *Reconciler) tell(ctx context.Context, sale *connectorv1alpha1.Sale, rea
 	}
 	conditions.Set(&sale.Status.Conditions, sale.Generation, metav1.Condition{
 		Type: connectorv1alpha1.ConditionReady, Status: readiness.Status(reason), Reason: reason, Message: message,
-		LastTransitionTime: metav1.NewTime(r.cfg.Applier.Now()),
+		LastTransitionTime: metav1.NewTime(r.cfg.Applier.Clock.Now()),
 	})
 	if equality.Semantic.DeepEqual(was, &sale.Status) {
 		return nil

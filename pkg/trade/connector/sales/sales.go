@@ -65,7 +65,7 @@ type Reconciler struct{ cfg Config }
 // New returns a Reconciler.
 func New(cfg Config) (*Reconciler, error) {
 	if cfg.Client == nil || cfg.Reader == nil || cfg.Peerings == nil ||
-		cfg.Applier.Store == nil || cfg.Applier.Offers == nil || cfg.Applier.Now == nil {
+		cfg.Applier.Store == nil || cfg.Applier.Offers == nil || cfg.Applier.Clock == nil {
 		return nil, errors.New("sales need a client, a reader, an applier and peerings")
 	}
 	if cfg.Retention.Signed <= 0 || cfg.Retention.Unsigned <= 0 {
@@ -105,7 +105,7 @@ const tidyAgain = 10 * time.Minute
 
 // tidy tidies the ledger. What waits for somebody's approval is not in it, so that nothing is reserved for longer than a signature may take.
 func (c Config) tidy(ctx context.Context) error {
-	return c.Tidy(ctx, c.Applier.Now(), c.Applier.Seller.ReserveFor)
+	return c.Tidy(ctx, c.Applier.Clock.Now(), c.Applier.Seller.ReserveFor)
 }
 
 // tidier tidies the ledger in the leader alone.

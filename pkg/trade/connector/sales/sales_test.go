@@ -27,6 +27,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/conditions"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/books"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/clocktest"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/peering"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/sales"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
@@ -149,7 +150,7 @@ func newSeller(t *testing.T) *seller {
 	}
 	s.ledger, s.knows = s.store.Ledger, s.store
 	s.applier = negotiation.Applier{
-		Store: s.store, Offers: shop{}, Now: func() time.Time { return s.now },
+		Store: s.store, Offers: shop{}, Clock: clocktest.Func(func() time.Time { return s.now }),
 		Seller: contract.Seller{ReserveFor: time.Minute, DecideFor: time.Hour},
 	}
 	return s

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/clocktest"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation"
 )
@@ -50,7 +51,7 @@ func TestTidier(t *testing.T) {
 func TestTidiesReservations(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	cfg := Config{Applier: negotiation.Applier{
-		Seller: contract.Seller{ReserveFor: time.Minute, DecideFor: time.Hour}, Now: func() time.Time { return now },
+		Seller: contract.Seller{ReserveFor: time.Minute, DecideFor: time.Hour}, Clock: clocktest.Func(func() time.Time { return now }),
 	}}
 	cfg.Tidy = func(_ context.Context, at time.Time, longest time.Duration) error {
 		if !at.Equal(now) || longest != time.Minute {
