@@ -21,8 +21,8 @@ import (
 func cacheOptions() cache.Options {
 	return cache.Options{DefaultTransform: daemon.Strip, ByObject: map[client.Object]cache.ByObject{
 		&connectorv1alpha1.Sale{}: {Transform: books.Kept},
-		&v09.ForeignCluster{}:    {Transform: daemon.Without(v09.KeepIdentity)},
-		&v09.TunnelEndpoint{}:    {Transform: daemon.Without(func(tunnel *v09.TunnelEndpoint) { tunnel.OwnerReferences = nil })},
+		&v09.ForeignCluster{}:     {Transform: daemon.Without(v09.KeepIdentity)},
+		&v09.TunnelEndpoint{}:     {Transform: daemon.Without(func(tunnel *v09.TunnelEndpoint) { tunnel.OwnerReferences = nil })},
 		&corev1.Node{}:            {Transform: daemon.Without(func(node *corev1.Node) { node.Annotations, node.Status.Images = nil, nil })},
 		&corev1.Pod{}: {Transform: func(o any) (any, error) {
 			if pod, ok := o.(*corev1.Pod); ok {
