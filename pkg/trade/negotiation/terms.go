@@ -44,6 +44,7 @@ func readTerms(said negotiationv1.Terms) (contract.Terms, error) {
 		Offer: said.Offer, OfferRevision: said.OfferRevision, OfferDigest: said.OfferDigest, Plan: said.Plan,
 		StartsAt: said.StartsAt.UTC(), EndsAt: said.EndsAt.UTC(), EffectiveAt: said.EffectiveAt.UTC(),
 	}
+	// Amounts, money and durations, as strictly as those of offers.
 	granted, err := offer.ParseResources(said.Resources)
 	if err != nil {
 		return contract.Terms{}, fmt.Errorf("%w: %w", offer.In("terms.resources", err), contract.ErrTerms)
@@ -62,6 +63,7 @@ func readTerms(said negotiationv1.Terms) (contract.Terms, error) {
 		}
 		*duration.into = time.Duration(read)
 	}
+	// Times that are the same in every signature.
 	for name, at := range map[string]time.Time{"startsAt": terms.StartsAt, "endsAt": terms.EndsAt, "effectiveAt": terms.EffectiveAt} {
 		if year := at.Year(); year < 1 || year > 9999 {
 			return contract.Terms{}, fmt.Errorf("terms.%s: the year is %d: %w", name, year, contract.ErrTerms)
