@@ -120,8 +120,8 @@ func (o offered) IsPeer(ctx context.Context, id cluster.ID) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	fc, err := p.brokering.reader.ForeignCluster(ctx, id)
-	return fc != nil, err
+	peer, err := p.brokering.reader.Peer(ctx, id)
+	return peer != nil, err
 }
 
 // setup makes the parts that need an API server, after it passed the preflight.

@@ -87,7 +87,7 @@ func observe(ctx context.Context, c client.Client) (overview.Observed, error) {
 	overview.SortConsumers(consumers.Items)
 	observed := overview.Observed{
 		Providers: providers.Items, Consumers: consumers.Items, Policies: policies.Items, Queries: queries.Items,
-		Decisions: decisions.Items, Offers: offers.Items,
+		Decisions: decisions.Items, Offers: v09.OffersOf(offers.Items),
 	}
 	if !missing {
 		observed.Deployment = &deployment

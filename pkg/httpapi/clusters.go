@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
 )
@@ -33,7 +34,7 @@ func (a *API) clusters(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	// Strangers see who provides, and nothing of who consumes.
-	shown := func(*v09.ForeignCluster) bool { return true }
+	shown := func(*liqo.Peer) bool { return true }
 	if open && a.cfg.brokers() {
 		var err error
 		if shown, err = a.provides(r.Context()); err != nil {
@@ -43,8 +44,9 @@ func (a *API) clusters(w http.ResponseWriter, r *http.Request) {
 	}
 	public := make([]v09.PublicForeignCluster, 0, len(list.Items))
 	for i := range list.Items {
-		switch fc := &list.Items[i]; {
-		case !shown(fc):
+		fc := &list.Items[i]
+		switch peer := v09.PeerOf(fc); {
+		case !shown(&peer):
 		case open:
 			public = append(public, v09.Publish(fc).AsProvider())
 		default:
@@ -60,7 +62,7 @@ func (a *API) clusters(w http.ResponseWriter, r *http.Request) {
 
 // provides returns what reports whether strangers may know a cluster: it has agreed to
 // provide. A consumer has not, also where the broker has a peering back to it.
-func (a *API) provides(ctx context.Context) (func(*v09.ForeignCluster) bool, error) {
+func (a *API) provides(ctx context.Context) (func(*liqo.Peer) bool, error) {
 	var providers v1alpha1.ProviderList
 	if err := a.cfg.Client.List(ctx, &providers); err != nil {
 		return nil, fmt.Errorf("list the providers: %w", err)
@@ -69,8 +71,8 @@ func (a *API) provides(ctx context.Context) (func(*v09.ForeignCluster) bool, err
 	for i := range providers.Items {
 		agreed[providers.Items[i].Name] = providers.Items[i].EffectiveScheduling() != v1alpha1.SchedulingDrained
 	}
-	return func(fc *v09.ForeignCluster) bool {
-		undrained, known := agreed[string(v09.Identity(fc).ID)]
-		return known && v09.Outgoing(fc).Exists && (undrained || !v09.Incoming(fc).Exists)
+	return func(peer *liqo.Peer) bool {
+		undrained, known := agreed[string(peer.ID)]
+		return known && peer.Outgoing.Exists && (undrained || !peer.Incoming.Exists)
 	}, nil
 }

@@ -134,15 +134,15 @@ func (o *objects) all(ctx context.Context, lists ...client.ObjectList) error {
 // peers returns the peers and the links to and between them.
 func (o *objects) peers(ctx context.Context, now time.Time) (*overview.Peers, []overview.Link, error) {
 	var (
-		clusters v09.ForeignClusterList
-		tunnels  v09.TunnelEndpointList
-		provide  v1alpha1.ProviderList
-		consume  v1alpha1.ConsumerList
+		provide v1alpha1.ProviderList
+		consume v1alpha1.ConsumerList
 	)
-	if err := o.all(ctx, &clusters, &tunnels, &provide, &consume); err != nil {
+	clusters, err := v09.Peers(ctx, o.reader)
+	tunnels, errTunnels := v09.Links(ctx, o.reader)
+	if err := errors.Join(err, errTunnels, o.all(ctx, &provide, &consume)); err != nil {
 		return nil, nil, err
 	}
-	p := &overview.Peers{Own: o.own, Clusters: clusters.Items, Tunnels: tunnels.Items, Providers: provide.Items, Consumers: consume.Items}
+	p := &overview.Peers{Own: o.own, Clusters: clusters, Tunnels: tunnels, Providers: provide.Items, Consumers: consume.Items}
 	return p, p.Links(now), nil
 }
 

@@ -77,13 +77,13 @@ func (i *Installer) brokerRequirements(ctx context.Context) error {
 			return requirement("this cluster has another broker already, in namespace %s", d.Namespace)
 		}
 	}
-	var peers v09.ForeignClusterList
-	if err := i.List(ctx, &peers); err != nil {
-		return fmt.Errorf("list the peers of this cluster: %w", err)
+	peers, err := v09.Peers(ctx, i)
+	if err != nil {
+		return err
 	}
-	for n := range peers.Items {
-		if v09.InBand(&peers.Items[n]) {
-			return requirement("the peering with cluster %s is in-band, and the broker needs out-of-band peerings: end it and peer again", called(v09.Identity(&peers.Items[n])))
+	for n := range peers {
+		if peers[n].InBand {
+			return requirement("the peering with cluster %s is in-band, and the broker needs out-of-band peerings: end it and peer again", called(peers[n].Identity))
 		}
 	}
 	return i.unclaimed(ctx)

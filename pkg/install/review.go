@@ -71,12 +71,12 @@ func (i *Installer) Look(ctx context.Context) (Setup, error) {
 	}
 
 	// Which peers the addresses are those of.
-	var peers v09.ForeignClusterList
-	if err := i.List(ctx, &peers); err != nil {
-		return s, fmt.Errorf("list the peers of this cluster: %w", err)
+	peers, err := v09.Peers(ctx, i)
+	if err != nil {
+		return s, err
 	}
-	for n := range peers.Items {
-		if id := v09.Identity(&peers.Items[n]); slices.Contains(s.RemoteIPAMs, remoteIPAMOf(id)) {
+	for n := range peers {
+		if id := peers[n].Identity; slices.Contains(s.RemoteIPAMs, remoteIPAMOf(id)) {
 			s.Brokers = append(s.Brokers, id)
 		}
 	}

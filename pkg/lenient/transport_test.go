@@ -162,7 +162,7 @@ func TestQuantities(t *testing.T) {
 			if (text != "") != test.unreadable || len(text) > 512 {
 				t.Errorf("Unreadable() = %q", text)
 			}
-			quota := v09.Quota(&offer)
+			quota := v09.OfferOf(&offer).Resources
 			if memory := quota[corev1.ResourceMemory]; memory.Cmp(resource.MustParse("1Gi")) != 0 {
 				t.Errorf("the memory is %s", memory.String())
 			}

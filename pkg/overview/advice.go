@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
 // Advice says with which providers a consumer should have a peering of its own now, so that what it sends reaches its pods directly.
@@ -40,7 +40,7 @@ type AdvisedPeer struct {
 
 // Adviser gives advice from what a broker's cluster has.
 type Adviser struct {
-	Clusters  []v09.ForeignCluster
+	Clusters  []liqo.Peer
 	Providers []v1alpha1.Provider
 	Policies  []v1alpha1.PlacementPolicy
 	Decisions []v1alpha1.PlacementDecision
@@ -65,7 +65,7 @@ func (a *Adviser) Advise(consumers []v1alpha1.Consumer) []Advice {
 		}
 	}
 	for i := range a.Clusters {
-		urls[string(v09.Identity(&a.Clusters[i]).ID)] = v09.Publish(&a.Clusters[i]).Spec.ForeignAuthURL
+		urls[string(a.Clusters[i].ID)] = a.Clusters[i].AuthURL
 	}
 	// Whom the policies have chosen for whom.
 	chosen := map[pair][]string{}

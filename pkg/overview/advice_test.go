@@ -14,6 +14,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/kpi"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 )
@@ -145,8 +146,8 @@ func TestLinks(t *testing.T) {
 		return c
 	}
 	peers := Peers{
-		Own: own, Clusters: []v09.ForeignCluster{*liqotest.ForeignCluster(provider, true, false), *liqotest.ForeignCluster(consumer, false, true)},
-		Tunnels: []v09.TunnelEndpoint{*up, *forged},
+		Own: own, Clusters: []liqo.Peer{v09.PeerOf(liqotest.ForeignCluster(provider, true, false)), v09.PeerOf(liqotest.ForeignCluster(consumer, false, true))},
+		Tunnels: []liqo.Link{v09.LinkOf(up), v09.LinkOf(forged)},
 		Consumers: []v1alpha1.Consumer{
 			told(consumer, v1alpha1.ModeOrchestrated, now.Add(time.Minute)), told(hidden, v1alpha1.ModeAggregated, now.Add(time.Minute)),
 			told(cluster.Identity{ID: "old"}, v1alpha1.ModeOrchestrated, now),

@@ -11,7 +11,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/addressing"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
 // States of a peering, as Links has them.
@@ -39,8 +39,8 @@ type Link struct {
 // Peers is what a broker's cluster has of its peers.
 type Peers struct {
 	Own       cluster.Identity
-	Clusters  []v09.ForeignCluster
-	Tunnels   []v09.TunnelEndpoint
+	Clusters  []liqo.Peer
+	Tunnels   []liqo.Link
 	Providers []v1alpha1.Provider
 	Consumers []v1alpha1.Consumer
 }
@@ -49,24 +49,22 @@ type Peers struct {
 // count at a time, in order. A tunnel counts for the cluster in whose tenant namespace it is, if it says the same.
 func (p *Peers) Links(now time.Time) []Link {
 	links := make([]Link, 0, len(p.Clusters))
-	tunnels := map[string][]*v09.TunnelEndpoint{}
+	tunnels := map[string][]*liqo.Link{}
 	for i := range p.Tunnels {
-		tunnels[p.Tunnels[i].Namespace] = append(tunnels[p.Tunnels[i].Namespace], &p.Tunnels[i])
+		tunnels[p.Tunnels[i].Tenant] = append(tunnels[p.Tunnels[i].Tenant], &p.Tunnels[i])
 	}
 	for i := range p.Clusters {
-		fc := &p.Clusters[i]
-		id := v09.Identity(fc)
+		peer := &p.Clusters[i]
 		link := Link{
-			From: named(p.Own), To: named(id),
-			Outgoing: peeringState(v09.Outgoing(fc)), Incoming: peeringState(v09.Incoming(fc)),
+			From: named(p.Own), To: named(peer.Identity), Outgoing: peeringState(peer.Outgoing), Incoming: peeringState(peer.Incoming),
 		}
-		for _, tunnel := range tunnels[v09.TenantNamespace(fc)] {
-			if v09.TunnelCluster(tunnel) != id.ID {
+		for _, tunnel := range tunnels[peer.Tenant] {
+			if tunnel.Peer != peer.ID {
 				continue
 			}
-			link.Connected = v09.Connected(tunnel)
-			if took, at, ok := v09.RoundTrip(tunnel); ok {
-				link.RoundTrip, link.Measured = took, at
+			link.Connected = tunnel.Connected
+			if tunnel.RoundTrip > 0 {
+				link.RoundTrip, link.Measured = tunnel.RoundTrip, tunnel.Measured
 			}
 		}
 		links = append(links, link)
@@ -104,7 +102,7 @@ func Hides(c *v1alpha1.Consumer) bool {
 
 func named(id cluster.Identity) Cluster { return Cluster{ID: string(id.ID), Name: id.Name} }
 
-func peeringState(p v09.Peering) string {
+func peeringState(p liqo.Peering) string {
 	switch {
 	case p.Ending:
 		return PeeringEnding

@@ -16,7 +16,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/sheet"
 )
 
@@ -29,7 +29,7 @@ type Observed struct {
 	Policies   []v1alpha1.PlacementPolicy
 	Queries    []v1alpha1.ProviderQuery
 	Decisions  []v1alpha1.PlacementDecision
-	Offers     []v09.ResourceOffer
+	Offers     []liqo.Offer
 }
 
 // Status is a broker at one moment, for people and for programs.
@@ -111,11 +111,11 @@ func Summarize(o Observed) Status {
 	}
 	for i := range o.Offers {
 		to := &s.Offers.ToConsumers
-		if v09.FromPeer(&o.Offers[i]) {
+		if o.Offers[i].FromPeer {
 			to = &s.Offers.FromProviders
 		}
 		to.Total++
-		if _, ok := v09.Accepted(&o.Offers[i]); ok {
+		if o.Offers[i].Accepted {
 			to.Accepted++
 		}
 	}

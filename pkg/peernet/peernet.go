@@ -104,7 +104,7 @@ func (p *Peers) set(o any) {
 	if p.prefixes == nil {
 		p.prefixes = map[client.ObjectKey][]netip.Prefix{}
 	}
-	p.prefixes[client.ObjectKeyFromObject(tunnel)] = v09.SeenPrefixes(tunnel)
+	p.prefixes[client.ObjectKeyFromObject(tunnel)] = v09.LinkOf(tunnel).Seen
 }
 
 func (p *Peers) remove(o any) {

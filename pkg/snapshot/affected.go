@@ -120,11 +120,11 @@ func (r *Reader) policyOf(
 
 // podsOn returns the names of the namespaces of the pods on a provider.
 func (r *Reader) podsOn(ctx context.Context, id cluster.ID) (map[string]bool, error) {
-	fc, err := r.ForeignCluster(ctx, id)
+	peer, err := r.Peer(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	nodes, err := r.NodesOf(ctx, id, fc)
+	nodes, err := r.NodesOf(ctx, id, peer)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/placement"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 )
 
@@ -74,11 +73,11 @@ func (r *Reader) markDirect(ctx context.Context, n *Twin, consumer cluster.ID) e
 // direct returns the consumers that say that they reach a provider. What cannot be
 // understood counts as not said.
 func (r *Reader) direct(ctx context.Context, provider cluster.ID) (remoteipam.DirectConsumers, error) {
-	fc, err := r.ForeignCluster(ctx, provider)
-	if err != nil || fc == nil || v09.TenantNamespace(fc) == "" {
+	peer, err := r.Peer(ctx, provider)
+	if err != nil || peer == nil || peer.Tenant == "" {
 		return nil, err
 	}
-	return r.said.read(ctx, r.reader, v09.TenantNamespace(fc))
+	return r.said.read(ctx, r.reader, peer.Tenant)
 }
 
 // DirectAge is for how long it is remembered which consumers reach a provider.

@@ -79,7 +79,7 @@ func toConsumers(offers []v09.ResourceOffer, tenants map[string]cluster.Identity
 func toldOf(offers []v09.ResourceOffer, tenants map[string]cluster.Identity) map[cluster.ID][]corev1.ResourceName {
 	told, zero := map[cluster.ID][]corev1.ResourceName{}, map[cluster.ID][]corev1.ResourceName{}
 	for id, o := range toConsumers(offers, tenants) {
-		for name, quantity := range v09.Quota(o) {
+		for name, quantity := range v09.OfferOf(o).Resources {
 			if quantity.IsZero() {
 				zero[id] = append(zero[id], name)
 			} else {
@@ -181,13 +181,13 @@ func (r *Reader) Pinned(ctx context.Context, consumer cluster.ID, pod *corev1.Po
 		return provider, provider != nil, err
 	}
 	// Another node of the consumer may have a name that looks like that.
-	fc, err := r.ForeignCluster(ctx, consumer)
+	peer, err := r.Peer(ctx, consumer)
 	if err != nil {
 		return nil, false, err
 	}
-	offers, err := r.OffersTo(ctx, fc)
+	offers, err := r.OffersTo(ctx, peer)
 	if err != nil {
 		return nil, false, err
 	}
-	return nil, slices.ContainsFunc(offers, func(o v09.ResourceOffer) bool { return v09.NamedNode(&o) == node }), nil
+	return nil, slices.ContainsFunc(offers, func(o liqo.Offer) bool { return o.Node == node }), nil
 }

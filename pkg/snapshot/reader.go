@@ -146,18 +146,18 @@ func (r *Reader) served(c *v1alpha1.Consumer) bool {
 	return !c.IsSuspended() && (c.Spec.Mode == "" || r.serves(c.Spec.Mode))
 }
 
-// ForeignCluster returns the foreign cluster with an ID, or nil if there is none.
+// Peer returns the peer with an ID, or nil if there is none.
 //
 //nolint:nilnil // That there is none is an answer, which every caller has to deal with.
-func (r *Reader) ForeignCluster(ctx context.Context, id cluster.ID) (*v09.ForeignCluster, error) {
+func (r *Reader) Peer(ctx context.Context, id cluster.ID) (*liqo.Peer, error) {
 	var list v09.ForeignClusterList
-	if err := r.reader.List(ctx, &list, client.MatchingFields{IndexForeignClusterID: string(id)}); err != nil {
+	if err := r.reader.List(ctx, &list, client.MatchingFields{IndexForeignClusterID: string(id)}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("find the foreign cluster of %s: %w", id, err)
 	}
 	if len(list.Items) == 0 {
 		return nil, nil
 	}
-	return &list.Items[0], nil
+	return new(v09.PeerOf(&list.Items[0])), nil
 }
 
 // TwinsBefore returns how many twin namespaces a consumer had when it got another one.
@@ -196,31 +196,23 @@ func (r *Reader) Hides(ctx context.Context, namespace string) (bool, error) {
 	return consumer.Status.Mode != v1alpha1.ModeOrchestrated, nil
 }
 
-// Namesake returns an older foreign cluster that has the same unique name as another
+// Namesake returns a peer that is known for longer and has the same unique name as another
 // one, or nil if there is none. Liqo calls by that name what it makes for a cluster, so
 // that the two cannot be told apart.
 //
 //nolint:nilnil // That there is none is an answer, which every caller has to deal with.
-func (r *Reader) Namesake(ctx context.Context, fc *v09.ForeignCluster) (*v09.ForeignCluster, error) {
-	name := v09.UniqueName(v09.Identity(fc))
+func (r *Reader) Namesake(ctx context.Context, peer *liqo.Peer) (*liqo.Peer, error) {
+	name := v09.UniqueName(peer.Identity)
 	var list v09.ForeignClusterList
 	if err := r.reader.List(ctx, &list, client.MatchingFields{IndexForeignClusterUniqueName: name}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the foreign clusters with the unique name %s: %w", name, err)
 	}
 	for i := range list.Items {
-		other := &list.Items[i]
-		if v09.Identity(other).ID != v09.Identity(fc).ID && older(other, fc) {
-			return other, nil
+		if other := v09.PeerOf(&list.Items[i]); other.ID != peer.ID && other.Older(peer) {
+			return &other, nil
 		}
 	}
 	return nil, nil
-}
-
-// older reports whether an object is older than another one, or, if both were made in
-// the same second, comes first by name.
-func older(a, b client.Object) bool {
-	made, other := a.GetCreationTimestamp(), b.GetCreationTimestamp()
-	return made.Before(&other) || made.Equal(&other) && a.GetName() < b.GetName()
 }
 
 // Namesakes returns the clusters that share a unique name with one.

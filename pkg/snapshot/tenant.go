@@ -67,60 +67,62 @@ type Refusal struct {
 // String returns what people are told.
 func (r Refusal) String() string { return fmt.Sprintf("offer %s: %v", r.Offer, r.Reason) }
 
-// OffersBy returns what a foreign cluster offers, and the offers in its name that count
-// for nothing. It may be nil.
-func (r *Reader) OffersBy(ctx context.Context, fc *v09.ForeignCluster) (offers []v09.ResourceOffer, refused []Refusal, err error) {
-	all, err := r.offersIn(ctx, fc)
+// OffersBy returns what a peer offers, and the offers in its name that count
+// for nothing. The peer may be nil.
+func (r *Reader) OffersBy(ctx context.Context, peer *liqo.Peer) (offers []liqo.Offer, refused []Refusal, err error) {
+	all, err := r.offersIn(ctx, peer)
 	if err != nil {
 		return nil, nil, err
 	}
 	for i := range all {
 		o := &all[i]
-		switch err := v09.CheckOffer(o, v09.Identity(fc).ID); {
+		switch err := v09.CheckOffer(o, peer.ID); {
 		case !v09.FromPeer(o):
 		case err != nil:
 			refused = append(refused, Refusal{o.Name, err})
 		default:
-			offers = append(offers, *o)
+			offers = append(offers, v09.OfferBy(peer.Identity, o))
 		}
 	}
 	slices.SortFunc(refused, func(a, b Refusal) int { return strings.Compare(a.Offer, b.Offer) })
 	return offers, refused, nil
 }
 
-// OffersTo returns what this cluster offers to a foreign cluster. It may be nil.
-func (r *Reader) OffersTo(ctx context.Context, fc *v09.ForeignCluster) ([]v09.ResourceOffer, error) {
-	all, err := r.offersIn(ctx, fc)
+// OffersTo returns what this cluster offers to a peer, which may be nil.
+func (r *Reader) OffersTo(ctx context.Context, peer *liqo.Peer) ([]liqo.Offer, error) {
+	all, err := r.offersIn(ctx, peer)
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(all, func(o v09.ResourceOffer) bool { return v09.OfferedTo(&o) != v09.Identity(fc).ID }), nil
+	var offers []liqo.Offer
+	for i := range all {
+		if o := &all[i]; v09.OfferedTo(o) == peer.ID {
+			offers = append(offers, v09.OfferOf(o))
+		}
+	}
+	return offers, nil
 }
 
-// offersIn returns all offers in the tenant namespace of a foreign cluster. They are not to
+// offersIn returns all offers in the tenant namespace of a peer, which may be nil. They are not to
 // be changed.
-func (r *Reader) offersIn(ctx context.Context, fc *v09.ForeignCluster) ([]v09.ResourceOffer, error) {
-	if fc == nil || v09.TenantNamespace(fc) == "" {
+func (r *Reader) offersIn(ctx context.Context, peer *liqo.Peer) ([]v09.ResourceOffer, error) {
+	if peer == nil || peer.Tenant == "" {
 		return nil, nil
 	}
 	var list v09.ResourceOfferList
-	if err := r.reader.List(ctx, &list, client.InNamespace(v09.TenantNamespace(fc)), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the offers in namespace %s: %w", v09.TenantNamespace(fc), err)
+	if err := r.reader.List(ctx, &list, client.InNamespace(peer.Tenant), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the offers in namespace %s: %w", peer.Tenant, err)
 	}
 	return list.Items, nil
 }
 
-// TunnelsTo returns the tunnels to a foreign cluster, which may be nil. They are not to
-// be changed.
-func (r *Reader) TunnelsTo(ctx context.Context, fc *v09.ForeignCluster) ([]v09.TunnelEndpoint, error) {
-	if fc == nil || v09.TenantNamespace(fc) == "" {
+// LinksTo returns the network towards a peer, which may be nil.
+func (r *Reader) LinksTo(ctx context.Context, peer *liqo.Peer) ([]liqo.Link, error) {
+	if peer == nil || peer.Tenant == "" {
 		return nil, nil
 	}
-	var list v09.TunnelEndpointList
-	if err := r.reader.List(ctx, &list, client.InNamespace(v09.TenantNamespace(fc)), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the tunnels in namespace %s: %w", v09.TenantNamespace(fc), err)
-	}
-	return slices.DeleteFunc(list.Items, func(t v09.TunnelEndpoint) bool { return v09.TunnelCluster(&t) != v09.Identity(fc).ID }), nil
+	links, err := v09.Links(ctx, r.reader, client.InNamespace(peer.Tenant))
+	return slices.DeleteFunc(links, func(l liqo.Link) bool { return l.Peer != peer.ID }), err
 }
 
 // Owners are the clusters that offer a virtual node, by the names of the nodes. One that
@@ -219,12 +221,13 @@ func (r *Reader) addNamed(ctx context.Context, owners Owners, name string) error
 		return fmt.Errorf("list the foreign clusters that are called %s: %w", name, err)
 	}
 	for i := range list.Items {
-		offers, err := r.offersIn(ctx, &list.Items[i])
+		peer := v09.PeerOf(&list.Items[i])
+		offers, err := r.offersIn(ctx, &peer)
 		if err != nil {
 			return err
 		}
 		for j := range offers {
-			owners.add(&offers[j], v09.Identity(&list.Items[i]))
+			owners.add(&offers[j], peer.Identity)
 		}
 	}
 	return nil
@@ -251,19 +254,19 @@ type VirtualNode struct {
 }
 
 // NodesOf returns the virtual nodes that say they are of a provider, and those that it
-// has offered. Its foreign cluster may be nil.
-func (r *Reader) NodesOf(ctx context.Context, id cluster.ID, fc *v09.ForeignCluster) ([]VirtualNode, error) {
+// has offered. Its peer may be nil.
+func (r *Reader) NodesOf(ctx context.Context, id cluster.ID, peer *liqo.Peer) ([]VirtualNode, error) {
 	var labelled corev1.NodeList
 	if err := r.reader.List(ctx, &labelled, client.MatchingFields{IndexNodeCluster: string(id)}); err != nil {
 		return nil, fmt.Errorf("list the virtual nodes of %s: %w", id, err)
 	}
 	nodes := labelled.Items
-	offers, _, err := r.OffersBy(ctx, fc)
+	offers, _, err := r.OffersBy(ctx, peer)
 	if err != nil {
 		return nil, err
 	}
 	for i := range offers {
-		name := v09.NodeName(&offers[i], v09.Identity(fc))
+		name := offers[i].Node
 		if slices.ContainsFunc(nodes, func(n corev1.Node) bool { return n.Name == name }) {
 			continue
 		}
@@ -289,9 +292,9 @@ func (r *Reader) NodesOf(ctx context.Context, id cluster.ID, fc *v09.ForeignClus
 }
 
 // OfferedNodesOf returns the virtual nodes that a provider has offered: those whose labels
-// and conditions say something of it. Its foreign cluster may be nil.
-func (r *Reader) OfferedNodesOf(ctx context.Context, id cluster.ID, fc *v09.ForeignCluster) ([]corev1.Node, error) {
-	nodes, err := r.NodesOf(ctx, id, fc)
+// and conditions say something of it. Its peer may be nil.
+func (r *Reader) OfferedNodesOf(ctx context.Context, id cluster.ID, peer *liqo.Peer) ([]corev1.Node, error) {
+	nodes, err := r.NodesOf(ctx, id, peer)
 	if err != nil {
 		return nil, err
 	}

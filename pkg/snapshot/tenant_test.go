@@ -107,7 +107,7 @@ func TestOffersByTenant(t *testing.T) {
 	replicated.Labels[liqo.LabelReplicated] = "true"
 
 	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, offerOf(a, "honest"), forged, own, origin, claim, toA, toEvil, replicated), "", nil)
-	names := func(offers []v09.ResourceOffer) (names []string) {
+	names := func(offers []liqo.Offer) (names []string) {
 		for i := range offers {
 			names = append(names, offers[i].Name)
 		}
@@ -125,12 +125,12 @@ func TestOffersByTenant(t *testing.T) {
 			},
 		},
 	} {
-		fc := liqotest.ForeignCluster(id, true, true)
-		by, refused, err := r.OffersBy(t.Context(), fc)
+		peer := v09.PeerOf(liqotest.ForeignCluster(id, true, true))
+		by, refused, err := r.OffersBy(t.Context(), &peer)
 		if err != nil {
 			t.Fatalf("OffersBy(%s): %v", id, err)
 		}
-		to, err := r.OffersTo(t.Context(), fc)
+		to, err := r.OffersTo(t.Context(), &peer)
 		if err != nil {
 			t.Fatalf("OffersTo(%s): %v", id, err)
 		}
@@ -144,42 +144,39 @@ func TestOffersByTenant(t *testing.T) {
 	}
 }
 
-// TestWithoutTenantNamespace asks for a foreign cluster that has none: nothing is to come
+// TestWithoutTenantNamespace asks for a peer that has none: nothing is to come
 // from all namespaces.
 func TestWithoutTenantNamespace(t *testing.T) {
 	a := cluster.Identity{ID: "id-a", Name: "a"}
 	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, offerOf(a, ""), liqotest.OfferTo(a, nil), liqotest.Tunnel(a, "1ms", time.Now())), "", nil)
-	unpeered := liqotest.ForeignCluster(a, false, false)
-	unpeered.Status.TenantNamespace.Local = ""
-	for name, fc := range map[string]*v09.ForeignCluster{"NoNamespace": unpeered, "NoForeignCluster": nil} {
+	for name, peer := range map[string]*liqo.Peer{"NoNamespace": {Identity: a}, "NoPeer": nil} {
 		t.Run(name, func(t *testing.T) {
-			by, refused, errBy := r.OffersBy(t.Context(), fc)
-			to, errTo := r.OffersTo(t.Context(), fc)
-			tunnels, errTunnels := r.TunnelsTo(t.Context(), fc)
-			if err := errors.Join(errBy, errTo, errTunnels); err != nil {
+			by, refused, errBy := r.OffersBy(t.Context(), peer)
+			to, errTo := r.OffersTo(t.Context(), peer)
+			links, errLinks := r.LinksTo(t.Context(), peer)
+			if err := errors.Join(errBy, errTo, errLinks); err != nil {
 				t.Fatal(err)
 			}
-			if n := len(by) + len(refused) + len(to) + len(tunnels); n != 0 {
+			if n := len(by) + len(refused) + len(to) + len(links); n != 0 {
 				t.Errorf("%d objects", n)
 			}
 		})
 	}
 }
 
-func TestTunnelsTo(t *testing.T) {
+func TestLinksTo(t *testing.T) {
 	a, evil := cluster.Identity{ID: "id-a", Name: "a"}, cluster.Identity{ID: "id-evil", Name: "evil"}
 	forged := liqotest.Tunnel(a, "1ms", time.Now())
 	forged.Namespace = liqotest.Tenant(evil)
 	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, forged, liqotest.Tunnel(a, "20ms", time.Now())), "", nil)
 	for id, want := range map[cluster.Identity]string{a: "20ms", evil: ""} {
-		tunnels, err := r.TunnelsTo(t.Context(), liqotest.ForeignCluster(id, true, false))
+		links, err := r.LinksTo(t.Context(), &liqo.Peer{Identity: id, Tenant: liqotest.Tenant(id)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var got strings.Builder
-		for i := range tunnels {
-			took, _, _ := v09.RoundTrip(&tunnels[i])
-			got.WriteString(took.String())
+		for i := range links {
+			got.WriteString(links[i].RoundTrip.String())
 		}
 		if got.String() != want {
 			t.Errorf("round trips to %s: %q, want %q", id, got.String(), want)
@@ -198,7 +195,7 @@ func TestNodesOf(t *testing.T) {
 		a.ID:    {"liqo-a offered own", "liqo-evil", "liqo-old own"},
 		evil.ID: {"liqo-evil offered own"},
 	} {
-		nodes, err := r.NodesOf(t.Context(), id, peers[id])
+		nodes, err := r.NodesOf(t.Context(), id, new(v09.PeerOf(peers[id])))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -267,10 +264,10 @@ func TestNamesake(t *testing.T) {
 				want string
 			}{{tc.older, ""}, {tc.same, tc.older.Name}, {other, ""}} {
 				got := ""
-				if namesake, err := r.Namesake(t.Context(), ask.fc); err != nil {
+				if namesake, err := r.Namesake(t.Context(), new(v09.PeerOf(ask.fc))); err != nil {
 					t.Fatal(err)
 				} else if namesake != nil {
-					got = namesake.Name
+					got = namesake.Record
 				}
 				if got != ask.want {
 					t.Errorf("%s\nnamesake of %s: %q, want %q", tc.reason, ask.fc.Name, got, ask.want)

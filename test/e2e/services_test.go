@@ -163,8 +163,8 @@ func pathBetween(ctx context.Context, provider *federation.Cluster, address neti
 		return "", err
 	}
 	for i := range tunnels.Items {
-		peer, tunnel, err := v09.TunnelPeer(&tunnels.Items[i])
-		if err == nil && peer == fed.Consumer.ID && tunnel.Pods.Seen.Contains(address) {
+		link := v09.LinkOf(&tunnels.Items[i])
+		if link.Negotiating == nil && link.Peer == fed.Consumer.ID && link.Path.Pods.Seen.Contains(address) {
 			return federation.PathDirect, nil
 		}
 	}

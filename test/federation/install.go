@@ -220,11 +220,11 @@ func (f *Federation) OfferedToBroker(ctx context.Context) (corev1.ResourceList, 
 		if provider.EffectiveScheduling() != v1alpha1.SchedulingActive {
 			continue
 		}
-		resources, accepted := v09.Accepted(&offers.Items[i])
-		if !accepted {
+		offer := v09.OfferOf(&offers.Items[i])
+		if !offer.Accepted {
 			continue
 		}
-		for name, quantity := range resources {
+		for name, quantity := range offer.Resources {
 			total := sum[name]
 			total.Add(quantity)
 			sum[name] = total

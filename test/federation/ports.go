@@ -114,11 +114,11 @@ func (c *Cluster) Seen(ctx context.Context, owner *Cluster, podIP string) (strin
 		return "", err
 	}
 	for i := range tunnels.Items {
-		id, peer, err := v09.TunnelPeer(&tunnels.Items[i])
-		if err != nil || id != owner.ID {
+		link := v09.LinkOf(&tunnels.Items[i])
+		if link.Negotiating != nil || link.Peer != owner.ID {
 			continue
 		}
-		seen, err := peer.Pods.ToObserver(address)
+		seen, err := link.Path.Pods.ToObserver(address)
 		if err != nil {
 			return "", fmt.Errorf("%s as %s sees it: %w", podIP, c.Name, err)
 		}

@@ -286,8 +286,8 @@ func (f *Federation) Connected(ctx context.Context, other *Cluster) (bool, error
 		return false, err
 	}
 	for i := range tunnels.Items {
-		if peer, tunnel, err := v09.TunnelPeer(&tunnels.Items[i]); err == nil && peer == other.ID {
-			return tunnel.Connected, nil
+		if link := v09.LinkOf(&tunnels.Items[i]); link.Negotiating == nil && link.Peer == other.ID {
+			return link.Connected, nil
 		}
 	}
 	return false, nil
@@ -346,8 +346,8 @@ func (f *Federation) setPaths(ctx context.Context, copies []Copy) error {
 		}
 		copied.Path = PathRelay
 		for j := range tunnels.Items {
-			peer, tunnel, err := v09.TunnelPeer(&tunnels.Items[j])
-			if err == nil && peer == copied.RunsOn.ID && tunnel.Pods.Seen.Contains(address) {
+			link := v09.LinkOf(&tunnels.Items[j])
+			if link.Negotiating == nil && link.Peer == copied.RunsOn.ID && link.Path.Pods.Seen.Contains(address) {
 				copied.Path = PathDirect
 			}
 		}

@@ -23,7 +23,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
@@ -86,7 +86,7 @@ func New(cfg Config) *Reconciler {
 // Reconcile creates the Consumer of a cluster at its first incoming peering and
 // keeps its status.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	fc, err := r.reader.ForeignCluster(ctx, cluster.ID(req.Name))
+	peer, err := r.reader.Peer(ctx, cluster.ID(req.Name))
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -94,21 +94,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	err = r.client.Get(ctx, req.NamespacedName, c)
 	switch {
 	case apierrors.IsNotFound(err):
-		return ctrl.Result{}, r.create(ctx, fc)
+		return ctrl.Result{}, r.create(ctx, peer)
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("get consumer %s: %w", req.Name, err)
 	case !c.DeletionTimestamp.IsZero():
 		return ctrl.Result{}, nil
 	}
-	return ctrl.Result{}, r.ensureStatus(ctx, c, fc)
+	return ctrl.Result{}, r.ensureStatus(ctx, c, peer)
 }
 
-// create makes the Consumer of a foreign cluster that peers with the broker.
-func (r *Reconciler) create(ctx context.Context, fc *v09.ForeignCluster) error {
-	if fc == nil || !v09.Incoming(fc).Exists {
+// create makes the Consumer of a peer that peers with the broker.
+func (r *Reconciler) create(ctx context.Context, peer *liqo.Peer) error {
+	if peer == nil || !peer.Incoming.Exists {
 		return nil
 	}
-	c := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(v09.Identity(fc).ID)}}
+	c := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(peer.ID)}}
 	if err := r.client.Create(ctx, c); client.IgnoreAlreadyExists(err) != nil {
 		return fmt.Errorf("create consumer %s: %w", c.Name, err)
 	}
@@ -116,22 +116,22 @@ func (r *Reconciler) create(ctx context.Context, fc *v09.ForeignCluster) error {
 }
 
 // ensureStatus writes the status if it has changed.
-func (r *Reconciler) ensureStatus(ctx context.Context, c *v1alpha1.Consumer, fc *v09.ForeignCluster) error {
+func (r *Reconciler) ensureStatus(ctx context.Context, c *v1alpha1.Consumer, peer *liqo.Peer) error {
 	snap, err := r.capacity(ctx)
 	if err != nil {
 		return err
 	}
-	granted, err := r.granted(ctx, fc)
+	granted, err := r.granted(ctx, peer)
 	if err != nil {
 		return err
 	}
-	state, err := r.peeringOf(ctx, fc)
+	state, err := r.peeringOf(ctx, peer)
 	if err != nil {
 		return err
 	}
 	before := c.DeepCopy()
-	if fc != nil {
-		c.Status.ClusterName = excerpt.Of(v09.Identity(fc).Name, v1alpha1.MaxName)
+	if peer != nil {
+		c.Status.ClusterName = excerpt.Of(peer.Name, v1alpha1.MaxName)
 	}
 	c.Status.Mode = r.modes.effective(c.Spec.Mode)
 	c.Status.ObservedGeneration = c.Generation
@@ -150,39 +150,39 @@ func (r *Reconciler) ensureStatus(ctx context.Context, c *v1alpha1.Consumer, fc 
 }
 
 // granted returns what Liqo offers to a consumer in the broker's name.
-func (r *Reconciler) granted(ctx context.Context, fc *v09.ForeignCluster) (corev1.ResourceList, error) {
-	offers, err := r.reader.OffersTo(ctx, fc)
+func (r *Reconciler) granted(ctx context.Context, peer *liqo.Peer) (corev1.ResourceList, error) {
+	offers, err := r.reader.OffersTo(ctx, peer)
 	if err != nil {
 		return nil, err
 	}
 	var granted corev1.ResourceList
 	for i := range offers {
-		granted = resources.Sum(granted, v09.Quota(&offers[i]))
+		granted = resources.Sum(granted, offers[i].Resources)
 	}
 	return granted, nil
 }
 
 // peeringState is what the broker sees of the peering with a consumer.
 type peeringState struct {
-	v09.Peering
+	liqo.Peering
 
 	// namesake is the name of an older foreign cluster that Liqo cannot tell apart from
 	// the consumer's; empty if there is none.
 	namesake string
 }
 
-// peeringOf observes the peering with a consumer, whose foreign cluster may be nil.
-func (r *Reconciler) peeringOf(ctx context.Context, fc *v09.ForeignCluster) (peeringState, error) {
-	if fc == nil {
+// peeringOf observes the peering with a consumer, which may be nil.
+func (r *Reconciler) peeringOf(ctx context.Context, peer *liqo.Peer) (peeringState, error) {
+	if peer == nil {
 		return peeringState{}, nil
 	}
-	namesake, err := r.reader.Namesake(ctx, fc)
+	namesake, err := r.reader.Namesake(ctx, peer)
 	if err != nil {
 		return peeringState{}, err
 	}
-	state := peeringState{Peering: v09.Incoming(fc)}
+	state := peeringState{Peering: peer.Incoming}
 	if namesake != nil {
-		state.namesake = namesake.Name
+		state.namesake = namesake.Record
 	}
 	return state, nil
 }

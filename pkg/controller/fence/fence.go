@@ -29,10 +29,10 @@ import (
 
 // Peers knows how peers are seen here.
 type Peers interface {
-	// ForeignCluster returns the foreign cluster with an ID, or nil if there is none.
-	ForeignCluster(ctx context.Context, id cluster.ID) (*v09.ForeignCluster, error)
-	// TunnelsTo returns the tunnels to a foreign cluster, which may be nil.
-	TunnelsTo(ctx context.Context, fc *v09.ForeignCluster) ([]v09.TunnelEndpoint, error)
+	// Peer returns the peer with an ID, or nil if there is none.
+	Peer(ctx context.Context, id cluster.ID) (*liqo.Peer, error)
+	// LinksTo returns the network towards a peer, which may be nil.
+	LinksTo(ctx context.Context, peer *liqo.Peer) ([]liqo.Link, error)
 }
 
 // Config is what the controller needs.
@@ -143,16 +143,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // networks returns what the fence of a peer is made of.
 func (r *Reconciler) networks(ctx context.Context, peer cluster.ID) (Networks, error) {
 	networks := Networks{Internet: r.Internet}
-	fc, err := r.Peers.ForeignCluster(ctx, peer)
+	known, err := r.Peers.Peer(ctx, peer)
 	if err != nil {
 		return networks, err
 	}
-	tunnels, err := r.Peers.TunnelsTo(ctx, fc)
+	links, err := r.Peers.LinksTo(ctx, known)
 	if err != nil {
 		return networks, err
 	}
-	for i := range tunnels {
-		networks.Peer = append(networks.Peer, v09.SeenPrefixes(&tunnels[i])...)
+	for i := range links {
+		networks.Peer = append(networks.Peer, links[i].Seen...)
 	}
 	if networks.Own, err = v09.OwnNetworks(ctx, r.Client); err != nil {
 		return networks, err

@@ -19,6 +19,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/controller/fence"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
@@ -162,14 +163,12 @@ func TestOrder(t *testing.T) {
 // peers has a tunnel to whoever is asked for.
 type peers struct{}
 
-func (peers) ForeignCluster(context.Context, cluster.ID) (*v09.ForeignCluster, error) {
+func (peers) Peer(context.Context, cluster.ID) (*liqo.Peer, error) {
 	return nil, nil
 }
 
-func (peers) TunnelsTo(context.Context, *v09.ForeignCluster) ([]v09.TunnelEndpoint, error) {
-	var tunnel v09.TunnelEndpoint
-	tunnel.Spec.RemotePodCIDR, tunnel.Spec.RemoteNATPodCIDR = "10.210.0.0/16", "None" // Liqo says so of networks that are seen as they are.
-	return []v09.TunnelEndpoint{tunnel}, nil
+func (peers) LinksTo(context.Context, *liqo.Peer) ([]liqo.Link, error) {
+	return []liqo.Link{{Seen: []netip.Prefix{netip.MustParsePrefix("10.210.0.0/16")}}}, nil
 }
 
 func TestReconcile(t *testing.T) {

@@ -22,7 +22,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/kpi"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
@@ -90,11 +89,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	// What there is to measure, and what was measured before.
 	now := r.clock.Now()
-	fc, err := r.reader.ForeignCluster(ctx, cluster.ID(p.Name))
+	peer, err := r.reader.Peer(ctx, cluster.ID(p.Name))
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	nodes, err := r.reader.OfferedNodesOf(ctx, cluster.ID(p.Name), fc)
+	nodes, err := r.reader.OfferedNodesOf(ctx, cluster.ID(p.Name), peer)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -122,10 +121,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	// The values that are what they are at this moment.
 	free(p, now, measured)
 	carbon(p, nodes, now, measured)
-	if err := r.roundTrip(ctx, fc, measured); err != nil {
+	if err := r.roundTrip(ctx, peer, measured); err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := r.prices(ctx, p, fc, now, measured); err != nil {
+	if err := r.prices(ctx, p, peer, now, measured); err != nil {
 		return ctrl.Result{}, err
 	}
 
@@ -195,13 +194,13 @@ func free(p *v1alpha1.Provider, now time.Time, measured map[string]kpi.KPI) {
 }
 
 // roundTrip adds what Liqo measures in the tunnel to the provider.
-func (r *Reconciler) roundTrip(ctx context.Context, fc *v09.ForeignCluster, measured map[string]kpi.KPI) error {
-	tunnels, err := r.reader.TunnelsTo(ctx, fc)
+func (r *Reconciler) roundTrip(ctx context.Context, peer *liqo.Peer, measured map[string]kpi.KPI) error {
+	links, err := r.reader.LinksTo(ctx, peer)
 	if err != nil {
 		return err
 	}
-	for i := range tunnels {
-		if took, at, ok := v09.RoundTrip(&tunnels[i]); ok {
+	for i := range links {
+		if took, at := links[i].RoundTrip, links[i].Measured; took > 0 {
 			measured[kpi.RoundTripTime] = kpi.KPI{
 				Value: float64(took) / float64(time.Millisecond), Unit: kpi.Milliseconds, Measured: at, Expires: at.Add(pingValidity),
 			}
@@ -213,25 +212,25 @@ func (r *Reconciler) roundTrip(ctx context.Context, fc *v09.ForeignCluster, meas
 // prices adds what people wrote into the provider's spec. If they wrote nothing, a core costs what it was bought for. For the rest counts what the
 // provider asks for: of several offers, the most. Without a currency prices have the unit of ISO 4217 for none, and are taken to be for an hour.
 func (r *Reconciler) prices(
-	ctx context.Context, p *v1alpha1.Provider, fc *v09.ForeignCluster, now time.Time, measured map[string]kpi.KPI,
+	ctx context.Context, p *v1alpha1.Provider, peer *liqo.Peer, now time.Time, measured map[string]kpi.KPI,
 ) error {
-	offers, _, err := r.reader.OffersBy(ctx, fc)
+	offers, _, err := r.reader.OffersBy(ctx, peer)
 	if err != nil {
 		return err
 	}
 	amounts := map[corev1.ResourceName]float64{}
 	for i := range offers {
-		if _, ok := v09.Accepted(&offers[i]); !ok {
+		if !offers[i].Accepted {
 			continue
 		}
-		for resource, price := range v09.Prices(&offers[i]) {
+		for resource, price := range offers[i].Prices {
 			if price.Sign() >= 0 {
 				amounts[resource] = max(amounts[resource], price.AsApproximateFloat64())
 			}
 		}
 	}
 	currency, hours := "XXX", 1.0
-	if bought, ok := bought(fc); ok && p.Spec.Price == nil {
+	if bought, ok := bought(peer); ok && p.Spec.Price == nil {
 		// What a provider asks for in no currency says nothing beside a contract.
 		currency, amounts = bought.Currency, map[corev1.ResourceName]float64{corev1.ResourceCPU: bought.Amount}
 	}
@@ -257,12 +256,12 @@ func (r *Reconciler) prices(
 	return nil
 }
 
-// bought returns what a core of a cluster costs by contract; fc may be nil.
-func bought(fc *v09.ForeignCluster) (kpi.Price, bool) {
-	if fc == nil {
+// bought returns what a core of a cluster costs by contract; the peer may be nil.
+func bought(peer *liqo.Peer) (kpi.Price, bool) {
+	if peer == nil {
 		return kpi.Price{}, false
 	}
-	price, err := kpi.ParsePrice(liqo.CorePrice(fc))
+	price, err := kpi.ParsePrice(peer.CorePrice)
 	return price, err == nil
 }
 

@@ -54,9 +54,8 @@ func nodeChanged() predicate.Predicate {
 func offerChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*v09.ResourceOffer), e.ObjectNew.(*v09.ResourceOffer)
-		_, was := v09.Accepted(before)
-		_, is := v09.Accepted(after)
-		return was != is || !equality.Semantic.DeepEqual(v09.Prices(before), v09.Prices(after))
+		was, is := v09.OfferOf(before), v09.OfferOf(after)
+		return was.Accepted != is.Accepted || !equality.Semantic.DeepEqual(was.Prices, is.Prices)
 	}}
 }
 

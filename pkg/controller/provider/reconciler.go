@@ -28,7 +28,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
@@ -75,7 +74,7 @@ func New(cfg Config) *Reconciler {
 // status: who reads in the status that a change of the spec has been observed
 // can rely on the nodes.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	fc, err := r.reader.ForeignCluster(ctx, cluster.ID(req.Name))
+	peer, err := r.reader.Peer(ctx, cluster.ID(req.Name))
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -83,7 +82,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	err = r.client.Get(ctx, req.NamespacedName, p)
 	switch {
 	case apierrors.IsNotFound(err):
-		return ctrl.Result{}, r.create(ctx, fc)
+		return ctrl.Result{}, r.create(ctx, peer)
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("get provider %s: %w", req.Name, err)
 	case !p.DeletionTimestamp.IsZero():
@@ -93,7 +92,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 
-	nodes, err := r.reader.NodesOf(ctx, cluster.ID(p.Name), fc)
+	nodes, err := r.reader.NodesOf(ctx, cluster.ID(p.Name), peer)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -104,21 +103,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return ctrl.Result{}, err
 		}
 	}
-	seen, err := r.observe(ctx, p, fc, nodes)
+	seen, err := r.observe(ctx, p, peer, nodes)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{}, r.ensureStatus(ctx, p, fc, seen)
+	return ctrl.Result{}, r.ensureStatus(ctx, p, peer, seen)
 }
 
-// create makes the Provider of a foreign cluster that the broker peers with. One that
+// create makes the Provider of a peer that the broker peers with. One that
 // uses the broker need not have agreed to more than that the broker's Service reaches it.
-func (r *Reconciler) create(ctx context.Context, fc *v09.ForeignCluster) error {
-	if fc == nil || !v09.Outgoing(fc).Exists {
+func (r *Reconciler) create(ctx context.Context, peer *liqo.Peer) error {
+	if peer == nil || !peer.Outgoing.Exists {
 		return nil
 	}
-	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(v09.Identity(fc).ID)}}
-	consumes := v09.Incoming(fc).Exists && !r.fromConsumers
+	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(peer.ID)}}
+	consumes := peer.Incoming.Exists && !r.fromConsumers
 	p.Spec.Scheduling = v1alpha1.SchedulingActive
 	if consumes {
 		p.Spec.Scheduling = v1alpha1.SchedulingDrained
@@ -165,7 +164,7 @@ func (r *Reconciler) ensureTaint(ctx context.Context, node *corev1.Node, want bo
 
 // observe collects what the Provider's status follows from.
 func (r *Reconciler) observe(
-	ctx context.Context, p *v1alpha1.Provider, fc *v09.ForeignCluster, nodes []snapshot.VirtualNode,
+	ctx context.Context, p *v1alpha1.Provider, peer *liqo.Peer, nodes []snapshot.VirtualNode,
 ) (observation, error) {
 	_, consumes := p.Annotations[annotationConsumes]
 	seen := observation{
@@ -184,8 +183,8 @@ func (r *Reconciler) observe(
 		}
 		seen.used[nodes[i].Name] = used(pods, nodes[i].Status.Allocatable)
 	}
-	if fc != nil {
-		if err := r.peer(ctx, &seen, fc, nodes); err != nil {
+	if peer != nil {
+		if err := r.peering(ctx, &seen, peer, nodes); err != nil {
 			return seen, err
 		}
 	}
@@ -198,48 +197,45 @@ func (r *Reconciler) observe(
 	return seen, err
 }
 
-// peer observes the peering with a provider, and what it offers.
-func (r *Reconciler) peer(ctx context.Context, seen *observation, fc *v09.ForeignCluster, nodes []snapshot.VirtualNode) error {
-	namesake, err := r.reader.Namesake(ctx, fc)
+// peering observes the peering with a provider, and what it offers.
+func (r *Reconciler) peering(ctx context.Context, seen *observation, peer *liqo.Peer, nodes []snapshot.VirtualNode) error {
+	namesake, err := r.reader.Namesake(ctx, peer)
 	if err != nil {
 		return err
 	}
 	if namesake != nil {
-		seen.namesake = namesake.Name
+		seen.namesake = namesake.Record
 	}
-	if err := r.offers(ctx, seen, fc, nodes); err != nil {
+	if err := r.offers(ctx, seen, peer, nodes); err != nil {
 		return err
 	}
-	peering := v09.Outgoing(fc)
-	seen.established, seen.ending = peering.Established, seen.ending || peering.Ending
+	seen.established, seen.ending = peer.Outgoing.Established, seen.ending || peer.Outgoing.Ending
 	return nil
 }
 
 // offers observes the offers of a provider that are in force or, if there are none,
 // whether there are others that it takes back. What nobody can mean, or what is said of
 // another cluster, counts for nothing and does no harm to the rest.
-func (r *Reconciler) offers(ctx context.Context, seen *observation, fc *v09.ForeignCluster, nodes []snapshot.VirtualNode) error {
-	provider := v09.Identity(fc)
-	offers, refused, err := r.reader.OffersBy(ctx, fc)
+func (r *Reconciler) offers(ctx context.Context, seen *observation, peer *liqo.Peer, nodes []snapshot.VirtualNode) error {
+	offers, refused, err := r.reader.OffersBy(ctx, peer)
 	if err != nil {
 		return err
 	}
 	seen.refused = refused
 	for i := range offers {
 		o := &offers[i]
-		amount, accepted := v09.Accepted(o)
-		switch err := resources.Validate(amount); {
-		case v09.Ending(o):
+		switch err := resources.Validate(o.Resources); {
+		case o.Ending:
 			seen.ending = true
-		case lenient.Unreadable(o) != "": // What it lacks is read as zero, and nothing is not what was said.
-			seen.refused = append(seen.refused, snapshot.Refusal{Offer: o.Name, Reason: errors.New("it cannot be read: " + lenient.Unreadable(o))})
+		case o.Unreadable != "": // What it lacks is read as zero, and nothing is not what was said.
+			seen.refused = append(seen.refused, snapshot.Refusal{Offer: o.Name, Reason: errors.New("it cannot be read: " + o.Unreadable)})
 		case err != nil:
 			seen.refused = append(seen.refused, snapshot.Refusal{Offer: o.Name, Reason: err})
-		case v09.OffersNothing(o):
+		case o.IsNothing():
 			seen.withdrawn = true
-		case accepted:
-			of := offered{resources: amount, node: v09.NodeName(o, provider)}
-			of.look(nodes, provider.ID)
+		case o.Accepted:
+			of := offered{resources: o.Resources, node: o.Node}
+			of.look(nodes, peer.ID)
 			seen.offers = append(seen.offers, of)
 		}
 	}
@@ -324,12 +320,12 @@ func (r *Reconciler) leaving(ctx context.Context, id cluster.ID, nodes []corev1.
 
 // ensureStatus writes the status if it has changed.
 func (r *Reconciler) ensureStatus(
-	ctx context.Context, p *v1alpha1.Provider, fc *v09.ForeignCluster, seen observation,
+	ctx context.Context, p *v1alpha1.Provider, peer *liqo.Peer, seen observation,
 ) error {
 	before := p.DeepCopy()
 	measured, ready := assess(seen)
-	if fc != nil {
-		p.Status.ClusterName = excerpt.Of(v09.Identity(fc).Name, v1alpha1.MaxName)
+	if peer != nil {
+		p.Status.ClusterName = excerpt.Of(peer.Name, v1alpha1.MaxName)
 	}
 	p.Status.ObservedGeneration = p.Generation
 	account(&p.Status, seen, measured)

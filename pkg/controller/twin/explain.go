@@ -83,8 +83,8 @@ func isOurs(ctx context.Context, reader *snapshot.Reader, ns *corev1.Namespace) 
 	if !ok || !ns.DeletionTimestamp.IsZero() {
 		return false, nil
 	}
-	peer, err := reader.ForeignCluster(ctx, consumer)
-	return err == nil && (peer == nil || !v09.TwinOfLiqo(ns.Name, v09.Identity(peer))), err
+	peer, err := reader.Peer(ctx, consumer)
+	return err == nil && (peer == nil || !v09.TwinOfLiqo(ns.Name, peer.Identity)), err
 }
 
 // isExcess reports whether a namespace that is not offloaded yet is one more than its consumer may

@@ -305,14 +305,14 @@ func (l *look) announcements(ctx context.Context) []Check {
 
 // tenants returns the names of the peers, for people, by their tenant namespaces here.
 func (l *look) tenants(ctx context.Context) (map[string]string, error) {
-	var peers v09.ForeignClusterList
-	if err := l.List(ctx, &peers); err != nil {
+	peers, err := v09.Peers(ctx, l)
+	if err != nil {
 		return nil, err
 	}
 	all := map[string]string{}
-	for i := range peers.Items {
-		if namespace := v09.TenantNamespace(&peers.Items[i]); namespace != "" {
-			all[namespace] = v09.Identity(&peers.Items[i]).String()
+	for i := range peers {
+		if namespace := peers[i].Tenant; namespace != "" {
+			all[namespace] = peers[i].String()
 		}
 	}
 	return all, nil
@@ -321,25 +321,23 @@ func (l *look) tenants(ctx context.Context) (map[string]string, error) {
 // peers looks at peerings and tunnels.
 func (l *look) peers(ctx context.Context) []Check {
 	const area = "Peerings"
-	var peers v09.ForeignClusterList
-	var tunnels v09.TunnelEndpointList
-	if err := l.List(ctx, &peers); err != nil {
+	peers, err := v09.Peers(ctx, l)
+	if err != nil {
 		return cannot(area, "the peers", err)
 	}
-	if err := l.List(ctx, &tunnels); err != nil {
+	links, err := v09.Links(ctx, l)
+	if err != nil {
 		return cannot(area, "the tunnels", err)
 	}
-	if len(peers.Items) == 0 {
+	if len(peers) == 0 {
 		return []Check{one(area, Note, "liqoctl peer out-of-band --help", "There is no peer")}
 	}
 	var all []Check
-	for i := range peers.Items {
-		fc := &peers.Items[i]
-		id := v09.Identity(fc)
+	for i := range peers {
+		id, out, in := peers[i].Identity, peers[i].Outgoing, peers[i].Incoming
 		status := "liqoctl status peer " + overview.Argument(id.Name)
-		out, in := v09.Outgoing(fc), v09.Incoming(fc)
 		switch {
-		case v09.InBand(fc):
+		case peers[i].InBand:
 			all = append(all, one(area, Problem, "End it, and peer again out-of-band: liqoctl peer out-of-band --help", "The peering with %s is in-band", id))
 		case !out.Exists && !in.Exists:
 			all = append(all, one(area, Note, status, "%s is known, and there is no peering with it", id))
@@ -349,13 +347,13 @@ func (l *look) peers(ctx context.Context) []Check {
 			all = append(all, one(area, OK, "", "The peering with %s is out-of-band (it provides: %s, it consumes: %s)", id, stateOf(out), stateOf(in)))
 		}
 		if out.Exists || in.Exists {
-			all = append(all, tunnel(area, id, v09.TenantNamespace(fc), tunnels.Items))
+			all = append(all, tunnel(area, id, peers[i].Tenant, links))
 		}
 	}
 	return all
 }
 
-func stateOf(p v09.Peering) string {
+func stateOf(p liqo.Peering) string {
 	switch {
 	case !p.Exists:
 		return "no"
@@ -368,21 +366,21 @@ func stateOf(p v09.Peering) string {
 	}
 }
 
-func tunnel(area string, to cluster.Identity, namespace string, tunnels []v09.TunnelEndpoint) Check {
+func tunnel(area string, to cluster.Identity, namespace string, links []liqo.Link) Check {
 	const do = "kubectl logs -n liqo deploy/liqo-gateway; kubectl get tunnelendpoints -A. The port of the gateway (UDP) must be reachable from the peer"
-	for i := range tunnels {
-		if tunnels[i].Namespace != namespace || namespace == "" {
+	for i := range links {
+		link := &links[i]
+		if link.Tenant != namespace || namespace == "" {
 			continue
 		}
-		_, p, err := v09.TunnelPeer(&tunnels[i])
 		switch {
-		case err != nil:
-			return one(area, Problem, do, "The tunnel to %s is being negotiated: %v", to, err)
-		case !p.Connected:
+		case link.Negotiating != nil:
+			return one(area, Problem, do, "The tunnel to %s is being negotiated: %v", to, link.Negotiating)
+		case !link.Connected:
 			return one(area, Problem, do, "The tunnel to %s is not connected", to)
 		}
-		if took, at, ok := v09.RoundTrip(&tunnels[i]); ok {
-			return one(area, OK, "", "The tunnel to %s is connected, with a round-trip time of %s at %s", to, took, at.UTC().Format(time.RFC3339))
+		if link.RoundTrip > 0 {
+			return one(area, OK, "", "The tunnel to %s is connected, with a round-trip time of %s at %s", to, link.RoundTrip, link.Measured.UTC().Format(time.RFC3339))
 		}
 		return one(area, OK, "", "The tunnel to %s is connected", to)
 	}

@@ -4,10 +4,13 @@
 package v09
 
 import (
+	"context"
+	"fmt"
 	"strings"
 
 	discoveryv1alpha1 "github.com/liqotech/liqo/apis/discovery/v1alpha1"
 	foreignclusterutils "github.com/liqotech/liqo/pkg/utils/foreignCluster"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
@@ -19,16 +22,6 @@ type (
 	// ForeignClusterList is a list of them.
 	ForeignClusterList = discoveryv1alpha1.ForeignClusterList
 )
-
-// Peering is how far a peering in one direction has come.
-type Peering struct {
-	// Exists is false if there is none, nor one being made or ended.
-	Exists bool
-	// Established tells that resources can be shared over it.
-	Established bool
-	// Ending tells that one of the two clusters has ended it.
-	Ending bool
-}
 
 // Identity returns what the cluster of a foreign cluster is called.
 func Identity(fc *ForeignCluster) cluster.Identity {
@@ -51,27 +44,49 @@ func KeepIdentity(fc *ForeignCluster) {
 // cluster; empty if there is none yet.
 func TenantNamespace(fc *ForeignCluster) string { return fc.Status.TenantNamespace.Local }
 
+// PeerOf returns the peer of a foreign cluster.
+func PeerOf(fc *ForeignCluster) liqo.Peer {
+	return liqo.Peer{
+		Identity: Identity(fc), Record: fc.Name, Known: fc.CreationTimestamp.Time, Tenant: TenantNamespace(fc),
+		Outgoing: Outgoing(fc), Incoming: Incoming(fc), InBand: fc.Spec.PeeringType == discoveryv1alpha1.PeeringTypeInBand,
+		CorePrice: liqo.CorePrice(fc), AuthURL: publicURL(fc.Spec.ForeignAuthURL),
+	}
+}
+
+// Peers returns the clusters that this one knows.
+func Peers(ctx context.Context, reader client.Reader) ([]liqo.Peer, error) {
+	var all ForeignClusterList
+	if err := reader.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the peers of this cluster: %w", err)
+	}
+	peers := make([]liqo.Peer, len(all.Items))
+	for i := range all.Items {
+		peers[i] = PeerOf(&all.Items[i])
+	}
+	return peers, nil
+}
+
 // Outgoing returns the peering over which the foreign cluster provides.
-func Outgoing(fc *ForeignCluster) Peering {
+func Outgoing(fc *ForeignCluster) liqo.Peering {
 	return peering(fc, discoveryv1alpha1.OutgoingPeeringCondition)
 }
 
 // Incoming returns the peering over which the foreign cluster consumes.
-func Incoming(fc *ForeignCluster) Peering {
+func Incoming(fc *ForeignCluster) liqo.Peering {
 	return peering(fc, discoveryv1alpha1.IncomingPeeringCondition)
 }
 
-func peering(fc *ForeignCluster, t discoveryv1alpha1.PeeringConditionType) Peering {
+func peering(fc *ForeignCluster, t discoveryv1alpha1.PeeringConditionType) liqo.Peering {
 	for _, c := range fc.Status.PeeringConditions {
 		if c.Type == t {
-			return Peering{
+			return liqo.Peering{
 				Exists:      c.Status != "" && c.Status != discoveryv1alpha1.PeeringConditionStatusNone,
 				Established: c.Status == discoveryv1alpha1.PeeringConditionStatusEstablished,
 				Ending:      c.Status == discoveryv1alpha1.PeeringConditionStatusDisconnecting,
 			}
 		}
 	}
-	return Peering{}
+	return liqo.Peering{}
 }
 
 // UniqueName is the cluster's name with a hash of its ID, by which Liqo calls
@@ -100,10 +115,4 @@ func TwinOfLiqo(namespace string, peer cluster.Identity) bool {
 // TwinNameOfLiqo returns the name of that namespace.
 func TwinNameOfLiqo(peer cluster.Identity) string {
 	return liqo.DefaultNamespace + "-" + UniqueName(peer)
-}
-
-// InBand reports whether a peering carries Liqo's control plane through its own tunnel, so that the API servers do not reach each other
-// without it.
-func InBand(fc *ForeignCluster) bool {
-	return fc.Spec.PeeringType == discoveryv1alpha1.PeeringTypeInBand
 }

@@ -10,9 +10,9 @@ import (
 
 	sharingv1alpha1 "github.com/liqotech/liqo/apis/sharing/v1alpha1"
 	"github.com/liqotech/liqo/pkg/consts"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
@@ -65,28 +65,30 @@ func CheckOffer(o *ResourceOffer, peer cluster.ID) error {
 	}
 }
 
-// Quota returns what an offer offers.
-func Quota(o *ResourceOffer) corev1.ResourceList { return o.Spec.ResourceQuota.Hard }
-
-// Accepted returns what an offer offers, and whether it is in force: accepted,
-// and neither withdrawn nor being deleted.
-func Accepted(o *ResourceOffer) (corev1.ResourceList, bool) {
-	ok := o.Status.Phase == sharingv1alpha1.ResourceOfferAccepted &&
-		o.Spec.WithdrawalTimestamp.IsZero() && o.DeletionTimestamp.IsZero()
-	return o.Spec.ResourceQuota.Hard, ok
+// OfferBy returns the value of an offer that a peer makes to this cluster.
+func OfferBy(peer cluster.Identity, o *ResourceOffer) liqo.Offer {
+	offer := OfferOf(o)
+	offer.Node = NodeName(o, peer)
+	return offer
 }
 
-// Ending reports whether the peering of an offer ends. Liqo then evicts all pods from the
-// virtual node of the offer, and removes it.
-func Ending(o *ResourceOffer) bool {
-	return !o.Spec.WithdrawalTimestamp.IsZero() || !o.DeletionTimestamp.IsZero()
+// OfferOf returns the value of an offer. Its node is the one that it names.
+func OfferOf(o *ResourceOffer) liqo.Offer {
+	ending := !o.Spec.WithdrawalTimestamp.IsZero() || !o.DeletionTimestamp.IsZero()
+	return liqo.Offer{
+		Tenant: o.Namespace, Name: o.Name, FromPeer: FromPeer(o), Node: NamedNode(o),
+		Resources: o.Spec.ResourceQuota.Hard, Prices: o.Spec.Prices, Unreadable: lenient.Unreadable(o),
+		Accepted: o.Status.Phase == sharingv1alpha1.ResourceOfferAccepted && !ending, Ending: ending,
+	}
 }
 
-// OffersNothing reports whether an offer is of no use: without cores or memory Liqo lets
-// no pod start.
-func OffersNothing(o *ResourceOffer) bool {
-	offered := o.Spec.ResourceQuota.Hard
-	return offered.Cpu().IsZero() || offered.Memory().IsZero()
+// OffersOf returns the values of some offers, in their order.
+func OffersOf(all []ResourceOffer) []liqo.Offer {
+	offers := make([]liqo.Offer, len(all))
+	for i := range all {
+		offers[i] = OfferOf(&all[i])
+	}
+	return offers
 }
 
 // NamedNode returns the virtual node that an offer names; empty if it leaves the name to Liqo.
@@ -96,10 +98,6 @@ func NamedNode(o *ResourceOffer) string { return o.Spec.NodeName }
 func SameNode(a, b *ResourceOffer) bool {
 	return a.Spec.NodeName == b.Spec.NodeName && a.Spec.NodeNamePrefix == b.Spec.NodeNamePrefix
 }
-
-// Prices returns what a unit of each resource of an offer costs. They are as the provider wrote them,
-// and must not be changed.
-func Prices(o *ResourceOffer) corev1.ResourceList { return o.Spec.Prices }
 
 // DropImages removes the images that the provider holds from an offer.
 func DropImages(o *ResourceOffer) { o.Spec.Images = nil }

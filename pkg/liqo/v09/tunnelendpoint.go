@@ -4,15 +4,18 @@
 package v09
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"time"
 
 	netv1alpha1 "github.com/liqotech/liqo/apis/net/v1alpha1"
 	"github.com/liqotech/liqo/pkg/consts"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/addressing"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
 // GatewayName is the name of the Deployment of Liqo's gateway, in whose pod the tunnels end.
@@ -42,20 +45,44 @@ func TunnelCluster(tunnel *TunnelEndpoint) cluster.ID {
 	return cluster.ID(tunnel.Spec.ClusterIdentity.ClusterID)
 }
 
-// TunnelPeer reads out of a TunnelEndpoint which cluster is at the other end,
-// how its pods and its external CIDR are seen here and ours there, and whether the
-// tunnel is up.
+// LinkOf returns the network that a TunnelEndpoint describes.
+func LinkOf(tunnel *TunnelEndpoint) liqo.Link {
+	connection := tunnel.Status.Connection
+	link := liqo.Link{Tenant: tunnel.Namespace, Peer: TunnelCluster(tunnel), Seen: seenPrefixes(tunnel), Connected: Connected(tunnel)}
+	link.Path, link.Negotiating = tunnelPath(tunnel)
+	took, err := time.ParseDuration(connection.Latency.Value)
+	if err == nil && took > 0 && link.Connected && !connection.Latency.Timestamp.IsZero() {
+		link.RoundTrip, link.Measured = took, connection.Latency.Timestamp.Time
+	}
+	return link
+}
+
+// Links returns the networks towards peers, or those with records in one namespace.
+func Links(ctx context.Context, reader client.Reader, in ...client.ListOption) ([]liqo.Link, error) {
+	var all TunnelEndpointList
+	if err := reader.List(ctx, &all, append(in, client.UnsafeDisableDeepCopy)...); err != nil {
+		return nil, fmt.Errorf("list the tunnels to peers: %w", err)
+	}
+	links := make([]liqo.Link, len(all.Items))
+	for i := range all.Items {
+		links[i] = LinkOf(&all.Items[i])
+	}
+	return links, nil
+}
+
+// tunnelPath reads out of a TunnelEndpoint how the pods and the external CIDR of the cluster at the other end are seen here and ours
+// there.
 //
 // While the two clusters still negotiate, the prefixes are missing and the
 // error says so.
-func TunnelPeer(tunnel *TunnelEndpoint) (cluster.ID, addressing.Peer, error) {
+func tunnelPath(tunnel *TunnelEndpoint) (addressing.Peer, error) {
 	id := TunnelCluster(tunnel)
 	if id == "" {
-		return "", addressing.Peer{}, fmt.Errorf("tunnel endpoint %s/%s names no cluster", tunnel.Namespace, tunnel.Name)
+		return addressing.Peer{}, fmt.Errorf("tunnel endpoint %s/%s names no cluster", tunnel.Namespace, tunnel.Name)
 	}
 	pods, err := addressing.NewView(tunnel.Spec.RemotePodCIDR, tunnel.Spec.RemoteNATPodCIDR)
 	if err != nil {
-		return "", addressing.Peer{}, fmt.Errorf("pod CIDR of cluster %s: %w", id, err)
+		return addressing.Peer{}, fmt.Errorf("pod CIDR of cluster %s: %w", id, err)
 	}
 	// The peer tells the second prefix only after it has accepted ours.
 	home, err := addressing.NewView(tunnel.Spec.LocalPodCIDR, tunnel.Spec.LocalNATPodCIDR)
@@ -70,19 +97,13 @@ func TunnelPeer(tunnel *TunnelEndpoint) (cluster.ID, addressing.Peer, error) {
 	if err != nil {
 		external = addressing.View{}
 	}
-	return id, addressing.Peer{
-		Pods:         pods,
-		Home:         home,
-		External:     external,
-		HomeExternal: homeExternal,
-		Connected:    Connected(tunnel),
+	return addressing.Peer{
+		Pods: pods, Home: home, External: external, HomeExternal: homeExternal, Connected: Connected(tunnel),
 	}, nil
 }
 
-// SeenPrefixes returns the prefixes under which the pods of a peer, and what it
-// relays, are seen here. Until Liqo has decided them there are none: nothing arrives
-// from there yet.
-func SeenPrefixes(tunnel *TunnelEndpoint) []netip.Prefix {
+// seenPrefixes returns the prefixes under which the pods of a peer, and what it relays, are seen here.
+func seenPrefixes(tunnel *TunnelEndpoint) []netip.Prefix {
 	var seen []netip.Prefix
 	for _, r := range []struct{ own, remapped string }{
 		{tunnel.Spec.RemotePodCIDR, tunnel.Spec.RemoteNATPodCIDR},
@@ -122,12 +143,3 @@ func RememberTunnel(tunnel *TunnelEndpoint) bool {
 
 // TunnelEndpointList is a list of them.
 type TunnelEndpointList = netv1alpha1.TunnelEndpointList
-
-// RoundTrip returns the round-trip time that Liqo has measured in a tunnel, and
-// when; false if the tunnel is not up, or nothing was measured.
-func RoundTrip(tunnel *TunnelEndpoint) (took time.Duration, at time.Time, ok bool) {
-	connection := tunnel.Status.Connection
-	took, err := time.ParseDuration(connection.Latency.Value)
-	ok = err == nil && took > 0 && connection.Status == netv1alpha1.Connected && !connection.Latency.Timestamp.IsZero()
-	return took, connection.Latency.Timestamp.Time, ok
-}

@@ -193,11 +193,11 @@ func (h *Handler) granted(ctx context.Context, namespace string) (peer cluster.I
 	for i := range list.Items {
 		namespaces = append(namespaces, list.Items[i].Name)
 	}
-	fc, err := h.Peers.ForeignCluster(ctx, peer)
+	known, err := h.Peers.Peer(ctx, peer)
 	if err != nil {
 		return "", nil, nil, err
 	}
-	offers, err := h.Peers.OffersTo(ctx, fc)
+	offers, err := h.Peers.OffersTo(ctx, known)
 	if err != nil {
 		return "", nil, nil, err
 	}

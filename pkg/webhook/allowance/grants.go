@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
@@ -51,7 +52,7 @@ func (g *Grants) Watch(ctx context.Context, c cache.Cache) error {
 			was, ok := before.(*v09.ResourceOffer)
 			is, also := after.(*v09.ResourceOffer)
 			if ok && also {
-				g.changed(was, is)
+				g.changed(v09.OfferOf(was), v09.OfferOf(is))
 			}
 		},
 		DeleteFunc: func(o any) {
@@ -59,7 +60,7 @@ func (g *Grants) Watch(ctx context.Context, c cache.Cache) error {
 				o = gone.Obj
 			}
 			if offer, ok := o.(*v09.ResourceOffer); ok {
-				g.forget(offer)
+				g.forget(v09.OfferOf(offer))
 			}
 		},
 	})
@@ -70,38 +71,42 @@ func (g *Grants) Watch(ctx context.Context, c cache.Cache) error {
 }
 
 // changed remembers what an offer offered, if it is more of anything than it offers now.
-func (g *Grants) changed(was, is *v09.ResourceOffer) {
-	before := resources.Bounded(v09.Quota(was))
-	if v09.FromPeer(is) || resources.Covers(resources.Bounded(v09.Quota(is)), before) {
+func (g *Grants) changed(was, is liqo.Offer) {
+	before := resources.Bounded(was.Resources)
+	if is.FromPeer || resources.Covers(resources.Bounded(is.Resources), before) {
 		return
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	key, now := client.ObjectKeyFromObject(is), g.now()
+	key, now := keyOf(&is), g.now()
 	if last, ok := g.earlier[key]; ok && now.Before(last.until) {
 		before = resources.Max(before, last.list)
 	}
 	g.earlier[key] = earlier{before, now.Add(late)}
 }
 
-func (g *Grants) forget(o *v09.ResourceOffer) {
+func (g *Grants) forget(o liqo.Offer) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.earlier, client.ObjectKeyFromObject(o))
+	delete(g.earlier, keyOf(&o))
+}
+
+func keyOf(o *liqo.Offer) client.ObjectKey {
+	return client.ObjectKey{Namespace: o.Tenant, Name: o.Name}
 }
 
 // of returns what some offers grant together: each what it offers, or has offered a moment ago, and nothing if it is withdrawn.
-func (g *Grants) of(offers []v09.ResourceOffer) amounts {
+func (g *Grants) of(offers []liqo.Offer) amounts {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	granted, now := corev1.ResourceList{}, g.now()
 	for i := range offers {
 		o := &offers[i]
-		if v09.Ending(o) {
+		if o.Ending {
 			continue
 		}
-		list := resources.Bounded(v09.Quota(o))
-		if last, ok := g.earlier[client.ObjectKeyFromObject(o)]; ok && now.Before(last.until) {
+		list := resources.Bounded(o.Resources)
+		if last, ok := g.earlier[keyOf(o)]; ok && now.Before(last.until) {
 			list = resources.Max(list, last.list)
 		}
 		resources.Add(granted, list)

@@ -90,11 +90,11 @@ func (h *Handler) labels(ctx context.Context, node string) (map[string]string, e
 	if err != nil || provider == nil {
 		return labels, err
 	}
-	fc, err := h.reader.ForeignCluster(ctx, cluster.ID(provider.Name))
+	peer, err := h.reader.Peer(ctx, cluster.ID(provider.Name))
 	if err != nil {
 		return nil, err
 	}
-	nodes, err := h.reader.OfferedNodesOf(ctx, cluster.ID(provider.Name), fc)
+	nodes, err := h.reader.OfferedNodesOf(ctx, cluster.ID(provider.Name), peer)
 	if err != nil {
 		return nil, err
 	}

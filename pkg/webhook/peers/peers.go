@@ -104,11 +104,11 @@ func (h *Handler) tenant(ctx context.Context, namespace string) (cluster.Identit
 		id, _ = liqo.TenantOf(&ns)
 		return cluster.Identity{ID: id}, nil
 	}
-	fc, err := h.reader.ForeignCluster(ctx, id)
-	if err != nil || fc == nil {
+	peer, err := h.reader.Peer(ctx, id)
+	if err != nil || peer == nil {
 		return cluster.Identity{ID: id}, err
 	}
-	return v09.Identity(fc), nil
+	return peer.Identity, nil
 }
 
 // isPeer reports whether a user is a peer: the one whose tenant namespace it is, another
@@ -119,8 +119,8 @@ func (h *Handler) isPeer(ctx context.Context, user authenticationv1.UserInfo, te
 	if user.Username == string(tenant) || slices.Contains(user.Groups, v09.PeerGroup) {
 		return true, nil
 	}
-	fc, err := h.reader.ForeignCluster(ctx, cluster.ID(user.Username))
-	return fc != nil, err
+	peer, err := h.reader.Peer(ctx, cluster.ID(user.Username))
+	return peer != nil, err
 }
 
 // checkNode returns [snapshot.ErrNodeTaken] if a peer asks for a virtual node that has the

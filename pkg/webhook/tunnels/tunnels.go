@@ -94,7 +94,7 @@ func prefixes(object []byte) ([]netip.Prefix, error) {
 	if err := json.Unmarshal(object, &tunnel); err != nil {
 		return nil, fmt.Errorf("read a TunnelEndpoint: %w", err)
 	}
-	return v09.SeenPrefixes(&tunnel), nil
+	return v09.LinkOf(&tunnel).Seen, nil
 }
 
 // addressIn returns an address of a node that is in a prefix.

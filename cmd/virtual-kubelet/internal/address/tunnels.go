@@ -31,19 +31,15 @@ func watchTunnels(ctx context.Context, client dynamic.Interface, to *Addresses, 
 			log.Error(err, "Ignored a tunnel endpoint")
 			return
 		}
-		id, peer, err := v09.TunnelPeer(tunnel)
-		if err != nil {
-			log.V(1).Info("Ignored a tunnel endpoint", "reason", err.Error())
+		link := v09.LinkOf(tunnel)
+		if link.Negotiating != nil {
+			log.V(1).Info("Ignored a tunnel endpoint", "reason", link.Negotiating.Error())
 			return
 		}
-		if to.SetPeer(id, peer) {
+		if to.SetPeer(link.Peer, link.Path) {
 			changed()
 		}
-		took, at, ok := v09.RoundTrip(tunnel)
-		if !ok {
-			took = 0
-		}
-		to.setRoundTrip(id, took, at)
+		to.setRoundTrip(link.Peer, link.RoundTrip, link.Measured)
 	}
 	// A tunnel that is gone translates nothing any more, also if the watch has missed its end.
 	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -58,8 +54,8 @@ func watchTunnels(ctx context.Context, client dynamic.Interface, to *Addresses, 
 				log.Error(err, "Ignored a deleted tunnel endpoint")
 				return
 			}
-			if id, _, err := v09.TunnelPeer(tunnel); err == nil && to.deletePeer(id) {
-				to.setRoundTrip(id, 0, time.Time{})
+			if link := v09.LinkOf(tunnel); link.Negotiating == nil && to.deletePeer(link.Peer) {
+				to.setRoundTrip(link.Peer, 0, time.Time{})
 				changed()
 			}
 		},

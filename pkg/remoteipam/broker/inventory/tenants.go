@@ -100,10 +100,10 @@ func (t *tenants) showTunnel(namespace string) {
 		t.store.DeletePeer(peer)
 	}
 	for _, tunnel := range tunnels {
-		if _, path, err := v09.TunnelPeer(tunnel); err != nil {
-			t.log.V(1).Info("Ignored a tunnel endpoint", "namespace", namespace, "name", tunnel.Name, "reason", err.Error())
+		if link := v09.LinkOf(tunnel); link.Negotiating != nil {
+			t.log.V(1).Info("Ignored a tunnel endpoint", "namespace", namespace, "name", tunnel.Name, "reason", link.Negotiating.Error())
 		} else {
-			t.store.SetPeer(peer, path)
+			t.store.SetPeer(peer, link.Path)
 		}
 	}
 }

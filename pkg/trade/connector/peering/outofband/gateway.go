@@ -113,7 +113,7 @@ func (g *Gateway) look(name types.NamespacedName, endpoint *v09.TunnelEndpoint, 
 		t = &tunnel{uid: endpoint.UID}
 		g.known[name] = t
 	}
-	t.prefixes = v09.SeenPrefixes(endpoint)
+	t.prefixes = v09.LinkOf(endpoint).Seen
 	t.reused = t.reused || g.reused(t.prefixes, endpoint.CreationTimestamp.Time)
 	t.settled = t.settled || v09.Connected(endpoint)
 	if t.settled || !t.reused || !endpoint.DeletionTimestamp.IsZero() {

@@ -1,0 +1,91 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package liqo
+
+import (
+	"net/netip"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/addressing"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+)
+
+// Peer is a cluster that this one knows, as Liqo's record of it says.
+type Peer struct {
+	cluster.Identity
+
+	// Record is the name of the record, and Known when it was made.
+	Record string
+	Known  time.Time
+	// Tenant is the namespace here that holds what concerns the peer; empty if there is none yet.
+	Tenant string
+	// Outgoing is the peering over which the peer provides, Incoming the one over which it consumes.
+	Outgoing, Incoming Peering
+	// InBand tells that the peering carries Liqo's control plane through its own tunnel, so that the API servers do not reach each
+	// other without it.
+	InBand bool
+	// CorePrice is what a core of it costs by contract, as [CorePrice] returns it.
+	CorePrice string
+	// AuthURL is where it authenticates who peers with it, without what could be a credential; empty if that is not known.
+	AuthURL string
+}
+
+// Older reports whether this cluster knows a peer for longer than another one, or, if both were made
+// in the same second, whether its record comes first by name.
+func (p *Peer) Older(other *Peer) bool {
+	return p.Known.Before(other.Known) || p.Known.Equal(other.Known) && p.Record < other.Record
+}
+
+// Peering is how far a peering in one direction has come.
+type Peering struct {
+	// Exists is false if there is none, nor one being made or ended.
+	Exists bool
+	// Established tells that resources can be shared over it.
+	Established bool
+	// Ending tells that one of the two clusters has ended it.
+	Ending bool
+}
+
+// Offer is what one cluster offers to another on one virtual node. It shares memory with the object that says so, and is not to be changed.
+type Offer struct {
+	// Tenant is the namespace here of the other cluster, in which the offer has its Name.
+	Tenant, Name string
+	// FromPeer tells that a peer has put it here; others are of this cluster.
+	FromPeer bool
+	// Node is the name of the virtual node that Liqo makes of it; empty in an offer of this cluster that leaves the name to Liqo.
+	Node      string
+	Resources corev1.ResourceList
+	// Prices are what a unit of each resource costs, as its cluster wrote them.
+	Prices corev1.ResourceList
+	// Accepted tells that it is in force: accepted, and neither withdrawn nor being deleted.
+	Accepted bool
+	// Ending tells that its peering ends. Liqo then evicts all pods from its virtual node, and removes it.
+	Ending bool
+	// Unreadable says what of it was left out when it was read, and why; empty if it is whole.
+	Unreadable string
+}
+
+// IsNothing reports whether an offer is of no use: without cores or memory Liqo lets no pod start.
+func (o *Offer) IsNothing() bool { return o.Resources.Cpu().IsZero() || o.Resources.Memory().IsZero() }
+
+// Link is the network towards a peer.
+type Link struct {
+	// Tenant is the namespace in which Liqo keeps its record, and Peer the cluster to which that says that it leads. Liqo makes it of what
+	// the peer writes, so that it is true only of the peer whose tenant namespace it is.
+	Tenant string
+	Peer   cluster.ID
+	// Path is how the addresses of one cluster are seen in the other, unless Negotiating says what is missing of it yet.
+	Path        addressing.Peer
+	Negotiating error
+	// Seen are the prefixes under which the pods of the peer, and what it relays, are seen here. Until Liqo has decided
+	// them there are none: nothing arrives from there yet.
+	Seen []netip.Prefix
+	// Connected tells that it is up.
+	Connected bool
+	// RoundTrip is the round-trip time that Liqo has measured in it, and Measured when; zero if it is not up, or nothing was measured.
+	RoundTrip time.Duration
+	Measured  time.Time
+}
