@@ -32,6 +32,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -270,7 +271,7 @@ func nothing(context.Context, client.Client) (overview.Observed, error) {
 // unguarded asks as the connector does.
 func unguarded(c client.Client) func(ctx context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
-		err := guarded.New(c, liqoNamespace, time.Now).Check(ctx)
+		err := guarded.New(c, liqoNamespace, clock.RealClock{}).Check(ctx)
 		if errors.Is(err, peering.ErrUnguarded) {
 			return err.Error(), nil
 		}
