@@ -25,7 +25,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/consumer"
 	"github.com/capacitorset/liqo-broker/pkg/controller/giveback"
 	"github.com/capacitorset/liqo-broker/pkg/controller/kpis"
-	"github.com/capacitorset/liqo-broker/pkg/controller/offering"
+	"github.com/capacitorset/liqo-broker/pkg/controller/liqonamespace"
 	"github.com/capacitorset/liqo-broker/pkg/controller/placementpolicy/managed"
 	"github.com/capacitorset/liqo-broker/pkg/controller/provider"
 	"github.com/capacitorset/liqo-broker/pkg/controller/providerquery"
@@ -270,7 +270,7 @@ func (o *brokering) setupControllers(modes consumer.Modes) error {
 		provider.Setup(o.mgr, provider.Config{
 			Client: objects, Reader: o.reader, Clock: now, Plans: o.planner, FromConsumers: o.cfg.provideFromConsumers,
 		}),
-		offering.Setup(o.mgr, offering.Config{Client: objects, Live: live, Recorder: recorder, Namespace: o.cfg.liqoNamespace}),
+		liqonamespace.Setup(o.mgr, liqonamespace.Config{Client: objects, Live: live, Recorder: recorder, Namespace: o.cfg.liqoNamespace}),
 		consumer.Setup(o.mgr, consumer.Config{Client: objects, Reader: o.reader, Capacity: o.capacity.Capacity, Modes: modes}),
 		kpis.Setup(o.mgr, kpis.Config{Client: objects, Live: live, Reader: o.reader, Clock: now}),
 		providerquery.Setup(o.mgr, providerquery.Config{Client: objects, Recorder: recorder, Clock: now, Asker: o.cfg.asker}),

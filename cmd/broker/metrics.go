@@ -90,7 +90,7 @@ func programMetrics(api, webhook diagnostics.GetCertificate) []prometheus.Collec
 
 // Describe implements prometheus.Collector.
 func (m *brokerMetrics) Describe(descs chan<- *prometheus.Desc) {
-	m.clusters.describe(descs)
+	m.clusters.describeMetrics(descs)
 	m.given.Describe(descs)
 }
 

@@ -38,7 +38,7 @@ func newAmounts(role string) amounts {
 	return a
 }
 
-func (a amounts) describe(descs chan<- *prometheus.Desc) {
+func (a amounts) describeMetrics(descs chan<- *prometheus.Desc) {
 	for _, all := range []map[corev1.ResourceName]*prometheus.Desc{a.offered, a.used} {
 		for desc := range maps.Values(all) {
 			descs <- desc
@@ -83,15 +83,15 @@ func newClusterDescs() *clusterDescs {
 	}
 }
 
-func (d *clusterDescs) describe(descs chan<- *prometheus.Desc) {
+func (d *clusterDescs) describeMetrics(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
 		d.providers, d.providerInfo, d.providerReady, d.providerReachable, d.providerScheduling, d.providerPods,
 		d.consumerInfo, d.consumerReady, d.consumerPods,
 	} {
 		descs <- desc
 	}
-	d.ofProvider.describe(descs)
-	d.ofConsumer.describe(descs)
+	d.ofProvider.describeMetrics(descs)
+	d.ofConsumer.describeMetrics(descs)
 }
 
 // collectProviders tells of each provider, and how many are in which state.

@@ -20,8 +20,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/webhook"
-	"github.com/capacitorset/liqo-broker/pkg/webhook/offering"
-	"github.com/capacitorset/liqo-broker/pkg/webhook/offers"
+	"github.com/capacitorset/liqo-broker/pkg/webhook/liqonamespace"
+	"github.com/capacitorset/liqo-broker/pkg/webhook/offerlabels"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/opaque"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/pods"
 )
@@ -48,7 +48,7 @@ const (
 // setupWebhooks adds what answers the API server in all modes: that Liqo's namespace stays protected.
 // A mere catalog leaves all else as it is, because deploy/ has the API server ask about it.
 func setupWebhooks(mgr ctrl.Manager, certificate *selfsigned.Certificate, announcer *webhook.Announcer, brokers bool) error {
-	mgr.GetWebhookServer().Register(offering.Path, &admission.Webhook{Handler: offering.New(mgr.GetScheme())})
+	mgr.GetWebhookServer().Register(liqonamespace.Path, &admission.Webhook{Handler: liqonamespace.New(mgr.GetScheme())})
 	if !brokers {
 		for _, path := range brokeringPaths() {
 			mgr.GetWebhookServer().Register(path, &admission.Webhook{Handler: admission.HandlerFunc(leaveAlone)})
@@ -62,7 +62,7 @@ func setupWebhooks(mgr ctrl.Manager, certificate *selfsigned.Certificate, announ
 
 // brokeringPaths are where a daemon that is not only a registry serves further webhooks.
 func brokeringPaths() []string {
-	return []string{pods.Path, pods.ConfinePath, opaque.Path, offers.Path}
+	return []string{pods.Path, pods.ConfinePath, opaque.Path, offerlabels.Path}
 }
 
 // leaveAlone admits everything.
@@ -74,8 +74,8 @@ func setupBrokeringWebhooks(mgr ctrl.Manager, r *snapshot.Reader, cfg *brokerCon
 	mgr.GetWebhookServer().Register(pods.Path, &admission.Webhook{Handler: pods.New(mgr.GetClient(), r)})
 	mgr.GetWebhookServer().Register(pods.ConfinePath, &admission.Webhook{Handler: pods.NewConfinement(mgr.GetScheme())})
 	mgr.GetWebhookServer().Register(opaque.Path, &admission.Webhook{Handler: opaque.New(mgr.GetClient(), r)})
-	mgr.GetWebhookServer().Register(offers.Path, &admission.Webhook{
-		Handler: offers.New(mgr.GetScheme(), r, liqo.ControllerManager(cfg.liqoNamespace)),
+	mgr.GetWebhookServer().Register(offerlabels.Path, &admission.Webhook{
+		Handler: offerlabels.New(mgr.GetScheme(), r, liqo.ControllerManager(cfg.liqoNamespace)),
 	})
 }
 

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capacitorset/liqo-broker/pkg/peernet"
-	"github.com/capacitorset/liqo-broker/pkg/webhook/offering"
+	"github.com/capacitorset/liqo-broker/pkg/webhook/liqonamespace"
 )
 
 // TestWebhookCallers checks whom the webhooks answer: where the API servers' addresses are not given, nobody until the
@@ -125,7 +125,7 @@ func TestManifestAsksWhatIsServed(t *testing.T) {
 	for _, match := range regexp.MustCompile(`(?m)^ +path: (/\S+)$`).FindAllStringSubmatch(string(manifest), -1) {
 		asked[match[1]] = true
 	}
-	served := append(brokeringPaths(), offering.Path)
+	served := append(brokeringPaths(), liqonamespace.Path)
 	slices.Sort(served)
 	if got := slices.Sorted(maps.Keys(asked)); !slices.Equal(got, served) {
 		t.Errorf("the API server asks %v, and the daemon serves %v", got, served)

@@ -50,7 +50,7 @@ func (r *reading) buyCommand() *cobra.Command {
 		Args:              usage(cobra.MaximumNArgs(1)),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(command *cobra.Command, args []string) error {
-			if err := p.check(args); err != nil {
+			if err := p.checkArguments(args); err != nil {
 				return err
 			}
 			c, err := r.open()
@@ -61,7 +61,7 @@ func (r *reading) buyCommand() *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	p.add(flags)
+	p.addFlags(flags)
 	flags.StringVar(&p.name, "name", "", "name of the CapacityRequest or Purchase; it is needed")
 	r.dryRun.add(command)
 	flags.BoolVar(&p.wait, "wait", false, "wait until the capacity can be used, or the contract is over")
@@ -70,7 +70,7 @@ func (r *reading) buyCommand() *cobra.Command {
 }
 
 // check returns what is wrong with the command line.
-func (p *purchasing) check(args []string) error {
+func (p *purchasing) checkArguments(args []string) error {
 	switch {
 	case p.name == "":
 		return program.Usage(errors.New("--name is needed: it is how you end what you buy"))

@@ -88,6 +88,6 @@ func clustersCommand[T any](r *reading, command *cobra.Command, of clusterList[T
 		}
 		return out.objects(r.Out, c.Scheme(), list, of.table(*items))
 	}
-	out.add(command, formatJSON, formatYAML, formatName, formatWide)
+	out.addFlags(command, formatJSON, formatYAML, formatName, formatWide)
 	return command
 }

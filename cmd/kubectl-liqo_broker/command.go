@@ -53,7 +53,7 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	command.SetOut(streams.Out)
 	command.SetErr(streams.ErrOut)
 	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return program.Usage(err) })
-	s.to.add(command.PersistentFlags())
+	s.to.addFlags(command.PersistentFlags())
 	addInstallation(command, s)
 	command.AddCommand(newReading(s).commands()...)
 	return command

@@ -16,7 +16,7 @@ type connection struct {
 }
 
 // add adds its flags.
-func (c *connection) add(flags *pflag.FlagSet) {
+func (c *connection) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.kubeconfig, clientcmd.RecommendedConfigPathFlag, "", "Path to the kubeconfig file to use for CLI requests.")
 	names := clientcmd.RecommendedConfigOverrideFlags("")
 	names.ClusterOverrideFlags.APIServer.ShortName = "s"

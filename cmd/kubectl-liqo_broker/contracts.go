@@ -58,7 +58,7 @@ func (r *reading) contractsCommand() *cobra.Command {
 			return out.table(r.Out, show.Contracts(r.now(), shown))
 		},
 	}
-	out.add(command, formatJSON, formatYAML, formatWide)
+	out.addFlags(command, formatJSON, formatYAML, formatWide)
 	command.AddCommand(r.showContractCommand())
 	for _, d := range deeds {
 		command.AddCommand(r.deedCommand(d))

@@ -73,7 +73,7 @@ func (r *reading) diagnoseCommand() *cobra.Command {
 			return nil
 		},
 	}
-	out.add(command, formatJSON, formatYAML)
+	out.addFlags(command, formatJSON, formatYAML)
 	command.Flags().StringVar(&file, "bundle", "", "write an archive for a bug report into this file (.tar.gz), which must not exist")
 	return command
 }

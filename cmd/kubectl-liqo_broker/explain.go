@@ -52,7 +52,7 @@ func (r *reading) explainCommand() *cobra.Command {
 			return explained.Print(r.Out, func(table *metav1.Table) error { return out.table(r.Out, table) })
 		},
 	}
-	out.add(command, formatJSON, formatYAML)
+	out.addFlags(command, formatJSON, formatYAML)
 	return command
 }
 

@@ -37,7 +37,7 @@ type output struct {
 }
 
 // add adds the flags to a command that prints in these formats besides the usual one.
-func (o *output) add(command *cobra.Command, formats ...string) {
+func (o *output) addFlags(command *cobra.Command, formats ...string) {
 	flags := command.Flags()
 	flags.StringVarP(&o.format, "output", "o", "", "output format: one of "+strings.Join(formats, ", "))
 	if slices.Contains(formats, formatWide) {

@@ -60,7 +60,7 @@ func (r *reading) policyCheckCommand() *cobra.Command {
 			checks := make([]overview.PolicyCheck, len(policies))
 			healthy := true
 			for i := range policies {
-				if checks[i], err = r.check(command.Context(), c, &policies[i]); err != nil {
+				if checks[i], err = r.checkPolicy(command.Context(), c, &policies[i]); err != nil {
 					return r.clear(err)
 				}
 				healthy = healthy && checks[i].Good
@@ -84,12 +84,12 @@ func (r *reading) policyCheckCommand() *cobra.Command {
 			return nil
 		},
 	}
-	out.add(command, formatJSON, formatYAML)
+	out.addFlags(command, formatJSON, formatYAML)
 	return command
 }
 
 // check tries a policy.
-func (r *reading) check(ctx context.Context, c client.Client, p *v1alpha1.PlacementPolicy) (overview.PolicyCheck, error) {
+func (r *reading) checkPolicy(ctx context.Context, c client.Client, p *v1alpha1.PlacementPolicy) (overview.PolicyCheck, error) {
 	check := overview.PolicyCheck{Name: p.Name}
 	defaulted, err := admit(ctx, c, p)
 	switch {

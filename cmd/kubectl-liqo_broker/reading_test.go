@@ -92,7 +92,7 @@ func (c *cli) root(t *testing.T) *cobra.Command {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	root.ResetFlags()
 	s := &session{IOStreams: streams}
-	s.to.add(root.PersistentFlags())
+	s.to.addFlags(root.PersistentFlags())
 	s.reach = func() (client.Client, error) { return c.client, nil }
 	addInstallation(root, s)
 	r := newReading(s)

@@ -50,7 +50,7 @@ func (r *reading) statusCommand() *cobra.Command {
 			return nil
 		},
 	}
-	out.add(command, formatJSON, formatYAML)
+	out.addFlags(command, formatJSON, formatYAML)
 	return command
 }
 

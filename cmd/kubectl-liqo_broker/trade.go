@@ -68,7 +68,7 @@ func (r *reading) registryCommand() *cobra.Command {
 			return out.objects(r.Out, c.Scheme(), &list, show.Registries(r.now(), list.Items))
 		},
 	}
-	out.add(command, formatJSON, formatYAML, formatName, formatWide)
+	out.addFlags(command, formatJSON, formatYAML, formatName, formatWide)
 	return command
 }
 
@@ -103,7 +103,7 @@ func (r *reading) catalogCommand() *cobra.Command {
 			return out.table(r.Out, show.Sellers(sellers))
 		},
 	}
-	out.add(command, formatJSON, formatYAML, formatWide)
+	out.addFlags(command, formatJSON, formatYAML, formatWide)
 	return command
 }
 
@@ -154,8 +154,8 @@ func (r *reading) offersCommand() *cobra.Command {
 			return out.table(r.Out, show.PlansForSale(r.now(), plans))
 		},
 	}
-	out.add(command, formatJSON, formatYAML, formatWide)
-	need.add(command.Flags())
+	out.addFlags(command, formatJSON, formatYAML, formatWide)
+	need.addFlags(command.Flags())
 	command.Flags().BoolVar(&own, "own", false, "the offers of this cluster")
 	return command
 }
@@ -188,7 +188,7 @@ type need struct {
 	expression        string
 }
 
-func (n *need) add(flags *pflag.FlagSet) {
+func (n *need) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&n.cpu, "cpu", "", "cores, at least, such as 8 or 500m")
 	flags.StringVar(&n.memory, "memory", "", "memory, at least, such as 32Gi")
 	flags.StringVar(&n.pods, "pods", "", "pods, at least")

@@ -59,7 +59,7 @@ func (r *reading) whereCommand() *cobra.Command {
 			return out.table(r.Out, overview.Pods(r.now(), pods, broker))
 		},
 	}
-	out.add(command, formatJSON, formatYAML, formatWide)
+	out.addFlags(command, formatJSON, formatYAML, formatWide)
 	command.Flags().BoolVarP(&all, "all-namespaces", "A", false, "the pods of all namespaces, as on a broker without NAMESPACE")
 	return command
 }

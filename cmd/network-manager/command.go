@@ -76,7 +76,7 @@ func newCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return s.run(command.Context())
+			return s.runSidecar(command.Context())
 		},
 	}
 	// Where it serves, and whom it asks.

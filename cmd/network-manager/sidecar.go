@@ -180,7 +180,7 @@ func (s *sidecar) newRelays(mgr ctrl.Manager, certificate *selfsigned.Certificat
 // run runs the sidecar until ctx ends or one of its parts fails, and returns when all parts have
 // ended. An address in use is told at once, and the kubelet hears that the program lives before
 // the API server answers.
-func (s *sidecar) run(ctx context.Context) error {
+func (s *sidecar) runSidecar(ctx context.Context) error {
 	defer s.close()
 	return ports.Run(ctx, s.ports(), func(ctx context.Context) error {
 		p, err := s.setup(ctx)

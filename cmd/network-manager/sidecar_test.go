@@ -70,7 +70,7 @@ func TestLivesBeforeAllElse(t *testing.T) {
 	health, listen := free(t), free(t)
 	s := newRunnable(t, api.URL, options{listen: listen, metricsAddress: "0", healthAddress: health})
 	done := make(chan error, 1)
-	go func() { done <- s.run(t.Context()) }()
+	go func() { done <- s.runSidecar(t.Context()) }()
 
 	var conn net.Conn
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
@@ -101,7 +101,7 @@ func TestAddressInUse(t *testing.T) {
 	taken, listen := servingtest.Listen(t), free(t)
 	defer taken.Close()
 	s := newRunnable(t, api.URL, options{listen: listen, metricsAddress: taken.Addr().String(), healthAddress: "0"})
-	if err := s.run(t.Context()); err == nil || !strings.Contains(err.Error(), "--metrics-address="+taken.Addr().String()) {
+	if err := s.runSidecar(t.Context()); err == nil || !strings.Contains(err.Error(), "--metrics-address="+taken.Addr().String()) {
 		t.Errorf("run(): %v, want the flag and its address", err)
 	}
 	again, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", listen)

@@ -45,7 +45,7 @@ type files[T any] struct {
 func readFiles[T any](log logr.Logger, now func() time.Time, parse func([][]byte) (T, error), names ...string) (*files[T], error) {
 	f := &files[T]{names: names, parse: parse, log: log, now: now}
 	f.looked = now()
-	texts, err := f.read()
+	texts, err := f.readFiles()
 	if err == nil {
 		f.current, err = parse(texts)
 		f.seen = digest(texts)
@@ -57,7 +57,7 @@ func readFiles[T any](log logr.Logger, now func() time.Time, parse func([][]byte
 }
 
 // get returns what the files have. While they are being replaced, or are wrong, it stays as it was, and the log says why, once.
-func (f *files[T]) get() T {
+func (f *files[T]) current() T {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.now()
@@ -65,7 +65,7 @@ func (f *files[T]) get() T {
 		return f.current
 	}
 	f.looked = now
-	texts, err := f.read()
+	texts, err := f.readFiles()
 	if err != nil {
 		if f.failed != err.Error() {
 			f.failed = err.Error()
@@ -90,7 +90,7 @@ func (f *files[T]) get() T {
 }
 
 // read reads the texts of the files.
-func (f *files[T]) read() ([][]byte, error) {
+func (f *files[T]) readFiles() ([][]byte, error) {
 	texts := make([][]byte, 0, len(f.names))
 	for _, name := range f.names {
 		text, err := readFile(name)
@@ -151,7 +151,7 @@ func (o *serveOptions) ordinary(log logr.Logger, now func() time.Time) (*tls.Con
 	}
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, ClientAuth: tls.RequestClientCert,
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair.get(), nil },
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair.current(), nil },
 	}, nil
 }
 
@@ -164,5 +164,5 @@ func (o *serveOptions) roots(log logr.Logger, now func() time.Time) (func() *x50
 	if err != nil {
 		return nil, fmt.Errorf("--ca-file: %w", err)
 	}
-	return pool.get, nil
+	return pool.current, nil
 }

@@ -50,7 +50,7 @@ func newOffers(d *database) *cobra.Command {
 			})
 		},
 	}
-	o.add(lister)
+	o.addFlags(lister)
 	lister.Flags().StringVar(&of, "party", "", "only those of a party: its ID, or what it begins with")
 	command.AddCommand(lister)
 	return command

@@ -30,7 +30,7 @@ const (
 type output struct{ format string }
 
 // add adds the flag to a command.
-func (o *output) add(command *cobra.Command) {
+func (o *output) addFlags(command *cobra.Command) {
 	command.Flags().StringVarP(&o.format, "output", "o", formatTable, "output format: table or json")
 	command.PreRunE = func(*cobra.Command, []string) error {
 		if o.format != formatTable && o.format != formatJSON {

@@ -52,7 +52,7 @@ func newPartiesList(d *database) *cobra.Command {
 			})
 		},
 	}
-	o.add(command)
+	o.addFlags(command)
 	command.Flags().StringVar(&state, "state", "", "only those that are Pending, Approved or Revoked")
 	check := command.PreRunE
 	command.PreRunE = func(command *cobra.Command, args []string) error {

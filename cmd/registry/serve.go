@@ -65,7 +65,7 @@ func newServe(d *database) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.run(command.Context(), d, log)
+			return o.runServer(command.Context(), d, log)
 		},
 	}
 	flags := command.Flags()
@@ -121,7 +121,7 @@ func (o *serveOptions) validate() error {
 }
 
 // run serves until ctx ends.
-func (o *serveOptions) run(ctx context.Context, d *database, log logr.Logger) error {
+func (o *serveOptions) runServer(ctx context.Context, d *database, log logr.Logger) error {
 	debug.SetGCPercent(memoryPercent)
 	config, err := o.tls(log)
 	if err != nil {

@@ -97,7 +97,7 @@ func newTokensList(d *database) *cobra.Command {
 			})
 		},
 	}
-	o.add(command)
+	o.addFlags(command)
 	return command
 }
 

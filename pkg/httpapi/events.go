@@ -69,7 +69,7 @@ type eventsInput struct {
 
 // events registers the stream of events.
 func (v *v1) events() {
-	op := v.describe(v.api.Operation("watchEvents", http.MethodGet, eventsPath, "Watch what changes, by server-sent events", rest.Door(v.api, v.admitWatcher)), access{own: true})
+	op := v.describeOperation(v.api.Operation("watchEvents", http.MethodGet, eventsPath, "Watch what changes, by server-sent events", rest.Door(v.api, v.admitWatcher)), access{own: true})
 	op.Description = "Needs the right to watch what is asked for: the resources in brokering.liqo.io are providers, consumers (also for offers), placementpolicies, " +
 		"placementdecisions, workloads, links and advice. A consumer watches consumers, offers, workloads and advice that are its own, by its certificate.\n\n" +
 		"At first there is an event reset, an event set for each thing that there is, and an event synced. Then there are events set and deleted. The data " +
@@ -116,7 +116,7 @@ func (v *v1) stream(ctx huma.Context, in *eventsInput) {
 	defer leave()
 	living, cancel := context.WithTimeout(ctx.Context(), v.timing.life)
 	defer cancel()
-	// A consumer begins anew each time: numbers of changes would tell it how much happens to others. So does who sees something else since.
+	// A consumer begins again each time: numbers of changes would tell it how much happens to others. So does who sees something else since.
 	hides := v.hides(living, who)
 	last := in.LastEventID
 	if who.consumer != "" {

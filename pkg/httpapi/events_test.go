@@ -268,7 +268,7 @@ func TestConsumersLearnNothingOfOthers(t *testing.T) {
 	}
 }
 
-// TestStreamsEndWithTheMode has a consumer watch while its mode changes: what it sees from then on begins anew.
+// TestStreamsEndWithTheMode has a consumer watch while its mode changes: what it sees from then on begins again.
 func TestStreamsEndWithTheMode(t *testing.T) {
 	s := serve(t, nil, world()...)
 	answer, err := s.consumer(t, sees.ID).WatchEvents(t.Context(), &apiclient.WatchEventsParams{Kinds: []apiclient.WatchEventsParamsKinds{"workloads"}})

@@ -74,11 +74,11 @@ func newV1(cfg *Config, api *rest.API) (*v1, error) {
 
 // operation describes an operation: its name, method and path below the base, what it needs, and what it does.
 func (v *v1) operation(id, method, path string, need access, summary string) huma.Operation {
-	return v.describe(v.api.Operation(id, method, path, summary, v.admit(need)), need)
+	return v.describeOperation(v.api.Operation(id, method, path, summary, v.admit(need)), need)
 }
 
 // describe adds to an operation what it needs.
-func (v *v1) describe(op huma.Operation, need access) huma.Operation {
+func (v *v1) describeOperation(op huma.Operation, need access) huma.Operation {
 	op.Description = "Needs the right to " + right(need.verb, need.resource).String() + "."
 	op.Security = []map[string][]string{{"token": {}}}
 	op.Errors = append(op.Errors, http.StatusUnauthorized, http.StatusForbidden, http.StatusServiceUnavailable)

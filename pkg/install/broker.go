@@ -321,7 +321,7 @@ func (i *Installer) namespaceMaps(ctx context.Context) ([]v09.NamespaceMap, erro
 func (i *Installer) managerArgs(ctx context.Context) ([]string, error) {
 	manager := deployment(controllerManager)
 	if err := i.Get(ctx, client.ObjectKeyFromObject(manager), manager); err != nil {
-		return nil, fmt.Errorf("read %s: %w", i.describe(manager), err)
+		return nil, fmt.Errorf("read %s: %w", i.describeObject(manager), err)
 	}
 	container, err := first(manager)
 	if err != nil {
@@ -393,7 +393,7 @@ func (i *Installer) virtualKubelets(name string, signed bool, flags func(*appsv1
 	changes := func(ctx context.Context) ([]change, error) {
 		manager := deployment(controllerManager)
 		if err := i.Get(ctx, client.ObjectKeyFromObject(manager), manager); err != nil {
-			return nil, fmt.Errorf("read %s: %w", i.describe(manager), err)
+			return nil, fmt.Errorf("read %s: %w", i.describeObject(manager), err)
 		}
 		if err := flags(manager); err != nil {
 			return nil, err
@@ -633,7 +633,7 @@ func (i *Installer) paths(ctx context.Context) ([]change, error) {
 		// Whoever writes the pod at the same time does not matter, but another pod of its name does.
 		patch := fmt.Appendf(nil, `{"metadata": {"uid": %q, "annotations": {%q: null, %q: null, %q: null}}}`,
 			pod.UID, liqo.AnnotationPath, liqo.AnnotationProvider, liqo.AnnotationPathSince)
-		all = append(all, change{verb: "patch", object: i.describe(pod), do: func(ctx context.Context) error {
+		all = append(all, change{verb: "patch", object: i.describeObject(pod), do: func(ctx context.Context) error {
 			err := i.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch), fieldOwner)
 			if apierrors.IsConflict(err) {
 				return nil // It is another pod.

@@ -109,7 +109,7 @@ func (i *Installer) leaveOne(ctx context.Context) (last bool, err error) {
 	if err != nil && !slices.ContainsFunc(args, other) {
 		return true, nil
 	}
-	return false, i.run.run(ctx, i.askingNoMore(called(broker), flag))
+	return false, i.run.runSteps(ctx, i.askingNoMore(called(broker), flag))
 }
 
 // askingNoMore are the steps by which virtual kubelets ask nobody for addresses whom a flag names that begins like this. They stay ours.

@@ -49,7 +49,7 @@ func (i *Installer) Guard(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return i.run.run(ctx, steps)
+	return i.run.runSteps(ctx, steps)
 }
 
 // Unguard undoes Guard, on a cluster that does not trade any more.
@@ -76,7 +76,7 @@ func (i *Installer) Unguard(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return i.run.run(ctx, steps)
+	return i.run.runSteps(ctx, steps)
 }
 
 // trades reports whether the cluster has a connector.

@@ -140,7 +140,7 @@ func (i *Installer) Install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return i.run.run(ctx, steps)
+	return i.run.runSteps(ctx, steps)
 }
 
 // Uninstall undoes Install.
@@ -156,7 +156,7 @@ func (i *Installer) Uninstall(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return i.run.run(ctx, steps)
+	return i.run.runSteps(ctx, steps)
 }
 
 // Prepare makes the cluster the consumer of a broker with which it peers.
@@ -176,7 +176,7 @@ func (i *Installer) Prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return i.run.run(ctx, steps)
+	return i.run.runSteps(ctx, steps)
 }
 
 // Unprepare undoes Prepare: for all brokers, or for the one that the options name, so that the cluster stays the consumer of others. One that
@@ -199,13 +199,13 @@ func (i *Installer) Unprepare(ctx context.Context) error {
 		return err
 	}
 	if trades { // Its guard needs our virtual kubelet.
-		return i.run.run(ctx, i.askingNoMore("brokers", flagOfRemoteIPAM))
+		return i.run.runSteps(ctx, i.askingNoMore("brokers", flagOfRemoteIPAM))
 	}
 	steps, err := l.consumerUndo(i)
 	if err != nil {
 		return err
 	}
-	return i.run.run(ctx, steps)
+	return i.run.runSteps(ctx, steps)
 }
 
 // sameRegistry takes the images from where the cluster has our virtual kubelet from, unless another place is given.

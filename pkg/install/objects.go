@@ -92,7 +92,7 @@ func (o objects) remove(ctx context.Context, unwanted []*unstructured.Unstructur
 
 // deletion returns the change that deletes an object.
 func (o objects) deletion(object client.Object) change {
-	return change{verb: "delete", object: o.describe(object), do: func(ctx context.Context) error {
+	return change{verb: "delete", object: o.describeObject(object), do: func(ctx context.Context) error {
 		return client.IgnoreNotFound(o.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground)))
 	}}
 }
@@ -114,7 +114,7 @@ func (o objects) gone(ctx context.Context, unwanted []*unstructured.Unstructured
 // mutate returns the change that a function makes to an object; none if the function leaves the object as it is.
 func (o objects) mutate(ctx context.Context, object client.Object, to func() error) ([]change, error) {
 	if err := o.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
-		return nil, fmt.Errorf("read %s: %w", o.describe(object), err)
+		return nil, fmt.Errorf("read %s: %w", o.describeObject(object), err)
 	}
 	return o.mutateRead(object, to)
 }
@@ -123,25 +123,25 @@ func (o objects) mutate(ctx context.Context, object client.Object, to func() err
 func (o objects) mutateRead(object client.Object, to func() error) ([]change, error) {
 	before, ok := object.DeepCopyObject().(client.Object)
 	if !ok {
-		return nil, fmt.Errorf("%s cannot be copied", o.describe(object))
+		return nil, fmt.Errorf("%s cannot be copied", o.describeObject(object))
 	}
 	if err := to(); err != nil {
-		return nil, fmt.Errorf("change %s: %w", o.describe(object), err)
+		return nil, fmt.Errorf("change %s: %w", o.describeObject(object), err)
 	}
 	if equality.Semantic.DeepEqual(before, object) {
 		return nil, nil
 	}
 	shown, err := client.StrategicMergeFrom(before).Data(object)
 	if err != nil {
-		return nil, fmt.Errorf("compare %s: %w", o.describe(object), err)
+		return nil, fmt.Errorf("compare %s: %w", o.describeObject(object), err)
 	}
-	return []change{{verb: "patch", object: o.describe(object), patch: shown, do: func(ctx context.Context) error {
+	return []change{{verb: "patch", object: o.describeObject(object), patch: shown, do: func(ctx context.Context) error {
 		return o.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), fieldOwner)
 	}}}, nil
 }
 
 // describe names an object for people.
-func (o objects) describe(object client.Object) string {
+func (o objects) describeObject(object client.Object) string {
 	kind := object.GetObjectKind().GroupVersionKind().Kind
 	if gvk, err := apiutil.GVKForObject(object, o.Scheme()); err == nil {
 		kind = gvk.Kind

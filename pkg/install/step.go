@@ -68,7 +68,7 @@ type runner struct {
 }
 
 // run takes steps in their order, and says so. It ends with the first error.
-func (r *runner) run(ctx context.Context, steps []step) error {
+func (r *runner) runSteps(ctx context.Context, steps []step) error {
 	for i, s := range steps {
 		begin := time.Now()
 		fmt.Fprintf(r.out, "[%d/%d] %s\n", i+1, len(steps), s.name)

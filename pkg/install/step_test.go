@@ -74,7 +74,7 @@ func TestRun(t *testing.T) {
 				w := &world{is: tc.is, want: "round", answersAt: time.Now().Add(tc.answers), settledAt: time.Now().Add(tc.settles), conflicts: tc.conflicts}
 				var out strings.Builder
 				r := runner{out: &out, dryRun: tc.dryRun, timeout: DefaultTimeout}
-				err := r.run(t.Context(), []step{w.step()})
+				err := r.runSteps(t.Context(), []step{w.step()})
 				if tc.wantErr == "" && err != nil || tc.wantErr != "" && (err == nil || !strings.Contains(err.Error(), tc.wantErr)) {
 					t.Errorf("%s: run() = %v, want %q", tc.reason, err, tc.wantErr)
 				}
@@ -111,7 +111,7 @@ func TestTried(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
 			r := runner{out: &out, dryRun: true, tried: true, timeout: DefaultTimeout}
-			err := r.run(t.Context(), []step{{"change the moon", func(context.Context) ([]change, error) {
+			err := r.runSteps(t.Context(), []step{{"change the moon", func(context.Context) ([]change, error) {
 				return []change{{verb: tc.verb, object: "Crater moon/c", do: func(context.Context) error { return tc.err }}}, nil
 			}, nil}})
 			if (err != nil) != (tc.wantErr != "") || err != nil && !strings.Contains(err.Error(), tc.wantErr) {
@@ -127,7 +127,7 @@ func TestTried(t *testing.T) {
 // TestHopeless has a step find out that waiting is in vain.
 func TestHopeless(t *testing.T) {
 	r := runner{out: &strings.Builder{}, timeout: time.Hour}
-	err := r.run(t.Context(), []step{{"wait", nothing, func(context.Context) error {
+	err := r.runSteps(t.Context(), []step{{"wait", nothing, func(context.Context) error {
 		return errors.Join(errors.New("not there"), hopelessError{errors.New("no such image")})
 	}}})
 	if err == nil || !strings.Contains(err.Error(), "no such image") {
@@ -139,7 +139,7 @@ func TestHopeless(t *testing.T) {
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r := runner{out: &strings.Builder{}, timeout: time.Hour}
-	err := r.run(ctx, []step{{"wait", nothing, func(context.Context) error {
+	err := r.runSteps(ctx, []step{{"wait", nothing, func(context.Context) error {
 		cancel()
 		return errors.New("not there")
 	}}})

@@ -188,7 +188,7 @@ func (r *repairer) object(raw []byte, kind metav1.TypeMeta) ([]byte, error) {
 		return nil, errNoObject
 	}
 	mark(metadata, faults)
-	r.tell(kind, content, faults)
+	r.reportFaults(kind, content, faults)
 	repaired := encode(content)
 	if decodes(repaired) {
 		return repaired, nil
@@ -214,7 +214,7 @@ func mark(metadata map[string]any, faults []string) {
 }
 
 // tell logs what does not fit, once in a while for each object.
-func (r *repairer) tell(kind metav1.TypeMeta, content map[string]any, faults []string) {
+func (r *repairer) reportFaults(kind metav1.TypeMeta, content map[string]any, faults []string) {
 	metadata, _ := content[fieldMetadata].(map[string]any)
 	uid := fmt.Sprint(metadata["uid"])
 	if last, ok := r.logged.Get(uid); ok && time.Since(last.(time.Time)) < logInterval {

@@ -155,7 +155,7 @@ func (s *Server) Read(ctx context.Context, consumer cluster.ID) ([]resourcereade
 	if consumer == "" {
 		return nil, status.Error(codes.InvalidArgument, "the cluster ID is missing")
 	}
-	if err := s.check(ctx, consumer); err != nil {
+	if err := s.checkConsumer(ctx, consumer); err != nil {
 		return nil, err
 	}
 	// Known from the beginning, the consumer is notified of a change that comes
@@ -169,7 +169,7 @@ func (s *Server) Read(ctx context.Context, consumer cluster.ID) ([]resourcereade
 		return nil, err
 	}
 	offered := offers.NodeOffers(consumer)
-	caller.tell(consumer, offered)
+	caller.tellOffers(consumer, offered)
 	pools := make([]resourcereader.Pool, len(offered))
 	for i, p := range offered {
 		pools[i] = resourcereader.Pool{Name: p.Node, Resources: p.Offered}
@@ -178,7 +178,7 @@ func (s *Server) Read(ctx context.Context, consumer cluster.ID) ([]resourcereade
 }
 
 // check fails unless a cluster is a peer. Its errors are gRPC statuses.
-func (s *Server) check(ctx context.Context, id cluster.ID) error {
+func (s *Server) checkConsumer(ctx context.Context, id cluster.ID) error {
 	if !s.synced(ctx) {
 		return status.Error(codes.Unavailable, "the broker does not know its peers yet")
 	}
@@ -194,7 +194,7 @@ func (s *Server) check(ctx context.Context, id cluster.ID) error {
 
 // Remove makes the caller's subscription forget a consumer.
 func (s *Server) Remove(ctx context.Context, consumer cluster.ID) error {
-	sessionOf(ctx).forget(consumer)
+	sessionOf(ctx).forgetConsumer(consumer)
 	return nil
 }
 
@@ -230,7 +230,7 @@ func (s *Server) Subscribe(ctx context.Context, notify func(cluster.ID) error) e
 		}
 		for consumer, told := range caller.answers() {
 			if known, err := s.peers.IsPeer(ctx, consumer); err == nil && !known {
-				caller.forget(consumer)
+				caller.forgetConsumer(consumer)
 				continue
 			}
 			if first := caller.name(consumer); !first && capacity.EqualNodeOffers(told, offers.NodeOffers(consumer)) {

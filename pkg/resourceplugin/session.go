@@ -61,7 +61,7 @@ func sessionOf(ctx context.Context) *session {
 }
 
 // tell notes an answer.
-func (s *session) tell(consumer cluster.ID, offered []capacity.NodeOffer) {
+func (s *session) tellOffers(consumer cluster.ID, offered []capacity.NodeOffer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.told[consumer] = offered
@@ -87,7 +87,7 @@ func (s *session) name(consumer cluster.ID) (first bool) {
 	return first
 }
 
-func (s *session) forget(consumer cluster.ID) {
+func (s *session) forgetConsumer(consumer cluster.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.told, consumer)

@@ -77,7 +77,7 @@ func (r *Reader) direct(ctx context.Context, provider cluster.ID) (remoteipam.Di
 	if err != nil || peer == nil || peer.Tenant == "" {
 		return nil, err
 	}
-	return r.said.read(ctx, r.reader, peer.Tenant)
+	return r.said.readDirects(ctx, r.reader, peer.Tenant)
 }
 
 // DirectAge is for how long it is remembered which consumers reach a provider.
@@ -100,7 +100,7 @@ type direct struct {
 
 // read returns what is said in a tenant namespace. The reader must not have it from a
 // cache.
-func (d *directs) read(ctx context.Context, reader client.Reader, tenant string) (remoteipam.DirectConsumers, error) {
+func (d *directs) readDirects(ctx context.Context, reader client.Reader, tenant string) (remoteipam.DirectConsumers, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.clock.Now()

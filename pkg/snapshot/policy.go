@@ -75,7 +75,7 @@ func (r *Reader) follow(ctx context.Context, n *Twin, ns *corev1.Namespace, shad
 			return fmt.Errorf("list providers: %w", err)
 		}
 		for i := range providers.Items {
-			n.add(&providers.Items[i], ns, placement.Chosen)
+			n.addProvider(&providers.Items[i], ns, placement.Chosen)
 		}
 		return nil
 	}
@@ -102,13 +102,13 @@ func (r *Reader) follow(ctx context.Context, n *Twin, ns *corev1.Namespace, shad
 			return fmt.Errorf("get provider %s: %w", id, err)
 		}
 		bars, chosen := barred[id]
-		n.add(&p, ns, choiceOf(chosen, bars))
+		n.addProvider(&p, ns, choiceOf(chosen, bars))
 	}
 	return nil
 }
 
 // add adds a provider to a namespace, of which the policy says something.
-func (n *Twin) add(p *v1alpha1.Provider, ns *corev1.Namespace, said placement.Choice) {
+func (n *Twin) addProvider(p *v1alpha1.Provider, ns *corev1.Namespace, said placement.Choice) {
 	known := provider(p, ns, n.Offloading)
 	known.Choice = said
 	n.Snapshot.Providers = append(n.Snapshot.Providers, known)

@@ -173,13 +173,13 @@ func (r *Reader) offers(ctx context.Context) ([]v09.ResourceOffer, map[string]cl
 func ownersOf(offers []v09.ResourceOffer, tenants map[string]cluster.Identity) Owners {
 	owners := make(Owners, len(offers))
 	for i := range offers {
-		owners.add(&offers[i], tenants[offers[i].Namespace])
+		owners.addOffer(&offers[i], tenants[offers[i].Namespace])
 	}
 	return owners
 }
 
 // add adds the owner of the node of an offer that is in a tenant namespace.
-func (o Owners) add(offer *v09.ResourceOffer, tenant cluster.Identity) {
+func (o Owners) addOffer(offer *v09.ResourceOffer, tenant cluster.Identity) {
 	if tenant.ID == "" || !v09.FromPeer(offer) || v09.CheckOffer(offer, tenant.ID) != nil {
 		return
 	}
@@ -200,7 +200,7 @@ func (r *Reader) OwnersOf(ctx context.Context, name string) ([]cluster.ID, error
 		if err != nil {
 			return nil, err
 		}
-		owners.add(&offers.Items[i], tenant)
+		owners.addOffer(&offers.Items[i], tenant)
 	}
 	// The other nodes have names that end with what their cluster calls itself.
 	for i := range name {
@@ -227,7 +227,7 @@ func (r *Reader) addNamed(ctx context.Context, owners Owners, name string) error
 			return err
 		}
 		for j := range offers {
-			owners.add(&offers[j], peer.Identity)
+			owners.addOffer(&offers[j], peer.Identity)
 		}
 	}
 	return nil

@@ -133,7 +133,7 @@ func TestBuy(t *testing.T) {
 	t.Logf("a node of exactly the size that was bought is there after %.1f s", time.Since(began).Seconds())
 	answers := runWeb(t, "bought", fed.ProviderB)
 
-	// The registry is killed: everything but its news goes on. It comes back, and shows nothing anew.
+	// The registry is killed: everything but its news goes on. It comes back, and shows nothing again.
 	registry.Kill()
 	eventually(t, 2*time.Minute, func(ctx context.Context) error {
 		return fed.Consumer.Is(ctx, &connectorv1alpha1.Registry{}, federation.RegistryName, connectorv1alpha1.ConditionFollowing, connectorv1alpha1.ReasonUnreachable)

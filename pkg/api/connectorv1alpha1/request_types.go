@@ -11,7 +11,7 @@ import (
 
 // Reasons of the condition Ready of CapacityRequests, besides those of their Purchases.
 const (
-	// ReasonNoOffer: no offer that is known fits, or those that do were tried of late.
+	// ReasonNoOffer: no offer that is known fits, or those that do were tried recently.
 	ReasonNoOffer = "NoOffer"
 	// ReasonInvalidRequest: the request makes no sense; the message names the field.
 	ReasonInvalidRequest = "InvalidRequest"

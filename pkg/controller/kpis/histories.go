@@ -31,7 +31,7 @@ type known struct {
 }
 
 // read returns the history of a provider. One that is missing or cannot be read begins again.
-func (h *histories) read(ctx context.Context, provider string) (kpi.History, error) {
+func (h *histories) readHistory(ctx context.Context, provider string) (kpi.History, error) {
 	if k, is := h.known[provider]; is {
 		return k.history, nil
 	}
@@ -53,7 +53,7 @@ func (h *histories) read(ctx context.Context, provider string) (kpi.History, err
 }
 
 // write replaces the history of a provider, which owns it. After an error it is read again.
-func (h *histories) write(ctx context.Context, p *v1alpha1.Provider, history kpi.History) error {
+func (h *histories) writeHistory(ctx context.Context, p *v1alpha1.Provider, history kpi.History) error {
 	var next *v1alpha1.ProviderHistory
 	var err error
 	if last := h.known[p.Name].object; last != nil {
@@ -67,7 +67,7 @@ func (h *histories) write(ctx context.Context, p *v1alpha1.Provider, history kpi
 		err = h.client.Create(ctx, next)
 	}
 	if err != nil {
-		h.forget(p.Name)
+		h.forgetProvider(p.Name)
 		return fmt.Errorf("write the history of provider %s: %w", p.Name, err)
 	}
 	h.known[p.Name] = known{next, history}
@@ -75,4 +75,4 @@ func (h *histories) write(ctx context.Context, p *v1alpha1.Provider, history kpi
 }
 
 // forget drops what is known of a provider's history.
-func (h *histories) forget(provider string) { delete(h.known, provider) }
+func (h *histories) forgetProvider(provider string) { delete(h.known, provider) }

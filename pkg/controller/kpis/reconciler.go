@@ -79,7 +79,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	p := &v1alpha1.Provider{}
 	if err := r.client.Get(ctx, req.NamespacedName, p); apierrors.IsNotFound(err) {
 		r.unwatch(req.Name)
-		r.histories.forget(req.Name)
+		r.histories.forgetProvider(req.Name)
 		return ctrl.Result{}, nil
 	} else if err != nil {
 		return ctrl.Result{}, fmt.Errorf("get provider %s: %w", req.Name, err)
@@ -97,7 +97,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	last, err := r.histories.read(ctx, p.Name)
+	last, err := r.histories.readHistory(ctx, p.Name)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -137,7 +137,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return ctrl.Result{}, fmt.Errorf("patch the KPIs of provider %s: %w", p.Name, err)
 		}
 		// Last, because its time says when both were written.
-		if err := r.histories.write(ctx, p, history); err != nil {
+		if err := r.histories.writeHistory(ctx, p, history); err != nil {
 			return ctrl.Result{}, err
 		}
 		r.pods.written(p.Name, len(pods))

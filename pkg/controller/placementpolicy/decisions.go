@@ -104,9 +104,9 @@ func (r *Reconciler) store(
 	}
 	for _, c := range slices.Concat(urgent, others) {
 		switch {
-		case done(r.write(ctx, p, c.is, c.d), c.is != nil):
+		case done(r.writeDecision(ctx, p, c.is, c.d), c.is != nil):
 			s.last[c.d.Consumer] = *c.d
-			r.tell(p, c.before, c.d)
+			r.reportDecision(p, c.before, c.d)
 		case c.known:
 			s.last[c.d.Consumer] = c.before
 		}
@@ -125,14 +125,14 @@ func (r *Reconciler) store(
 }
 
 // tell says when a decision uses more or fewer providers because of a KPI.
-func (r *Reconciler) tell(p *v1alpha1.PlacementPolicy, before v1alpha1.ConsumerDecision, after *v1alpha1.ConsumerDecision) {
+func (r *Reconciler) reportDecision(p *v1alpha1.PlacementPolicy, before v1alpha1.ConsumerDecision, after *v1alpha1.ConsumerDecision) {
 	if reason, message := stepped(before, *after); reason != "" {
 		r.recorder.Event(p, corev1.EventTypeNormal, reason, message)
 	}
 }
 
 // write writes a decision in place of what there is; nil if there is nothing.
-func (r *Reconciler) write(ctx context.Context, p *v1alpha1.PlacementPolicy, is *v1alpha1.PlacementDecision, d *v1alpha1.ConsumerDecision) error {
+func (r *Reconciler) writeDecision(ctx context.Context, p *v1alpha1.PlacementPolicy, is *v1alpha1.PlacementDecision, d *v1alpha1.ConsumerDecision) error {
 	// The answer is decoded into the object, which must not share memory with the cache or with the decision of another consumer.
 	next := &v1alpha1.PlacementDecision{Policy: p.Name, ConsumerDecision: *d.DeepCopy()}
 	if is != nil {

@@ -106,7 +106,7 @@ func New(cfg Config) *Reconciler {
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	p := &v1alpha1.PlacementPolicy{}
 	if err := r.client.Get(ctx, req.NamespacedName, p); apierrors.IsNotFound(err) {
-		r.forget(req.NamespacedName)
+		r.forgetPolicy(req.NamespacedName)
 		return reconcile.Result{}, nil
 	} else if err != nil {
 		return reconcile.Result{}, fmt.Errorf("get placement policy %s: %w", req.Name, err)
@@ -206,7 +206,7 @@ func (r *Reconciler) state(name types.NamespacedName, p *v1alpha1.PlacementPolic
 	return s
 }
 
-func (r *Reconciler) forget(name types.NamespacedName) {
+func (r *Reconciler) forgetPolicy(name types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.known, name)

@@ -78,14 +78,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		if err := r.drop(ctx, providers.Items, q.Name); err != nil {
 			return ctrl.Result{}, err
 		}
-		return r.tell(ctx, q, int(q.Status.Providers), metav1.ConditionFalse, v1alpha1.ReasonNameTaken,
+		return r.report(ctx, q, int(q.Status.Providers), metav1.ConditionFalse, v1alpha1.ReasonNameTaken,
 			"The broker measures a KPI of this name itself: give the query another one")
 	}
 	// The whole answer is read before anything is written.
 	now := r.clock.Now()
 	var answer measure.Answer
 	if answer.Samples, answer.Err = r.asker.Query(ctx, q.Spec.Query); answer.Err != nil {
-		return r.tell(ctx, q, int(q.Status.Providers), metav1.ConditionFalse, measure.Reason(answer.Err), answer.Err.Error())
+		return r.report(ctx, q, int(q.Status.Providers), metav1.ConditionFalse, measure.Reason(answer.Err), answer.Err.Error())
 	}
 	// Providers without a value keep the one that they have; the condition says how many there are.
 	known, missing, err := r.spread(ctx, now, q, answer, providers.Items)
@@ -93,15 +93,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case err != nil:
 		return ctrl.Result{}, err
 	case known == 0 && missing != nil:
-		return r.tell(ctx, q, 0, metav1.ConditionFalse, measure.Reason(missing), missing.Error())
+		return r.report(ctx, q, 0, metav1.ConditionFalse, measure.Reason(missing), missing.Error())
 	case known == 0:
-		return r.tell(ctx, q, 0, metav1.ConditionFalse, v1alpha1.ReasonNoData, "There is no provider")
+		return r.report(ctx, q, 0, metav1.ConditionFalse, v1alpha1.ReasonNoData, "There is no provider")
 	}
 	message := fmt.Sprintf("Measured for %d of %d providers", known, len(providers.Items))
 	if missing != nil {
 		message += ": " + missing.Error()
 	}
-	return r.tell(ctx, q, known, metav1.ConditionTrue, v1alpha1.ReasonMeasured, message)
+	return r.report(ctx, q, known, metav1.ConditionTrue, v1alpha1.ReasonMeasured, message)
 }
 
 // spread writes the values of an answer into the status of the providers. It returns
@@ -125,9 +125,9 @@ func (r *Reconciler) spread(
 		}
 		if unknown == nil {
 			known++
-			err = r.write(ctx, p, with(p.Status.QueriedKPIs, q.Name, value, validity))
+			err = r.writeKPIs(ctx, p, with(p.Status.QueriedKPIs, q.Name, value, validity))
 		} else {
-			err = r.write(ctx, p, without(p.Status.QueriedKPIs, func(f *v1alpha1.KPI) bool {
+			err = r.writeKPIs(ctx, p, without(p.Status.QueriedKPIs, func(f *v1alpha1.KPI) bool {
 				return f.Name == q.Name && (f.Unit != q.Spec.Unit || !now.Before(f.ExpirationTime.Time))
 			}))
 		}
@@ -149,7 +149,7 @@ func taken(providers []v1alpha1.Provider, name string) bool {
 func (r *Reconciler) drop(ctx context.Context, providers []v1alpha1.Provider, name string) error {
 	for i := range providers {
 		left := without(providers[i].Status.QueriedKPIs, func(f *v1alpha1.KPI) bool { return f.Name == name })
-		if err := r.write(ctx, &providers[i], left); err != nil {
+		if err := r.writeKPIs(ctx, &providers[i], left); err != nil {
 			return err
 		}
 	}
@@ -157,7 +157,7 @@ func (r *Reconciler) drop(ctx context.Context, providers []v1alpha1.Provider, na
 }
 
 // write writes the values of a provider, if they are others than it has.
-func (r *Reconciler) write(ctx context.Context, p *v1alpha1.Provider, queried []v1alpha1.KPI) error {
+func (r *Reconciler) writeKPIs(ctx context.Context, p *v1alpha1.Provider, queried []v1alpha1.KPI) error {
 	if equality.Semantic.DeepEqual(p.Status.QueriedKPIs, queried) {
 		return nil
 	}
@@ -200,7 +200,7 @@ func without(list []v1alpha1.KPI, goes func(*v1alpha1.KPI) bool) []v1alpha1.KPI 
 }
 
 // tell writes what became of a query into its status, and says it when it has changed.
-func (r *Reconciler) tell(
+func (r *Reconciler) report(
 	ctx context.Context, q *v1alpha1.ProviderQuery, known int, status metav1.ConditionStatus, reason, message string,
 ) (ctrl.Result, error) {
 	before := q.DeepCopy()

@@ -166,7 +166,7 @@ func (p *past) leveled(now time.Time, before past, twin *snapshot.Twin) (wait ti
 }
 
 // forget drops a namespace that is gone.
-func (m *memory) forget(namespace string) {
+func (m *memory) forgetNamespace(namespace string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.namespaces, namespace)

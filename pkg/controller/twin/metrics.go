@@ -143,7 +143,7 @@ func (m *moves) arrived(now time.Time, namespace string, pods map[string]*corev1
 }
 
 // forget forgets a namespace that is gone.
-func (m *moves) forget(namespace string) {
+func (m *moves) forgetNamespace(namespace string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.away, namespace)

@@ -76,7 +76,7 @@ func (p *Planner) decide(
 }
 
 // forget forgets a namespace that is gone.
-func (p *Planner) forget(namespace string) { p.memory.forget(namespace) }
+func (p *Planner) forgetNamespace(namespace string) { p.memory.forgetNamespace(namespace) }
 
 // noteRefusals notes the providers on which the namespace cannot be made: each of them is then
 // left alone for a while.

@@ -102,8 +102,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	r.backoff.GC()
 	var ns corev1.Namespace
 	if err := r.client.Get(ctx, req.NamespacedName, &ns); apierrors.IsNotFound(err) {
-		r.planner.forget(req.Name)
-		r.moves.forget(req.Name)
+		r.planner.forgetNamespace(req.Name)
+		r.moves.forgetNamespace(req.Name)
 		return ctrl.Result{}, nil
 	} else if err != nil {
 		return ctrl.Result{}, fmt.Errorf("get namespace %s: %w", req.Name, err)

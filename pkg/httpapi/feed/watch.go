@@ -85,7 +85,7 @@ func (c *Cursor) Next(ctx context.Context, wait time.Duration) ([]Entry, error) 
 	timeout := time.NewTimer(wait)
 	defer timeout.Stop()
 	for {
-		found, more, err := c.read()
+		found, more, err := c.readEntries()
 		if err != nil || len(found) > 0 {
 			return found, err
 		}
@@ -100,7 +100,7 @@ func (c *Cursor) Next(ctx context.Context, wait time.Duration) ([]Entry, error) 
 }
 
 // read returns the entries that are there, and what is closed when there are further ones.
-func (c *Cursor) read() (found []Entry, more <-chan struct{}, err error) {
+func (c *Cursor) readEntries() (found []Entry, more <-chan struct{}, err error) {
 	f, now := c.feed, time.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -71,7 +71,7 @@ func Write(ctx context.Context, name string, cfg Config) (err error) {
 			_ = os.Remove(name)
 		}
 	}()
-	return write(ctx, file, cfg)
+	return writeArchive(ctx, file, cfg)
 }
 
 // archive is one that is being written.
@@ -85,7 +85,7 @@ type archive struct {
 	logs Logs
 }
 
-func write(ctx context.Context, w io.Writer, cfg Config) error {
+func writeArchive(ctx context.Context, w io.Writer, cfg Config) error {
 	zipped := gzip.NewWriter(w)
 	a := &archive{tar: tar.NewWriter(zipped), now: cfg.Now, api: cfg.Client, logs: cfg.Logs}
 	a.left = append(a.left,
@@ -95,7 +95,7 @@ func write(ctx context.Context, w io.Writer, cfg Config) error {
 	if err != nil {
 		return fmt.Errorf("write the diagnosis: %w", err)
 	}
-	if err := a.add("diagnosis.json", text); err != nil {
+	if err := a.addFile("diagnosis.json", text); err != nil {
 		return err
 	}
 	namespaces, err := a.namespaces(ctx)
@@ -127,7 +127,7 @@ func (a *archive) leave(what string, err error) {
 }
 
 // add puts a text into the archive, without what looks like a secret.
-func (a *archive) add(name string, text []byte) error {
+func (a *archive) addFile(name string, text []byte) error {
 	return a.keep(name, []byte(redact(string(text))))
 }
 
@@ -281,7 +281,7 @@ func (a *archive) podLogs(ctx context.Context, pod *corev1.Pod) error {
 				a.leave(name, err)
 				continue
 			}
-			if err := a.add(name, text); err != nil {
+			if err := a.addFile(name, text); err != nil {
 				return err
 			}
 		}

@@ -110,7 +110,7 @@ func (c *Client) Release(pod string) { c.relays.release(pod) }
 // the answer. An error that is [ErrUnavailable] may pass by itself; any other is
 // a refusal.
 func (c *Client) MapRelay(ctx context.Context, address netip.Addr) (netip.Addr, error) {
-	relay, err := c.relays.get(ctx, address)
+	relay, err := c.relays.getRelay(ctx, address)
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("relay address of %s: %w", address, err)
 	}

@@ -123,7 +123,7 @@ func (r *relays) renew() {
 }
 
 // get returns the relay address of a pod.
-func (r *relays) get(ctx context.Context, address netip.Addr) (netip.Addr, error) {
+func (r *relays) getRelay(ctx context.Context, address netip.Addr) (netip.Addr, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if relay, ok := r.current(address); ok {

@@ -61,7 +61,7 @@ func TestRelaysAskOnce(t *testing.T) {
 		group.Go(func() {
 			for i := worker; i < pods; i += workers {
 				want := netip.AddrFrom4([4]byte{20, 90, byte(i >> 8), byte(i)})
-				if got, err := relays.get(t.Context(), pod(i)); err != nil || got != want {
+				if got, err := relays.getRelay(t.Context(), pod(i)); err != nil || got != want {
 					t.Errorf("pod %d: got %s, %v; want %s", i, got, err, want)
 				}
 			}
@@ -76,7 +76,7 @@ func TestRelaysAskOnce(t *testing.T) {
 func TestRelaysAreReported(t *testing.T) {
 	relays := newRelays((&fakeBroker{network: 20}).ask, all)
 	relays.hold("a", pod(1))
-	relay, err := relays.get(t.Context(), pod(1))
+	relay, err := relays.getRelay(t.Context(), pod(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestRelaysLeaveOutDirectPods(t *testing.T) {
 	for i := range 3 {
 		relays.hold(fmt.Sprint(i), pod(i))
 	}
-	if _, err := relays.get(t.Context(), pod(0)); err != nil {
+	if _, err := relays.getRelay(t.Context(), pod(0)); err != nil {
 		t.Fatal(err)
 	}
 	if broker.largest != 2 {
@@ -130,7 +130,7 @@ func TestRelaysForget(t *testing.T) {
 				if step == 1 {
 					tc.change(relays)
 				}
-				if _, err := relays.get(t.Context(), pod(1)); err != nil {
+				if _, err := relays.getRelay(t.Context(), pod(1)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -145,29 +145,29 @@ func TestRelaysWithoutBroker(t *testing.T) {
 	broker := &fakeBroker{network: 20}
 	relays := newRelays(broker.ask, all)
 	relays.hold("a", pod(1))
-	known, err := relays.get(t.Context(), pod(1))
+	known, err := relays.getRelay(t.Context(), pod(1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	broker.err = ErrUnavailable
 	relays.renew()
-	if got, err := relays.get(t.Context(), pod(1)); err != nil || got != known {
+	if got, err := relays.getRelay(t.Context(), pod(1)); err != nil || got != known {
 		t.Errorf("what is known while the broker is away: got %s, %v; want %s", got, err, known)
 	}
-	if got, err := relays.get(t.Context(), pod(2)); !errors.Is(err, ErrUnavailable) {
+	if got, err := relays.getRelay(t.Context(), pod(2)); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("what is not known while the broker is away: got %s, %v; want ErrUnavailable", got, err)
 	}
 	broker.err, broker.network = nil, 21
-	if got, err := relays.get(t.Context(), pod(1)); err != nil || got == known {
+	if got, err := relays.getRelay(t.Context(), pod(1)); err != nil || got == known {
 		t.Errorf("after the broker came back with other addresses: got %s, %v", got, err)
 	}
 	broker.refused = pod(1)
 	relays.renew()
-	if got, err := relays.get(t.Context(), pod(1)); err == nil {
+	if got, err := relays.getRelay(t.Context(), pod(1)); err == nil {
 		t.Errorf("an address that the broker refuses is still shown as %s", got)
 	}
 	broker.err = ErrUnavailable
-	if got, err := relays.get(t.Context(), pod(1)); err == nil {
+	if got, err := relays.getRelay(t.Context(), pod(1)); err == nil {
 		t.Errorf("an address that the broker refused before it went away is shown as %s", got)
 	}
 }
@@ -180,7 +180,7 @@ func BenchmarkRelays(b *testing.B) {
 		relays.hold(fmt.Sprint(i), pod(i))
 	}
 	for i := range pods {
-		if _, err := relays.get(b.Context(), pod(i)); err != nil {
+		if _, err := relays.getRelay(b.Context(), pod(i)); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -188,7 +188,7 @@ func BenchmarkRelays(b *testing.B) {
 	i := 0
 	for b.Loop() {
 		i = (i + 1) % pods
-		if _, err := relays.get(b.Context(), pod(i)); err != nil {
+		if _, err := relays.getRelay(b.Context(), pod(i)); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -98,7 +98,7 @@ func (r *Reader) Next() (Event, error) {
 		case err != nil:
 			return Event{}, err
 		case len(line) > 0:
-			if text, ok := e.read(line); ok {
+			if text, ok := e.readLine(line); ok {
 				data = append(data, text)
 			}
 			continue
@@ -112,7 +112,7 @@ func (r *Reader) Next() (Event, error) {
 }
 
 // read takes the field that a line has into account. It returns the data, if it is that.
-func (e *Event) read(line []byte) (data []byte, is bool) {
+func (e *Event) readLine(line []byte) (data []byte, is bool) {
 	name, value, _ := bytes.Cut(line, []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))
 	switch string(name) {

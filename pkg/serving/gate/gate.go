@@ -69,7 +69,7 @@ func (g *Gate) Allow(addresses []netip.Addr) {
 	for _, c := range append([]*connection(nil), g.waiting...) {
 		switch {
 		case g.passes(c.from):
-			g.admit(c)
+			g.admitConnection(c)
 		case first:
 			g.expire(c)
 		}
@@ -93,8 +93,8 @@ func (g *Gate) passes(address netip.Addr) bool {
 }
 
 // admit opens a connection, unless there are too many.
-func (g *Gate) admit(c *connection) {
-	g.forget(c)
+func (g *Gate) admitConnection(c *connection) {
+	g.forgetConnection(c)
 	if len(g.open) >= maxOpen {
 		c.end()
 		return
@@ -136,11 +136,11 @@ func (g *Gate) queue(c *connection) {
 }
 
 func (g *Gate) drop(c *connection) {
-	g.forget(c)
+	g.forgetConnection(c)
 	c.end()
 }
 
-func (g *Gate) forget(c *connection) {
+func (g *Gate) forgetConnection(c *connection) {
 	delete(g.open, c)
 	for i, other := range g.waiting {
 		if other == c {
@@ -167,7 +167,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	l.gate.mu.Lock()
 	defer l.gate.mu.Unlock()
 	if l.gate.passes(c.from) {
-		l.gate.admit(c)
+		l.gate.admitConnection(c)
 	} else {
 		l.gate.queue(c)
 	}
@@ -211,7 +211,7 @@ func (c *connection) Read(into []byte) (int, error) {
 // Close implements net.Conn.
 func (c *connection) Close() error {
 	c.gate.mu.Lock()
-	c.gate.forget(c)
+	c.gate.forgetConnection(c)
 	c.gate.mu.Unlock()
 	c.once.Do(func() { close(c.closed) })
 	return c.Conn.Close()

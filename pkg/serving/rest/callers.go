@@ -52,7 +52,7 @@ type Callers[T any] struct {
 	each *cache.LRUExpireCache
 }
 
-// NewCallers returns what keeps at most so many, for so long after each has called last. Whoever is not kept begins anew.
+// NewCallers returns what keeps at most so many, for so long after each has called last. Whoever is not kept begins again.
 func NewCallers[T any](most int, keep time.Duration, begin func(source.Source) T) *Callers[T] {
 	return &Callers[T]{keep: keep, begin: begin, each: cache.NewLRUExpireCache(most)}
 }

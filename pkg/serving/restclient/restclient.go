@@ -138,7 +138,7 @@ func (c *Client) Call(ctx context.Context, method, path string, body, into any) 
 	answer, err := c.Send(ctx, method, path, body, JSON)
 	if err == nil {
 		defer answer.Body.Close()
-		err = c.read(answer, into)
+		err = c.readAnswer(answer, into)
 	}
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", method, c.cfg.Base+path, err)
@@ -146,7 +146,7 @@ func (c *Client) Call(ctx context.Context, method, path string, body, into any) 
 	return nil
 }
 
-func (c *Client) read(answer *http.Response, into any) error {
+func (c *Client) readAnswer(answer *http.Response, into any) error {
 	if into == nil {
 		return nil
 	}

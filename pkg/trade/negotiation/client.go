@@ -309,7 +309,7 @@ func (c *Client) call(ctx context.Context, method, path string, body, into any, 
 		return err
 	}
 	if failed := c.introduce(ctx); failed != nil {
-		return fmt.Errorf("%w; introduced anew: %w", err, failed)
+		return fmt.Errorf("%w; introduced again: %w", err, failed)
 	}
 	return c.try(ctx, method, path, body, into, wait)
 }

@@ -58,7 +58,7 @@ func (s *Server) operations() {
 	const one = "/contracts/{id}"
 	register(s, "quote", http.MethodPost, "/quotes", "Ask for the terms of something that is for sale", s.quote)
 	register(s, "introduce", http.MethodPut, pathKeys, "Tell a seller with whom there is a contract the keys of the caller, and be told the seller's", s.introduce)
-	register(s, "get", http.MethodGet, one, "Get a contract, or wait until it has changed", s.get, s.await)
+	register(s, "get", http.MethodGet, one, "Get a contract, or wait until it has changed", s.getContract, s.await)
 	register(s, "reserve", http.MethodPut, one, "Reserve by the terms of a quote", func(ctx context.Context, in *proposing) (*answered, error) {
 		return s.propose(ctx, contract.Reserve, in)
 	})
@@ -126,7 +126,7 @@ func (s *Server) quote(ctx context.Context, in *quoting) (*quoted, error) {
 		return nil, err
 	}
 	// Whoever would be denied is told so, and not where this cluster is reached.
-	verdict, reason, err := s.admit(ctx, terms)
+	verdict, reason, err := s.admitTerms(ctx, terms)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func (s *Server) listing(ctx context.Context, id string) (offer.Signed, error) {
 }
 
 // admit compares terms with the offer as it is now, and asks the policy.
-func (s *Server) admit(ctx context.Context, terms contract.Terms) (contract.Verdict, string, error) {
+func (s *Server) admitTerms(ctx context.Context, terms contract.Terms) (contract.Verdict, string, error) {
 	listing, err := s.listing(ctx, terms.Offer)
 	if err != nil {
 		return "", "", err
@@ -276,7 +276,7 @@ func (s *Server) propose(ctx context.Context, event contract.Event, in *proposin
 	switch {
 	case event == contract.Reserve && record == nil:
 		if err = s.room(ctx, party.ID(terms.Buyer)); err == nil {
-			request.Verdict, request.Reason, err = s.admit(ctx, terms)
+			request.Verdict, request.Reason, err = s.admitTerms(ctx, terms)
 		}
 	case event != contract.Reserve && record != nil && record.LastRevision < terms.Revision:
 		request.Verdict, request.Reason, err = s.admitChange(ctx, event, terms, record.Terms)
@@ -370,7 +370,7 @@ func added(before, after []contract.Transition) []contract.Transition {
 }
 
 // get answers with a contract as it is, once await has waited.
-func (s *Server) get(ctx context.Context, in *polling) (*answered, error) {
+func (s *Server) getContract(ctx context.Context, in *polling) (*answered, error) {
 	if err, _ := ctx.Value(awaitedKey{}).(error); err != nil {
 		return nil, err
 	}

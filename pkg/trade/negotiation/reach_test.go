@@ -110,7 +110,7 @@ func TestNotReachable(t *testing.T) {
 	if view, err := c.DoAt(t.Context(), request, edge()); err != nil || view.State != contract.Signed {
 		t.Errorf("what is signed is answered as it is: %+v, %v", view, err)
 	}
-	// What was reached of late counts as reached, for the same party at the same place.
+	// What was reached recently counts as reached, for the same party at the same place.
 	if view, err := c.DoAt(t.Context(), reserve(t, c, buyer, "b"), edge()); err != nil || view.State != contract.Signed {
 		t.Errorf("%+v, %v, want a contract", view, err)
 	}

@@ -126,7 +126,7 @@ type Server struct {
 	poll *source.Limit
 	// connections are those of parties.
 	connections *source.Limit
-	// tries are those to reach the clusters of parties, and reached those that were of late.
+	// tries are those to reach the clusters of parties, and reached those that were recently.
 	tries   *source.Limit
 	reached *cache.LRUExpireCache
 	// pace is that of parties, and of networks with strangers.

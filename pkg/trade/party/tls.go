@@ -57,7 +57,7 @@ func Pin(pinned string) func(fingerprint string) error {
 	}
 }
 
-// Server returns a configuration for servers: TLS 1.3, without resumption, so that each connection proves its keys anew.
+// Server returns a configuration for servers: TLS 1.3, without resumption, so that each connection proves its keys again.
 func (t TLS) Server() *tls.Config {
 	config := t.config()
 	certificate := t.certificates()

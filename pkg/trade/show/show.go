@@ -32,7 +32,7 @@ type Seller struct {
 	Name string `json:"name"`
 	// Endpoint is where its connector negotiates; empty if it sells nothing.
 	Endpoint string `json:"endpoint,omitempty"`
-	// Alive is whether a registry has heard of it of late.
+	// Alive is whether a registry has heard of it recently.
 	Alive bool `json:"alive"`
 	// Offers is how many offers it has, and Regions where those are.
 	Offers  int      `json:"offers"`

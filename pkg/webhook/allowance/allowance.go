@@ -80,7 +80,7 @@ func (h *Handler) wish(ctx context.Context, req admission.Request) admission.Res
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	return h.admit(ctx, req, shadow.Name, requested(v09.PodSpec(shadow)))
+	return h.admitSum(ctx, req, shadow.Name, requested(v09.PodSpec(shadow)))
 }
 
 // change answers about a ShadowPod that is there. Liqo changes no pod by it, but makes the next one of it.
@@ -117,7 +117,7 @@ func (h *Handler) pod(ctx context.Context, req admission.Request) admission.Resp
 	if !h.Tally.ended(client.ObjectKey{Namespace: req.Namespace, Name: pod.Name}) {
 		return admission.Allowed("")
 	}
-	return h.admit(ctx, req, pod.Name, requested(&pod.Spec))
+	return h.admitSum(ctx, req, pod.Name, requested(&pod.Spec))
 }
 
 // shadow reads a ShadowPod.
@@ -143,7 +143,7 @@ func (h *Handler) known() error {
 }
 
 // admit answers about a pod that requests so much.
-func (h *Handler) admit(ctx context.Context, req admission.Request, name string, asked amounts) admission.Response {
+func (h *Handler) admitSum(ctx context.Context, req admission.Request, name string, asked amounts) admission.Response {
 	peer, namespaces, granted, err := h.granted(ctx, req.Namespace)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)

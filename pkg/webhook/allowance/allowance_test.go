@@ -374,7 +374,7 @@ func TestClaim(t *testing.T) {
 		if err := see.Replace([]any{whole}, ""); err != nil {
 			t.Fatal(err)
 		}
-		next(t, d, "it is there, seen when the watch began anew", "8 of 4 cpu")
+		next(t, d, "it is there, seen when the watch began again", "8 of 4 cpu")
 		if err := see.Replace(nil, ""); err != nil {
 			t.Fatal(err)
 		}
@@ -420,7 +420,7 @@ func TestShrunk(t *testing.T) {
 	d.Grants.changed(v09.OfferOf(is), v09.OfferOf(was))
 	check(t, "more is no less", ask(t, d, "1m"), "2001m of 1 cpu")
 	d.Grants.changed(v09.OfferOf(was), v09.OfferOf(is))
-	d.Grants.forget(v09.OfferOf(is))
+	d.Grants.forgetOffer(v09.OfferOf(is))
 	check(t, "the offer is another one", ask(t, d, "1m"), "2001m of 1 cpu")
 }
 

@@ -60,7 +60,7 @@ func (g *Grants) Watch(ctx context.Context, c cache.Cache) error {
 				o = gone.Obj
 			}
 			if offer, ok := o.(*v09.ResourceOffer); ok {
-				g.forget(v09.OfferOf(offer))
+				g.forgetOffer(v09.OfferOf(offer))
 			}
 		},
 	})
@@ -85,7 +85,7 @@ func (g *Grants) changed(was, is liqo.Offer) {
 	g.earlier[key] = earlier{before, now.Add(late)}
 }
 
-func (g *Grants) forget(o liqo.Offer) {
+func (g *Grants) forgetOffer(o liqo.Offer) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.earlier, keyOf(&o))

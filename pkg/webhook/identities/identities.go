@@ -92,7 +92,7 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 	if err != nil {
 		return refuse(ctx, err)
 	}
-	if err := check(request); err != nil {
+	if err := checkRequest(request); err != nil {
 		return refuse(ctx, err)
 	}
 	id := cluster.ID(request.Subject.CommonName)
@@ -164,7 +164,7 @@ func parse(spec *certificatesv1.CertificateSigningRequestSpec) (*x509.Certificat
 
 // check compares a request with those of Liqo
 // (NewKeyAndRequest in liqo/pkg/utils/csr/create.go@v0.9.4).
-func check(request *x509.CertificateRequest) error {
+func checkRequest(request *x509.CertificateRequest) error {
 	subject := request.Subject
 	if len(subject.Organization) != 1 || subject.Organization[0] != v09.PeerGroup || len(subject.Names) != 2 {
 		return fmt.Errorf("the group must be %s, and nothing else may be in the subject but the common name", v09.PeerGroup)

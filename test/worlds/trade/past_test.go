@@ -21,7 +21,7 @@ type told struct {
 	last *contract.Record
 	// views are those of each version. A restored seller can write a version twice.
 	views map[int64][]contract.View
-	// again is whether it has written the contract anew: people have deleted its Sale, and an old message was answered when that was gone.
+	// again is whether it has written the contract again: people have deleted its Sale, and an old message was answered when that was gone.
 	again bool
 }
 

@@ -33,7 +33,7 @@ func (a *Addresses) MapExternal(ctx context.Context, owner cluster.ID, address s
 	if err != nil || !external.Contains(parsed) {
 		return netip.Addr{}, NotAPIServerError(address + " is not in the external CIDR of that cluster")
 	}
-	if !a.apiServers.admit(owner, parsed, time.Now()) {
+	if !a.apiServers.admitAddress(owner, parsed, time.Now()) {
 		return netip.Addr{}, NotAPIServerError("pods of that cluster already name other API servers than " + address)
 	}
 	response, err := a.IpamClient.MapEndpointIP(ctx, &ipam.MapRequest{ClusterID: string(a.foreign), Ip: address})
@@ -63,7 +63,7 @@ type apiServers struct {
 }
 
 // admit reports whether an address may be that of the API server of a cluster.
-func (s *apiServers) admit(owner cluster.ID, address netip.Addr, now time.Time) bool {
+func (s *apiServers) admitAddress(owner cluster.ID, address netip.Addr, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.named == nil {

@@ -52,7 +52,7 @@ func (k *knownNamespaces) Start(ctx context.Context, to manager.NamespaceStartSt
 	for _, name := range names {
 		recorder.missing[name] = struct{}{}
 	}
-	recorder.check()
+	recorder.checkStarted()
 	k.NamespaceHandler.Start(ctx, recorder)
 	// One that is not offloaded any more is never started.
 	select {
@@ -90,7 +90,7 @@ func (r *startRecorder) seen(local string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.missing, local)
-	r.check()
+	r.checkStarted()
 }
 
 // left returns the namespaces that are missing, in order.
@@ -101,7 +101,7 @@ func (r *startRecorder) left() []string {
 }
 
 // check closes done if nothing is missing.
-func (r *startRecorder) check() {
+func (r *startRecorder) checkStarted() {
 	if len(r.missing) == 0 {
 		r.once.Do(func() { close(r.done) })
 	}

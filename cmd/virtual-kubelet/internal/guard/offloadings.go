@@ -228,7 +228,7 @@ func (b *byOffloading) set(object any) (string, error) {
 	return offloading.Namespace, nil
 }
 
-func (b *byOffloading) forget(object any) string {
+func (b *byOffloading) forgetOffloading(object any) string {
 	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object)
 	if err != nil {
 		return ""
@@ -270,7 +270,7 @@ func (o *ownOffloadings) readOffloadings(ctx context.Context) (answers, error) {
 		AddFunc:    set,
 		UpdateFunc: func(_, updated any) { set(updated) },
 		DeleteFunc: func(deleted any) {
-			if local := b.forget(deleted); local != "" {
+			if local := b.forgetOffloading(deleted); local != "" {
 				o.changed(local)
 			}
 		},

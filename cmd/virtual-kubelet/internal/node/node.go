@@ -138,7 +138,7 @@ func (v *Node) Run(ctx context.Context) error {
 		close(ready)
 		// It may wait for a controller that has ended with the context, and then ends with
 		// the process.
-		go v.steady.run(ctx)
+		go v.steady.keepNode(ctx)
 	})
 	return Patiently(ctx, v.log, func() error {
 		controller, err := v.newController(ctx)

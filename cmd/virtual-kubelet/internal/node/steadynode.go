@@ -197,7 +197,7 @@ func (s *steadyNode) heard(answer bool) {
 func (s *steadyNode) reconsider() { s.stale.Set() }
 
 // run shows the node whenever it is to be reconsidered, until the context ends.
-func (s *steadyNode) run(ctx context.Context) {
+func (s *steadyNode) keepNode(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():

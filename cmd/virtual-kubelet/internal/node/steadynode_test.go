@@ -117,7 +117,7 @@ func TestSteadyNode(t *testing.T) {
 		var shown atomic.Pointer[corev1.Node]
 		node.NotifyNodeStatus(ctx, func(now *corev1.Node) { shown.Store(now) })
 		var running sync.WaitGroup
-		running.Go(func() { node.run(ctx) })
+		running.Go(func() { node.keepNode(ctx) })
 		running.Go(func() {
 			node.ask(ctx, every, every/2, func(ctx context.Context) (bool, error) {
 				if err := failure.Load(); err != nil {
@@ -240,7 +240,7 @@ func TestSettlingEnds(t *testing.T) {
 		s.NotifyNodeStatus(ctx, func(now *corev1.Node) { shown.Store(now) })
 		s.begin(liqoNode(true, true))
 		var running sync.WaitGroup
-		running.Go(func() { s.run(ctx) })
+		running.Go(func() { s.keepNode(ctx) })
 		inner.show(liqoNode(false, true)) // The tunnel is down; Liqo says so once.
 		time.Sleep(2 * settling)
 		synctest.Wait()

@@ -35,7 +35,7 @@ type hostPorts struct {
 
 // admit reports whether a pod may run beside all others on the virtual node; node are
 // these, and may contain the pod itself.
-func (h *hostPorts) admit(pod *corev1.Pod, node []*corev1.Pod) bool {
+func (h *hostPorts) admitPod(pod *corev1.Pod, node []*corev1.Pod) bool {
 	ports := hostPortsOf(pod)
 	if len(ports) == 0 {
 		return true

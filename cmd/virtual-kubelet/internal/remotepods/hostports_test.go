@@ -103,16 +103,16 @@ func TestHostPortsAreDecidedOnce(t *testing.T) {
 	var ports hostPorts
 	first, second, gone := pinned("a", 80), pinned("b", 80), pinned("gone", 80)
 	node := []*corev1.Pod{first, second}
-	if !ports.admit(first, node) || ports.admit(second, node) {
+	if !ports.admitPod(first, node) || ports.admitPod(second, node) {
 		t.Error("want the first pod admitted, and not the second one")
 	}
-	if !ports.admit(first, node) || ports.admit(second, nil) {
+	if !ports.admitPod(first, node) || ports.admitPod(second, nil) {
 		t.Error("what was decided has changed")
 	}
-	if ports.admit(gone, append(node, gone)); len(ports.decided) != 3 {
+	if ports.admitPod(gone, append(node, gone)); len(ports.decided) != 3 {
 		t.Errorf("%d pods are decided about, want 3", len(ports.decided))
 	}
-	if ports.admit(pinned("c", 80), node[:1]); len(ports.decided) != 2 {
+	if ports.admitPod(pinned("c", 80), node[:1]); len(ports.decided) != 2 {
 		t.Errorf("%d pods are decided about when two are gone, want 2", len(ports.decided))
 	}
 }

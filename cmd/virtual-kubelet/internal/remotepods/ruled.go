@@ -122,7 +122,7 @@ func (n *ruledNamespace) Handle(ctx context.Context, name string) error {
 	case refused(local):
 		// What there is under its name was made for another pod, which is gone.
 		return n.remove(ctx, shadow)
-	case !begun(local) && !n.admit(local):
+	case !begun(local) && !n.admitPod(local):
 		return n.refuse(ctx, local)
 	case podstate.Ended(local) && shadow == nil:
 		// Liqo would run it once more.
@@ -139,13 +139,13 @@ func (n *ruledNamespace) Handle(ctx context.Context, name string) error {
 }
 
 // admit reports whether the virtual node may have a pod.
-func (n *ruledNamespace) admit(local *corev1.Pod) bool {
+func (n *ruledNamespace) admitPod(local *corev1.Pod) bool {
 	if len(hostPortsOf(local)) == 0 {
 		return true // Most pods: nobody has to look at all the others.
 	}
 	node, err := n.rules.pods.List(labels.Everything())
 	utilruntime.Must(err) // It reads a cache.
-	return n.rules.ports.admit(local, node)
+	return n.rules.ports.admitPod(local, node)
 }
 
 // remove removes a ShadowPod, unless it is being removed; nil is none.

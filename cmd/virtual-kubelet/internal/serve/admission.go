@@ -148,7 +148,7 @@ func Reviewers(local *rest.Config) (kubernetes.Interface, func(token string) (ku
 }
 
 // run follows the authority of client certificates until the context ends.
-func (a *Admission) run(ctx context.Context) { a.authority.Run(ctx, 1) }
+func (a *Admission) runAuthority(ctx context.Context) { a.authority.Run(ctx, 1) }
 
 // refusal is the answer to a request that is not let in.
 type refusal struct {
@@ -161,7 +161,7 @@ func (r *refusal) Error() string { return r.text }
 // guard lets those requests through whose senders may do what they ask.
 func (a *Admission) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := a.admit(r); err != nil {
+		if err := a.admitRequest(r); err != nil {
 			// Nobody keeps a connection who may not use it.
 			w.Header().Set("Connection", "close")
 			refused := &refusal{http.StatusInternalServerError, "the API server cannot be asked who may use this virtual kubelet"}
@@ -186,7 +186,7 @@ func (a *Admission) guard(next http.Handler) http.Handler {
 
 // admit returns a refusal unless the sender of a request may do what it asks; any
 // other error tells why nobody knows.
-func (a *Admission) admit(r *http.Request) error {
+func (a *Admission) admitRequest(r *http.Request) error {
 	// The error says what is wrong with a certificate; there may be a token besides.
 	owner, certified, err := a.certificates.AuthenticateRequest(r)
 	certified = certified && err == nil

@@ -430,7 +430,7 @@ func TestNamesOfPeersAreNotBelieved(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	running.Go(func() { a.run(ctx) })
+	running.Go(func() { a.runAuthority(ctx) })
 	eventually(t, func() bool { _, ok := a.authority.VerifyOptions(); return ok })
 	a.client = reviewer
 	handler := a.guard(http.NotFoundHandler())

@@ -80,7 +80,7 @@ func (s *certificateSource) stop() {
 }
 
 // get is a tls.Config.GetCertificate.
-func (s *certificateSource) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+func (s *certificateSource) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if s.selfSigned != nil {
 		return s.selfSigned, nil
 	}

@@ -92,7 +92,7 @@ func NewServer(config *Config, pods workload.PodHandler, local kubernetes.Interf
 		mux.Handle(path, scrape(remote, config.HomeCluster))
 	}
 	// A certificate is verified when it is used: who shows none may have a token.
-	shown := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate.get, ClientAuth: tls.RequestClientCert}
+	shown := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate.current, ClientAuth: tls.RequestClientCert}
 	return &Server{
 		certificate: certificate,
 		tls:         shown,
@@ -126,7 +126,7 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 	defer s.certificate.stop()
 	following, stop := context.WithCancel(ctx)
 	var group sync.WaitGroup
-	group.Go(func() { s.admission.run(following) })
+	group.Go(func() { s.admission.runAuthority(following) })
 	defer group.Wait()
 	defer stop()
 	stopped := make(chan error, 1)

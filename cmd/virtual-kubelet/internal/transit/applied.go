@@ -92,7 +92,7 @@ func (a *appliedSecrets) remember(name string, secret *corev1.Secret, what [sha2
 	a.last[name] = appliedSecret{what, secret.UID, secret.ResourceVersion}
 }
 
-func (a *appliedSecrets) forget(name string) {
+func (a *appliedSecrets) forgetSecret(name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.last, name)
@@ -120,7 +120,7 @@ func (s rememberingSecrets) Apply(
 	}
 	applied, err := s.SecretInterface.Apply(ctx, secret, opts)
 	if err != nil {
-		s.applied.forget(*secret.Name)
+		s.applied.forgetSecret(*secret.Name)
 		return nil, err
 	}
 	// By the name that was asked for: what a foreign cluster answers may have any.
@@ -130,6 +130,6 @@ func (s rememberingSecrets) Apply(
 
 // Delete deletes a Secret.
 func (s rememberingSecrets) Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error {
-	s.applied.forget(name)
+	s.applied.forgetSecret(name)
 	return s.SecretInterface.Delete(ctx, name, opts)
 }

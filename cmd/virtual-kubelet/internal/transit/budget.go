@@ -42,7 +42,7 @@ func newEndpointBudget(limit int) *endpointBudget {
 }
 
 // admit replaces the addresses of a slice, and returns those that are too many.
-func (b *endpointBudget) admit(owner cluster.ID, slice string, addresses []netip.Addr, now time.Time) (tooMany map[netip.Addr]struct{}) {
+func (b *endpointBudget) admitAddresses(owner cluster.ID, slice string, addresses []netip.Addr, now time.Time) (tooMany map[netip.Addr]struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.release(slice, now)
@@ -79,7 +79,7 @@ func (b *endpointBudget) admit(owner cluster.ID, slice string, addresses []netip
 }
 
 // forget notes that slices are gone: one, or those of a namespace if it ends in a slash.
-func (b *endpointBudget) forget(key string, now time.Time) {
+func (b *endpointBudget) forgetSlice(key string, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !strings.HasSuffix(key, "/") {

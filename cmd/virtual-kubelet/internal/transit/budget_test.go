@@ -19,23 +19,23 @@ func TestEndpointBudget(t *testing.T) {
 	}
 	admit := func(reason, slice string, want int, hosts ...byte) {
 		t.Helper()
-		if tooMany := b.admit("consumer", slice, at(hosts...), now); len(tooMany) != want {
+		if tooMany := b.admitAddresses("consumer", slice, at(hosts...), now); len(tooMany) != want {
 			t.Errorf("%s: %d are too many, want %d", reason, len(tooMany), want)
 		}
 	}
 	admit("within the bound", "ns/a", 0, 1, 2)
 	admit("an address in two slices counts once", "ns/b", 0, 2, 3, 3)
 	admit("the bound is reached", "ns/c", 2, 1, 4, 5)
-	if tooMany := b.admit("other", "twin/x", at(1, 2, 3), now); len(tooMany) != 0 {
+	if tooMany := b.admitAddresses("other", "twin/x", at(1, 2, 3), now); len(tooMany) != 0 {
 		t.Error("what one cluster uses is not another's")
 	}
 	admit("the same slice again uses nothing more", "ns/a", 0, 1, 2)
 	admit("an address that has left goes on to count, or a slice that changes would use up all", "ns/b", 1, 2, 6)
 	now = now.Add(endpointHold)
 	admit("after some time it does not", "ns/b", 0, 2, 6)
-	b.forget("ns/", now)
+	b.forgetSlice("ns/", now)
 	admit("addresses that are known stay within the bound", "new/a", 0, 1, 2, 6)
-	b.forget("new/a", now)
+	b.forgetSlice("new/a", now)
 	now = now.Add(endpointHold)
 	admit("the slices of a namespace that is gone do not count", "new/b", 0, 7, 8, 9)
 	if uses := len(b.addresses["consumer"]); uses != 3 {

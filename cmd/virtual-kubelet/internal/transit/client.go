@@ -15,7 +15,7 @@ import (
 )
 
 // transitClient is a client of the foreign cluster that forges pods in transit
-// anew when they are created, and does not tire of deleting them. Liqo leaves the spec of a ShadowPod as it was
+// again when they are created, and does not tire of deleting them. Liqo leaves the spec of a ShadowPod as it was
 // created.
 type transitClient struct {
 	liqoclient.Interface

@@ -84,7 +84,7 @@ func (t *transitEndpoints) Start(ctx context.Context, opts *options.ReflectorOpt
 // StopNamespace ends the reflection of a namespace.
 func (t *transitEndpoints) StopNamespace(local, remote string) {
 	t.Reflector.StopNamespace(local, remote)
-	t.budget.forget(local+"/", time.Now())
+	t.budget.forgetSlice(local+"/", time.Now())
 }
 
 // without returns the slice without the endpoints that have one of some addresses, or
@@ -128,7 +128,7 @@ type twinOwner struct {
 
 // get returns the owner; an empty one if the namespace is no twin. It reads the
 // namespace once.
-func (o *twinOwner) get() (cluster.ID, error) {
+func (o *twinOwner) owner() (cluster.ID, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.known {

@@ -141,7 +141,7 @@ func TestEndpointsLeftOutOnce(t *testing.T) {
 				translation.SetPeer("consumer", peer)
 			}
 			if !tc.budget {
-				reflector.budget.admit("consumer", "other/slice", []netip.Addr{netip.MustParseAddr("10.91.0.9")}, time.Now().Add(-2*endpointHold))
+				reflector.budget.admitAddresses("consumer", "other/slice", []netip.Addr{netip.MustParseAddr("10.91.0.9")}, time.Now().Add(-2*endpointHold))
 			}
 			c := reflectiontest.Start(t, reflector, reflector.namespaced(exposition.NewNamespacedEndpointSliceReflector(translation)), objects...)
 			passed := func() (addresses []string) {
@@ -166,7 +166,7 @@ func TestEndpointsLeftOutOnce(t *testing.T) {
 
 			unread = false
 			translation.SetPeer("consumer", peer)
-			reflector.budget.forget("other/slice", time.Now().Add(-2*endpointHold))
+			reflector.budget.forgetSlice("other/slice", time.Now().Add(-2*endpointHold))
 			reflectiontest.Eventually(t, func() bool { // Until the first shadow is in the cache.
 				if err := c.Handle(t.Context()); err != nil {
 					t.Fatalf("%s: then, Handle returns %v", tc.reason, err)

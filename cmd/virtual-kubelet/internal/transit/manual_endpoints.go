@@ -111,7 +111,7 @@ func (s *transitSlices) isPod(endpoint discoveryv1.Endpoint) bool {
 // podsOnly returns a slice that somebody has made here, with the endpoints that are known to
 // be pods, whatever their nodes are, and those that stock Liqo reflects.
 func (s *transitSlices) podsOnly(slice *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
-	s.transit.budget.forget(s.key(slice.Name), time.Now())
+	s.transit.budget.forgetSlice(s.key(slice.Name), time.Now())
 	known := slice.DeepCopy()
 	known.Endpoints = slices.DeleteFunc(known.Endpoints, s.strange)
 	left := leftOut{strange: len(slice.Endpoints) - len(known.Endpoints)}

@@ -97,7 +97,7 @@ func NewPaths(reflector manager.Reflector, ways Ways, count *prometheus.GaugeVec
 func (p *Paths) Start(ctx context.Context, opts *options.ReflectorOpts) {
 	p.pods, p.client = opts.LocalPodInformer.Lister(), opts.LocalClient
 	p.events = opts.EventBroadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "liqo-pod-reflection"})
-	p.start(ctx, p.tell, func(err error) { p.log.Error(err, "Cannot tell by which path a pod is reached") })
+	p.start(ctx, p.tellPath, func(err error) { p.log.Error(err, "Cannot tell by which path a pod is reached") })
 	p.follow(opts.LocalPodInformer.Informer(), func(pod *corev1.Pod) string { return pod.Namespace })
 	p.Reflector.Start(ctx, opts)
 }
@@ -152,11 +152,11 @@ func (p *Paths) follow(informer cache.SharedIndexInformer, localNamespace func(*
 }
 
 // tell tells a pod how it is reached, if that has changed. What is told stays while nobody knows.
-func (p *Paths) tell(ctx context.Context, name cache.ObjectName) error {
+func (p *Paths) tellPath(ctx context.Context, name cache.ObjectName) error {
 	pod, err := p.pods.Pods(name.Namespace).Get(name.Name)
 	switch {
 	case apierrors.IsNotFound(err):
-		p.forget(name)
+		p.forgetPod(name)
 		return nil
 	case err != nil:
 		return fmt.Errorf("find pod %s: %w", name, err)
@@ -197,7 +197,7 @@ func (p *Paths) toldOf(name cache.ObjectName, pod *corev1.Pod) *toldWay {
 	if told, ok := p.told[name]; ok && told.uid == pod.UID {
 		return told
 	}
-	p.forget(name)
+	p.forgetPod(name)
 	told := &toldWay{uid: pod.UID}
 	p.told[name] = told
 	for _, path := range []addressing.Path{addressing.PathDirect, addressing.PathRelay} {
@@ -236,7 +236,7 @@ func (p *Paths) set(told *toldWay, way address.Way, since time.Time) {
 }
 
 // forget forgets a pod that is gone.
-func (p *Paths) forget(name cache.ObjectName) {
+func (p *Paths) forgetPod(name cache.ObjectName) {
 	if told, ok := p.told[name]; ok {
 		p.set(told, address.Way{}, time.Time{})
 		delete(p.told, name)

@@ -328,7 +328,7 @@ func TestPathsAreWrittenOnce(t *testing.T) {
 	remote := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "twin-broker", Name: "web"}, Status: corev1.PodStatus{PodIP: "10.90.0.7"}}
 	paths.remote["twin"] = corev1listers.NewPodLister(indexer(remote)).Pods("twin-broker")
 	for range 2 {
-		if err := paths.tell(t.Context(), cache.MetaObjectToName(pod)); err != nil {
+		if err := paths.tellPath(t.Context(), cache.MetaObjectToName(pod)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -93,7 +93,7 @@ func (t *transitEndpoints) namespaced(inner generic.NamespacedReflectorFactoryFu
 				object = unknown.Obj
 			}
 			if slice, ok := object.(*discoveryv1.EndpointSlice); ok {
-				s.forget(slice.Name)
+				s.forgetSlice(slice.Name)
 			}
 		}})
 		utilruntime.Must(err) // It fails only for an informer that has ended.
@@ -133,7 +133,7 @@ func (s *transitSlices) Handle(ctx context.Context, name string) error {
 
 // ask finds what must be known of a slice of another cluster.
 func (s *transitSlices) ask(slice *discoveryv1.EndpointSlice) error {
-	id, err := s.owner.get()
+	id, err := s.owner.owner()
 	if err != nil {
 		// Liqo does not say why it tries again.
 		s.transit.log.Error(err, "Cannot find the owner of a twin namespace", "namespace", slice.Namespace)
@@ -157,22 +157,22 @@ func (s *transitSlices) get(name string) (*discoveryv1.EndpointSlice, error) {
 	case err == nil && s.reflectedByHand(slice):
 		return s.podsOnly(slice), nil
 	}
-	s.forget(name)
+	s.forgetSlice(name)
 	return slice, err
 }
 
 // ownOnly returns a slice of another cluster without endpoints that are not its owner's
 // own, or that are too many.
 func (s *transitSlices) ownOnly(slice *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
-	id, err := s.owner.get()
+	id, err := s.owner.owner()
 	if err != nil {
 		return without(slice, func(netip.Addr) bool { return true })
 	}
 	passed := without(slice, func(address netip.Addr) bool {
 		return !s.transit.known.Owns(id, address) && !s.isBeside(slice.Name, address)
 	})
-	tooMany := s.transit.budget.admit(id, s.key(slice.Name), addressesOf(passed), time.Now())
-	s.tell(slice, leftOut{
+	tooMany := s.transit.budget.admitAddresses(id, s.key(slice.Name), addressesOf(passed), time.Now())
+	s.reportLeftOut(slice, leftOut{
 		strange: len(slice.Endpoints) - len(passed.Endpoints), tooMany: len(tooMany), again: s.siblingsRetry(slice.Name),
 	})
 	return without(passed, func(address netip.Addr) bool {
@@ -182,7 +182,7 @@ func (s *transitSlices) ownOnly(slice *discoveryv1.EndpointSlice) *discoveryv1.E
 }
 
 // tell says what is left out of a slice, once.
-func (s *transitSlices) tell(slice *discoveryv1.EndpointSlice, now leftOut) {
+func (s *transitSlices) reportLeftOut(slice *discoveryv1.EndpointSlice, now leftOut) {
 	was := s.noteLeftOut(slice.Name, now)
 	if now.strange > 0 && now.strange != was.strange {
 		s.transit.log.Info("Endpoints that are not the cluster's own are not passed on", "endpointSlice", s.key(slice.Name), "endpoints", now.strange)
@@ -203,12 +203,12 @@ func (s *transitSlices) noteLeftOut(name string, now leftOut) (was leftOut) {
 }
 
 // forget notes that nothing of a slice is left out or counts.
-func (s *transitSlices) forget(name string) {
+func (s *transitSlices) forgetSlice(name string) {
 	s.mu.Lock()
 	delete(s.leftOut, name)
 	delete(s.beside, name)
 	s.mu.Unlock()
-	s.transit.budget.forget(s.key(name), time.Now())
+	s.transit.budget.forgetSlice(s.key(name), time.Now())
 }
 
 // key names a slice to the budget.

@@ -77,7 +77,7 @@ type paces struct {
 }
 
 // get returns the pace of one consumer.
-func (p *paces) get(consumer cluster.ID) *rate.Limiter {
+func (p *paces) paceOf(consumer cluster.ID) *rate.Limiter {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.of[consumer] == nil {

@@ -38,7 +38,7 @@ func (r *Recorder) RecordRoundTrips(ctx context.Context, consumer cluster.ID, to
 		return fmt.Errorf("get consumer %s: %w", consumer, err)
 	}
 	now := r.clock.Now()
-	if !due(c.Status.RoundTrips, took, now) || !r.roundTripWrites.get(consumer).AllowN(now, 1) {
+	if !due(c.Status.RoundTrips, took, now) || !r.roundTripWrites.paceOf(consumer).AllowN(now, 1) {
 		return nil
 	}
 	before := c.DeepCopy()

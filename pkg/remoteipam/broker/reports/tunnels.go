@@ -58,11 +58,11 @@ func (r *Recorder) RecordTunnels(ctx context.Context, consumer cluster.ID, prefi
 		current[namespace.UID] = true
 		failures = append(failures, r.recordTunnel(ctx, namespace, consumer, prefixes[peer]))
 	}
-	return errors.Join(append(failures, r.forget(ctx, consumer, current))...)
+	return errors.Join(append(failures, r.forgetTunnels(ctx, consumer, current))...)
 }
 
 // forget drops what is known of namespaces that are gone.
-func (r *Recorder) forget(ctx context.Context, consumer cluster.ID, current map[types.UID]bool) error {
+func (r *Recorder) forgetTunnels(ctx context.Context, consumer cluster.ID, current map[types.UID]bool) error {
 	release, err := r.lock.Acquire(ctx, consumer)
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (r *Recorder) recordTunnel(ctx context.Context, namespace *corev1.Namespace
 		return err
 	}
 	defer release()
-	written, err := r.read(ctx, namespace)
+	written, err := r.readTunnels(ctx, namespace)
 	if err != nil {
 		return err
 	}
@@ -96,10 +96,10 @@ func (r *Recorder) recordTunnel(ctx context.Context, namespace *corev1.Namespace
 	if written.prefixes[string(consumer)] == wanted {
 		return refused
 	}
-	if !r.tunnelWrites.get(consumer).AllowN(r.clock.Now(), 1) {
+	if !r.tunnelWrites.paceOf(consumer).AllowN(r.clock.Now(), 1) {
 		return fmt.Errorf("write consumer %s into namespace %s: %w", consumer, namespace.Name, errTooOften)
 	}
-	if err := r.write(ctx, namespace.Name, consumer, wanted); err != nil {
+	if err := r.writeTunnels(ctx, namespace.Name, consumer, wanted); err != nil {
 		delete(r.known, namespace.UID) // It may have been written.
 		return err
 	}
@@ -123,7 +123,7 @@ func overlapping(prefixes map[string]string, consumer cluster.ID, prefix netip.P
 }
 
 // read returns the entries in a tenant namespace.
-func (r *Recorder) read(ctx context.Context, namespace *corev1.Namespace) (*entries, error) {
+func (r *Recorder) readTunnels(ctx context.Context, namespace *corev1.Namespace) (*entries, error) {
 	if known := r.known[namespace.UID]; known != nil && r.clock.Now().Sub(known.read) < readAgain {
 		return known, nil
 	}
@@ -141,7 +141,7 @@ func (r *Recorder) read(ctx context.Context, namespace *corev1.Namespace) (*entr
 }
 
 // write writes one entry; an empty text removes it.
-func (r *Recorder) write(ctx context.Context, namespace string, consumer cluster.ID, text string) error {
+func (r *Recorder) writeTunnels(ctx context.Context, namespace string, consumer cluster.ID, text string) error {
 	configMap := &corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "ConfigMap"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: remoteipam.DirectName},

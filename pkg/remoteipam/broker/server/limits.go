@@ -63,7 +63,7 @@ type paces struct {
 	of map[cluster.ID]*pace
 }
 
-func (p *paces) get(id cluster.ID) *pace {
+func (p *paces) paceOf(id cluster.ID) *pace {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.of == nil {

@@ -177,7 +177,7 @@ func (s *Server) Watch(_ *pb.WatchRequest, stream grpc.ServerStreamingServer[pb.
 	if err != nil {
 		return err
 	}
-	if err := s.wait(stream.Context(), consumer, s.paces.get(consumer).calls, 1); err != nil {
+	if err := s.wait(stream.Context(), consumer, s.paces.paceOf(consumer).calls, 1); err != nil {
 		return err
 	}
 	ctx, leave := s.watches.enter(stream.Context(), connectionOf(stream.Context()))
@@ -238,7 +238,7 @@ func (s *Server) MapRelay(ctx context.Context, request *pb.MapRelayRequest) (*pb
 	if n > remoteipam.MaxBatch {
 		return nil, status.Errorf(codes.InvalidArgument, "%d addresses in one call; %d at most", n, remoteipam.MaxBatch)
 	}
-	if err := s.wait(ctx, consumer, s.paces.get(consumer).calls, 1+n/addressesInCall); err != nil {
+	if err := s.wait(ctx, consumer, s.paces.paceOf(consumer).calls, 1+n/addressesInCall); err != nil {
 		return nil, err
 	}
 	response := &pb.MapRelayResponse{}
@@ -277,7 +277,7 @@ func (s *Server) ReportTunnels(ctx context.Context, request *pb.ReportTunnelsReq
 	if err != nil {
 		return nil, err
 	}
-	if err := s.wait(ctx, consumer, s.paces.get(consumer).tunnels, 1); err != nil {
+	if err := s.wait(ctx, consumer, s.paces.paceOf(consumer).tunnels, 1); err != nil {
 		return nil, err
 	}
 	// A cluster that is none of the caller's routes ends the call; a prefix that cannot be right is only left out.
@@ -327,7 +327,7 @@ func (s *Server) ReportRoundTrips(ctx context.Context, request *pb.ReportRoundTr
 	if err != nil {
 		return nil, err
 	}
-	if err := s.wait(ctx, consumer, s.paces.get(consumer).roundTrips, 1); err != nil {
+	if err := s.wait(ctx, consumer, s.paces.paceOf(consumer).roundTrips, 1); err != nil {
 		return nil, err
 	}
 	allowed := s.providersOf(consumer)

@@ -269,7 +269,7 @@ func (s *Store) writeRecord(ctx context.Context, sale *connectorv1alpha1.Sale, r
 		}
 	}
 	sale = sale.DeepCopy()
-	describe(&sale.Status, record, text)
+	describeSale(&sale.Status, record, text)
 	if known {
 		sale.Status.Buyer = buyer
 	}

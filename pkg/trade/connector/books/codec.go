@@ -106,7 +106,7 @@ func encode(record contract.Record) (string, error) {
 }
 
 // describe writes a record into a status, and what people read of it.
-func describe(status *connectorv1alpha1.SaleStatus, record contract.Record, text string) {
+func describeSale(status *connectorv1alpha1.SaleStatus, record contract.Record, text string) {
 	terms := record.Terms
 	status.Record, status.State, status.ContractID = text, string(record.State), record.Key.ID
 	status.Offer, status.Plan, status.Resources = terms.Offer, terms.Plan, terms.Resources

@@ -33,7 +33,7 @@ func TestKept(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			describe(&sale.Status, record, text)
+			describeSale(&sale.Status, record, text)
 			for range 2 { // A cache can ask for it again.
 				if kept, err := Kept(sale); err != nil || kept != any(sale) {
 					t.Fatalf("kept %v, %v", kept, err)

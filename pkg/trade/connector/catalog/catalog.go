@@ -155,7 +155,7 @@ func (c *Catalog) shows(registry string, key offer.Key) bool {
 }
 
 // forget removes what only one registry has shown.
-func (c *Catalog) forget(registry string) {
+func (c *Catalog) forgetRegistry(registry string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.listings.Forget(registry)

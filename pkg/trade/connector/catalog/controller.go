@@ -88,7 +88,7 @@ func (c *Catalog) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 		if err := c.flush(ctx, f, &registry.Status); err != nil {
 			return ctrl.Result{}, fmt.Errorf("remember what registry %s has shown: %w", req.Name, err)
 		}
-		c.describe(registry, f)
+		c.describeRegistry(registry, f)
 	}
 	registry.Status.ObservedGeneration = registry.Generation
 	if !equality.Semantic.DeepEqual(stored, &registry.Status) {
@@ -183,7 +183,7 @@ func (c *Catalog) leave(name string) {
 	c.mu.Unlock()
 	if f != nil {
 		f.join()
-		c.forget(name)
+		c.forgetRegistry(name)
 	}
 }
 
@@ -203,7 +203,7 @@ func (c *Catalog) flush(ctx context.Context, f *follower, status *connectorv1alp
 }
 
 // describe says how the use of a registry goes.
-func (c *Catalog) describe(registry *connectorv1alpha1.Registry, f *follower) {
+func (c *Catalog) describeRegistry(registry *connectorv1alpha1.Registry, f *follower) {
 	published, watched, status := f.publisher.Status(), f.watching(c.cfg.Clock.Now()), &registry.Status
 	if until := published.LeaseUntil; until.IsZero() {
 		status.LeaseTime = nil

@@ -11,7 +11,7 @@ import (
 
 // Rotate gives the party a new key, as a Keeper does that is told to.
 func Rotate(ctx context.Context, c client.Client, namespace string) (Identity, error) {
-	old, secret, err := read(ctx, c, namespace)
+	old, secret, err := readIdentity(ctx, c, namespace)
 	if err != nil {
 		return Identity{}, err
 	}

@@ -52,7 +52,7 @@ func (i Identity) ID() party.ID { return i.keys.ID() }
 // Load returns the identity in the Secret of a namespace, and creates it if there is none. The client must not be one that caches. The
 // error is ErrMalformed, or that of the API server.
 func Load(ctx context.Context, c client.Client, namespace string) (Identity, error) {
-	found, _, err := read(ctx, c, namespace)
+	found, _, err := readIdentity(ctx, c, namespace)
 	if !apierrors.IsNotFound(err) {
 		return found, err
 	}
@@ -66,12 +66,12 @@ func Load(ctx context.Context, c client.Client, namespace string) (Identity, err
 	}
 	made := Identity{key: key, keys: keys}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: SecretName}}
-	if err := made.write(secret); err != nil {
+	if err := made.writeKeys(secret); err != nil {
 		return Identity{}, err
 	}
 	switch err := c.Create(ctx, secret); {
 	case apierrors.IsAlreadyExists(err): // Another replica was faster.
-		found, _, err := read(ctx, c, namespace)
+		found, _, err := readIdentity(ctx, c, namespace)
 		return found, err
 	case err != nil:
 		return Identity{}, fmt.Errorf("create Secret %s/%s: %w", namespace, SecretName, err)
@@ -90,7 +90,7 @@ func rotate(ctx context.Context, c client.Client, old Identity, secret *corev1.S
 		return Identity{}, err
 	}
 	rotated := Identity{key: next, keys: keys}
-	if err := rotated.write(secret); err != nil {
+	if err := rotated.writeKeys(secret); err != nil {
 		return Identity{}, err
 	}
 	delete(secret.Annotations, AnnotationRotate) // With the key, so that nobody does it twice.
@@ -101,7 +101,7 @@ func rotate(ctx context.Context, c client.Client, old Identity, secret *corev1.S
 }
 
 // read returns the identity in the Secret, and the Secret.
-func read(ctx context.Context, c client.Reader, namespace string) (Identity, *corev1.Secret, error) {
+func readIdentity(ctx context.Context, c client.Reader, namespace string) (Identity, *corev1.Secret, error) {
 	var secret corev1.Secret
 	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: SecretName}, &secret); err != nil {
 		return Identity{}, nil, fmt.Errorf("get Secret %s/%s: %w", namespace, SecretName, err)
@@ -133,7 +133,7 @@ func parse(secret *corev1.Secret) (Identity, error) {
 	return Identity{key: key, keys: keys}, nil
 }
 
-func (i Identity) write(secret *corev1.Secret) error {
+func (i Identity) writeKeys(secret *corev1.Secret) error {
 	chain, err := json.Marshal(i.keys.Chain())
 	if err != nil {
 		return fmt.Errorf("write the chain of keys: %w", err)

@@ -58,7 +58,7 @@ func (k Keeper) Run(ctx context.Context) error {
 
 // look reports whether the key is another one than that in use, after having replaced it if that is wanted.
 func (k Keeper) look(ctx context.Context) (rotated bool, err error) {
-	now, secret, err := read(ctx, k.Client, k.Namespace)
+	now, secret, err := readIdentity(ctx, k.Client, k.Namespace)
 	if err != nil {
 		return false, err
 	}

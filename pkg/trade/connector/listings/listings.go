@@ -97,7 +97,7 @@ func (l *Listings) Forget(registry string) {
 	l.view.Store(nil)
 	delete(l.used, registry)
 	l.catalog.Forget(registry)
-	l.parties.forget(registry)
+	l.parties.forgetRegistry(registry)
 }
 
 // Shows reports whether something is there that a registry has shown, and that it has not withdrawn.

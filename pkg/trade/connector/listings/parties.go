@@ -119,7 +119,7 @@ func (r *parties) withdraw(registry string, id party.ID) {
 }
 
 // forget takes in that a registry shows nobody any more.
-func (r *parties) forget(registry string) {
+func (r *parties) forgetRegistry(registry string) {
 	for id := range r.known {
 		r.withdraw(registry, id)
 	}

@@ -162,7 +162,7 @@ func Setup(mgr ctrl.Manager, cfg Config) (*Reconciler, error) {
 }
 
 // get returns an offer, once all were looked at.
-func (s *Reconciler) get(ctx context.Context, id string) (item, error) {
+func (s *Reconciler) getItem(ctx context.Context, id string) (item, error) {
 	select {
 	case <-s.loaded:
 	case <-ctx.Done():
@@ -179,7 +179,7 @@ func (s *Reconciler) get(ctx context.Context, id string) (item, error) {
 
 // Offer implements negotiation.Offers.
 func (s *Reconciler) Offer(ctx context.Context, id string) (offer.Signed, error) {
-	found, err := s.get(ctx, id)
+	found, err := s.getItem(ctx, id)
 	if err == nil && (found.listing.JWS == "" || !s.cfg.Clock.Now().Before(found.listing.Offer.ValidUntil)) {
 		err = fmt.Errorf("offer %.63q: %w", id, negotiation.ErrNotOffered)
 	}
@@ -188,7 +188,7 @@ func (s *Reconciler) Offer(ctx context.Context, id string) (offer.Signed, error)
 
 // Limits implements negotiation.Offers. An offer that is not for sale any more has limits for who has bought of it.
 func (s *Reconciler) Limits(ctx context.Context, id, planID string) (ledger.Limits, error) {
-	found, err := s.get(ctx, id)
+	found, err := s.getItem(ctx, id)
 	if err != nil {
 		return ledger.Limits{}, err
 	}
@@ -203,7 +203,7 @@ func (s *Reconciler) Limits(ctx context.Context, id, planID string) (ledger.Limi
 
 // Admit implements negotiation.Admission.
 func (s *Reconciler) Admit(ctx context.Context, a negotiation.Application) (contract.Verdict, string, error) {
-	found, err := s.get(ctx, a.Terms.Offer)
+	found, err := s.getItem(ctx, a.Terms.Offer)
 	switch {
 	case err != nil:
 		return contract.Deny, "", err
@@ -254,7 +254,7 @@ func verdict(v connectorv1alpha1.Verdict) contract.Verdict {
 }
 
 // read returns an offer as it was signed by a key; false if it was not.
-func read(signed string, key party.Key) (offer.Signed, bool) {
+func readSigned(signed string, key party.Key) (offer.Signed, bool) {
 	before, err := offer.ReadSigned(signed, func(jws, typ string, into any) (int, error) {
 		return 0, party.Verify(jws, typ, key.Public(), into)
 	})

@@ -93,8 +93,8 @@ func (s *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 
 	// People are told last, of what was done.
 	for _, l := range looks {
-		l.describe()
-		if err := l.write(ctx); err != nil && !apierrors.IsNotFound(err) {
+		l.describeOffer()
+		if err := l.writeStatus(ctx); err != nil && !apierrors.IsNotFound(err) {
 			failed = append(failed, err)
 		}
 	}
@@ -156,7 +156,7 @@ func (l *look) sign(ctx context.Context, books ledger.Ledger, has corev1.Resourc
 
 	// What was signed stays while it is true and valid, so that registries and buyers are not kept busy.
 	key := l.reconciler.cfg.Key()
-	before, signed := read(status.Signed, key)
+	before, signed := readSigned(status.Signed, key)
 	if signed && before.Party == string(l.reconciler.cfg.Party) && before.ID == l.offer.Name {
 		l.listing = before
 		due := l.due(before.Offer, wanted)
@@ -175,7 +175,7 @@ func (l *look) sign(ctx context.Context, books ledger.Ledger, has corev1.Resourc
 // unsign forgets what was signed, but for its revision: registries do not take again what was withdrawn.
 func (l *look) unsign(ctx context.Context) error {
 	l.offer.Status.Signed, l.offer.Status.ValidTime = "", nil
-	return l.write(ctx)
+	return l.writeStatus(ctx)
 }
 
 // outdated reports whether a registry wants a higher revision.
@@ -270,7 +270,7 @@ func (l *look) renew(ctx context.Context, wanted offer.Offer, key party.Key) err
 		return fmt.Errorf("offer %s: %w", l.offer.Name, err)
 	}
 	status.Revision, status.Signed, status.ValidTime = signed.Revision, signed.JWS, &metav1.Time{Time: signed.ValidUntil}
-	if err := l.write(ctx); err != nil {
+	if err := l.writeStatus(ctx); err != nil {
 		l.offer.Status = *unsigned
 		return err
 	}
@@ -279,7 +279,7 @@ func (l *look) renew(ctx context.Context, wanted offer.Offer, key party.Key) err
 }
 
 // describe says whether the offer is published.
-func (l *look) describe() {
+func (l *look) describeOffer() {
 	var reason, message string
 	value := metav1.ConditionFalse
 	switch {
@@ -324,7 +324,7 @@ func (l *look) standing() (value metav1.ConditionStatus, reason, message string)
 }
 
 // write writes the status if it has changed. Nobody else may have written meanwhile.
-func (l *look) write(ctx context.Context) error {
+func (l *look) writeStatus(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(l.stored, &l.offer.Status) {
 		return nil
 	}

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package pages is how a connector remembers in Kubernetes what a registry has shown, so that the catalog is there while the registry is
-// not, and is not loaded anew after a restart: a number of CatalogPages for each registry, of which those are written that have changed.
+// not, and is not loaded again after a restart: a number of CatalogPages for each registry, of which those are written that have changed.
 //
 // It does not verify what it keeps, and does not know who follows registries.
 package pages

@@ -160,13 +160,13 @@ func (d *drive) sign(ctx context.Context, action contract.Action) error {
 		return err
 	}
 	d.record.Purchase = d.record.Purchase.Finish(action, signature)
-	return d.write(ctx)
+	return d.writePurchase(ctx)
 }
 
 // send sends a request to the seller, and notes what that shows.
 func (d *drive) send(ctx context.Context, c *negotiation.Client, action contract.Action) (*ctrl.Result, error) {
 	d.record.Purchase = d.record.Purchase.Begin(action)
-	if err := d.write(ctx); err != nil {
+	if err := d.writePurchase(ctx); err != nil {
 		return nil, err
 	}
 	before := d.record.Purchase
@@ -181,7 +181,7 @@ func (d *drive) send(ctx context.Context, c *negotiation.Client, action contract
 	switch event := action.Request.Event; {
 	case d.turned(before):
 		d.reached()
-		return nil, d.write(ctx)
+		return nil, d.writePurchase(ctx)
 	case d.record.Purchase.Standing == contract.Left:
 		return d.left(ctx)
 	case event == contract.Sign && errors.Is(err, negotiation.ErrNotReachable):
@@ -256,7 +256,7 @@ func (d *drive) heard(c *negotiation.Client, view contract.View, err error) erro
 	if after := d.record.Purchase; after.Doubt != before.Doubt || after.Standing != before.Standing {
 		d.purchases.passed.begin(d.object.UID, d.purchases.cfg.Elapsed())
 	}
-	d.tell(before, cmp.Or(wrong, err))
+	d.report(before, cmp.Or(wrong, err))
 	return wrong
 }
 
@@ -290,7 +290,7 @@ func (d *drive) turned(before contract.Purchase) bool {
 }
 
 // tell notes for people what has changed between this side and its seller.
-func (d *drive) tell(before contract.Purchase, err error) {
+func (d *drive) report(before contract.Purchase, err error) {
 	after := d.record.Purchase
 	switch parts := after.Standing.Parts(); {
 	case parts && after.Standing != before.Standing:
@@ -348,7 +348,7 @@ func (d *drive) look(ctx context.Context, c *negotiation.Client) (bool, error) {
 	if !d.turned(before) {
 		return false, nil
 	}
-	return true, d.write(ctx)
+	return true, d.writePurchase(ctx)
 }
 
 // watch looks whether there is news, and has itself woken when there is some.
@@ -400,7 +400,7 @@ func (d *drive) watch(ctx context.Context, c *negotiation.Client) (*ctrl.Result,
 func (d *drive) unanswered(ctx context.Context, err error) (*ctrl.Result, error) {
 	switch d.record.Purchase.Next(d.now()).Deed { //nolint:exhaustive // The others ask the seller.
 	case contract.Over, contract.Drain, contract.Unpeer:
-		return nil, d.write(ctx)
+		return nil, d.writePurchase(ctx)
 	}
 	if !d.leaves() { // What runs goes on, and what was closed for another contract is opened.
 		if err := d.showPeering(ctx); err != nil {
@@ -440,7 +440,7 @@ func (d *drive) retry(ctx context.Context, reason, message string) (*ctrl.Result
 // over says that nothing happens any more, and lets go of an object that is being deleted.
 func (d *drive) over(ctx context.Context, reason, message string) (*ctrl.Result, error) {
 	d.purchases.watches.stop(d.object.Name)
-	d.purchases.passed.forget(d.object.UID)
+	d.purchases.passed.forgetPurchase(d.object.UID)
 	d.object.Status.Nodes, d.object.Status.PodsLeft = nil, 0
 	d.say(reason, message)
 	if err := d.writeStatus(ctx); err != nil {
@@ -515,7 +515,7 @@ func (d *drive) say(reason, message string) {
 }
 
 // write writes the record, and the condition that follows from it.
-func (d *drive) write(ctx context.Context) error {
+func (d *drive) writePurchase(ctx context.Context) error {
 	d.say("", "")
 	return d.writeStatus(ctx)
 }

@@ -142,7 +142,7 @@ func (d *drive) order(ctx context.Context) (*ctrl.Result, error) {
 	// It is written before the seller is asked for anything that binds.
 	purchase.EndFixed = fixed
 	d.record = &record{Purchase: purchase, Size: d.sizeText(), End: d.endText(now)}
-	return nil, d.write(ctx)
+	return nil, d.writePurchase(ctx)
 }
 
 // fair returns an error, which is contract.ErrTerms, if a quote is not one that can be accepted.
@@ -262,7 +262,7 @@ func (d *drive) propose(ctx context.Context, c *negotiation.Client) (bool, error
 		if ends.Before(terms.EndsAt) {
 			d.record.Note = "A contract is not made shorter: set spec.end to end it."
 		}
-		return true, d.write(ctx)
+		return true, d.writePurchase(ctx)
 	}
 	quoted, err := c.Quote(ctx, d.ask(wants, terms.StartsAt, ends))
 	if err == nil {
@@ -310,5 +310,5 @@ func (d *drive) propose(ctx context.Context, c *negotiation.Client) (bool, error
 		}
 		d.record.Purchase = proposed
 	}
-	return true, d.write(ctx)
+	return true, d.writePurchase(ctx)
 }

@@ -154,7 +154,7 @@ func (d *drive) peer(ctx context.Context, c *negotiation.Client, action contract
 	case state.Established:
 		d.record.Purchase = d.record.Purchase.Finish(action, "")
 		d.showNodes(state)
-		return nil, d.write(ctx)
+		return nil, d.writePurchase(ctx)
 	}
 	news, err := d.look(ctx, c)
 	switch {
@@ -163,7 +163,7 @@ func (d *drive) peer(ctx context.Context, c *negotiation.Client, action contract
 	case err != nil:
 		return d.unanswered(ctx, err)
 	case d.record.Purchase.Next(d.now()).Deed != contract.Peer, news && d.leaves():
-		return nil, d.write(ctx) // There is more to do.
+		return nil, d.writePurchase(ctx) // There is more to do.
 	}
 	return d.wait(ctx, stepAgain, "", "")
 }
@@ -204,14 +204,14 @@ func (d *drive) join(ctx context.Context, credentials peering.Credentials, actio
 	}
 	d.record.Purchase = d.record.Purchase.Begin(action)
 	d.record.Cluster = connectorv1alpha1.ClusterStatus{ID: string(remote.ID), Name: remote.Name}
-	if err := d.write(ctx); err != nil {
+	if err := d.writePurchase(ctx); err != nil {
 		return err
 	}
 	if err := d.purchases.cfg.Peering.Peer(ctx, credentials); err != nil || d.record.Peered {
 		return err
 	}
 	d.record.Peered = true
-	return d.write(ctx)
+	return d.writePurchase(ctx)
 }
 
 // room returns what other contracts give of what this one does.
@@ -245,7 +245,7 @@ func (d *drive) drain(ctx context.Context, action contract.Action) (*ctrl.Result
 	}
 	if d.record.Purchase.Peering == contract.Joined {
 		d.record.Purchase = d.record.Purchase.Begin(action)
-		if err := d.write(ctx); err != nil {
+		if err := d.writePurchase(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -259,7 +259,7 @@ func (d *drive) drain(ctx context.Context, action contract.Action) (*ctrl.Result
 	if left == 0 || d.record.Purchase.DrainIsOver() {
 		d.object.Status.PodsLeft = 0
 		d.record.Purchase = d.record.Purchase.Finish(action, "")
-		return nil, d.write(ctx)
+		return nil, d.writePurchase(ctx)
 	}
 	d.object.Status.PodsLeft = podsLeft(left)
 	if !d.record.Purchase.State().Final() {
@@ -273,7 +273,7 @@ func (d *drive) drain(ctx context.Context, action contract.Action) (*ctrl.Result
 		case err != nil:
 			_ = d.heard(c, contract.View{}, err) // There is no view that could be wrong.
 		case d.record.Purchase.Next(d.now()).Deed != contract.Drain:
-			return nil, d.write(ctx)
+			return nil, d.writePurchase(ctx)
 		}
 	}
 	return d.wait(ctx, stepAgain, "", "")
@@ -301,7 +301,7 @@ func (d *drive) unpeer(ctx context.Context, action contract.Action) (*ctrl.Resul
 	done := used.any || id == ""
 	if !done {
 		d.record.Purchase = d.record.Purchase.Begin(action)
-		if err := d.write(ctx); err != nil {
+		if err := d.writePurchase(ctx); err != nil {
 			return nil, err
 		}
 		done, err = d.purchases.cfg.Peering.Unpeer(ctx, id)
@@ -315,7 +315,7 @@ func (d *drive) unpeer(ctx context.Context, action contract.Action) (*ctrl.Resul
 	}
 	d.object.Status.Nodes, d.object.Status.PodsLeft = nil, 0
 	d.record.Purchase = d.record.Purchase.Finish(action, "")
-	return nil, d.write(ctx)
+	return nil, d.writePurchase(ctx)
 }
 
 // showPeering notes the nodes of a peering that is used, and opens those that are closed and no larger than contracts say.

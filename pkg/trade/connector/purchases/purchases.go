@@ -158,7 +158,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		err = r.cfg.Client.Update(ctx, object)
 	case !controllerutil.ContainsFinalizer(object, connectorv1alpha1.Finalizer):
 		r.watches.stop(req.Name)
-		r.passed.forget(object.UID)
+		r.passed.forgetPurchase(object.UID)
 		return ctrl.Result{}, nil
 	}
 	var result ctrl.Result

@@ -204,7 +204,7 @@ func (p *passed) since(purchase types.UID, now, least time.Duration) time.Durati
 }
 
 // forget counts no more.
-func (p *passed) forget(purchase types.UID) {
+func (p *passed) forgetPurchase(purchase types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.counted, purchase)

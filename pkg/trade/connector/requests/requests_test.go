@@ -375,7 +375,7 @@ func TestInterrupted(t *testing.T) {
 		if err := w.client.Status().Update(t.Context(), &bought); err != nil {
 			t.Fatal(err)
 		}
-		for range 2 { // Each time it is waited for anew.
+		for range 2 { // Each time it is waited for again.
 			w.becomes("Active", connectorv1alpha1.ReasonActive)
 			w.run()
 			w.becomes("Suspended", reason)
@@ -469,7 +469,7 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// TestEndedByHand buys nothing anew where somebody has ended the purchase, whatever its seller makes of that.
+// TestEndedByHand buys nothing again where somebody has ended the purchase, whatever its seller makes of that.
 func TestEndedByHand(t *testing.T) {
 	for _, reason := range []string{connectorv1alpha1.ReasonRejected, connectorv1alpha1.ReasonExpired, connectorv1alpha1.ReasonFailed} {
 		w := newWorld(t, "one", "two")

@@ -217,7 +217,7 @@ func (s *serving) giveUp(ctx context.Context, purchase *connectorv1alpha1.Purcha
 	status.Tried = status.Tried[max(0, len(status.Tried)-maxTried):]
 	status.Purchase, status.PendingTime = "", nil
 	s.say(connectorv1alpha1.ReasonNegotiating, "Another offer is looked for.")
-	if err := s.write(ctx); err != nil {
+	if err := s.writeRequest(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{Requeue: true}, nil
@@ -250,7 +250,7 @@ func (s *serving) tidy(ctx context.Context) error {
 	return nil
 }
 
-// choose buys the best offer of a seller that was not tried of late.
+// choose buys the best offer of a seller that was not tried recently.
 func (s *serving) choose(ctx context.Context) (ctrl.Result, error) {
 	// What is for sale now that the request asks for.
 	filter, err := filterOf(s.request.Spec, s.duration())
@@ -274,7 +274,7 @@ func (s *serving) choose(ctx context.Context) (ctrl.Result, error) {
 		return s.wait(ctx, lookAgain, connectorv1alpha1.ReasonInvalidRequest, fmt.Sprintf(
 			"spec.currency: plans in %d currencies fit, and their prices cannot be compared: say currency or maxPrice", len(currencies)))
 	case at < 0:
-		return s.wait(ctx, lookAgain, connectorv1alpha1.ReasonNoOffer, fmt.Sprintf("%d plans fit, and their sellers did not serve of late.", len(candidates)))
+		return s.wait(ctx, lookAgain, connectorv1alpha1.ReasonNoOffer, fmt.Sprintf("%d plans fit, and their sellers did not serve recently.", len(candidates)))
 	}
 	// The name is written first, so that a purchase is made once, also if this process ends in between.
 	purchase, err := s.forge(candidates[at])
@@ -283,7 +283,7 @@ func (s *serving) choose(ctx context.Context) (ctrl.Result, error) {
 	}
 	s.request.Status.Purchase, s.request.Status.PendingTime = purchase.Name, new(metav1.NewTime(s.now))
 	s.say(connectorv1alpha1.ReasonNegotiating, "")
-	if err := s.write(ctx); err != nil {
+	if err := s.writeRequest(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
 	if err := s.requests.cfg.Client.Create(ctx, purchase); err != nil {
@@ -412,7 +412,7 @@ func filterOf(spec connectorv1alpha1.CapacityRequestSpec, duration metav1.Durati
 // wait says why, and looks again after a time; 0 is when something changes.
 func (s *serving) wait(ctx context.Context, after time.Duration, reason, message string) (ctrl.Result, error) {
 	s.say(reason, message)
-	return ctrl.Result{RequeueAfter: after}, s.write(ctx)
+	return ctrl.Result{RequeueAfter: after}, s.writeRequest(ctx)
 }
 
 // say sets the condition Ready.
@@ -423,7 +423,7 @@ func (s *serving) say(reason, message string) {
 }
 
 // write writes the status if it has changed. Nobody else may have written meanwhile.
-func (s *serving) write(ctx context.Context) error {
+func (s *serving) writeRequest(ctx context.Context) error {
 	s.request.Status.ObservedGeneration = s.request.Generation
 	if equality.Semantic.DeepEqual(s.stored, &s.request.Status) {
 		return nil

@@ -72,7 +72,7 @@ type brokerSeller struct {
 
 // Issue implements peering.Seller.
 func (s brokerSeller) Issue(ctx context.Context, buyer cluster.Identity) (peering.Credentials, error) {
-	switch consumer, err := s.consumers.get(ctx, string(buyer.ID)); {
+	switch consumer, err := s.consumers.getConsumer(ctx, string(buyer.ID)); {
 	case err != nil:
 		return peering.Credentials{}, err
 	case consumer == nil:
@@ -88,7 +88,7 @@ func (s brokerSeller) Issue(ctx context.Context, buyer cluster.Identity) (peerin
 }
 
 // get returns a Consumer as it is stored; nil if there is none.
-func (c *Consumers) get(ctx context.Context, name string) (*v1alpha1.Consumer, error) {
+func (c *Consumers) getConsumer(ctx context.Context, name string) (*v1alpha1.Consumer, error) {
 	consumer := &v1alpha1.Consumer{}
 	err := c.reader.Get(ctx, types.NamespacedName{Name: name}, consumer)
 	if apierrors.IsNotFound(err) {
@@ -131,7 +131,7 @@ func SetupConsumers(mgr ctrl.Manager, peers Peers) (*Consumers, error) {
 
 // Reconcile grants a Consumer of contracts what they say, and deletes it when the last one is over.
 func (c *Consumers) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	consumer, err := c.get(ctx, req.Name)
+	consumer, err := c.getConsumer(ctx, req.Name)
 	if err != nil || consumer == nil || consumer.Annotations[AnnotationContract] == "" {
 		return ctrl.Result{}, err
 	}

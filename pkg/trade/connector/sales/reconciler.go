@@ -49,7 +49,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	record, err := books.Record(sale)
 	switch {
 	case err != nil:
-		return ctrl.Result{}, r.tell(ctx, sale, connectorv1alpha1.ReasonUnreadable, err.Error())
+		return ctrl.Result{}, r.report(ctx, sale, connectorv1alpha1.ReasonUnreadable, err.Error())
 	case record == nil:
 		return r.abandon(ctx, sale)
 	}
@@ -78,7 +78,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if left, over := r.kept(written); over && left > 0 {
 		result.RequeueAfter = left
 	} else if over && sale.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, r.forget(ctx, sale)
+		return ctrl.Result{}, r.deleteSale(ctx, sale)
 	}
 	return result, r.release(ctx, sale, written)
 }
@@ -126,7 +126,7 @@ func (r *Reconciler) kept(record contract.Record) (left time.Duration, over bool
 }
 
 // forget removes a Sale as it was read. Its finalizer is removed when that is seen.
-func (r *Reconciler) forget(ctx context.Context, sale *connectorv1alpha1.Sale) error {
+func (r *Reconciler) deleteSale(ctx context.Context, sale *connectorv1alpha1.Sale) error {
 	same := client.Preconditions{UID: &sale.UID, ResourceVersion: &sale.ResourceVersion}
 	if err := r.cfg.Client.Delete(ctx, sale, same); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete sale %s: %w", sale.Name, err)
@@ -148,7 +148,7 @@ func (r *Reconciler) abandon(ctx context.Context, sale *connectorv1alpha1.Sale) 
 		return ctrl.Result{RequeueAfter: abandoned - age}, nil
 	}
 	if sale.DeletionTimestamp.IsZero() {
-		return ctrl.Result{Requeue: true}, r.forget(ctx, sale)
+		return ctrl.Result{Requeue: true}, r.deleteSale(ctx, sale)
 	}
 	return ctrl.Result{}, r.unlock(ctx, sale)
 }
@@ -249,11 +249,11 @@ func due(record contract.Record, now time.Time) (after time.Duration, timed bool
 // report writes how a contract is into the conditions of its Sale.
 func (r *Reconciler) report(ctx context.Context, sale *connectorv1alpha1.Sale, record contract.Record) error {
 	reason, message := readiness.OfSale(record)
-	return r.tell(ctx, sale, reason, message)
+	return r.report(ctx, sale, reason, message)
 }
 
 // tell writes the condition Ready, if it differs.
-func (r *Reconciler) tell(ctx context.Context, sale *connectorv1alpha1.Sale, reason, message string) error {
+func (r *Reconciler) report(ctx context.Context, sale *connectorv1alpha1.Sale, reason, message string) error {
 	was := sale.Status.DeepCopy()
 	sale.Status.ObservedGeneration = sale.Generation
 	if record, err := books.Record(sale); err == nil && record != nil {

@@ -283,7 +283,7 @@ func (p Purchase) Observe(view View, now time.Time) (Purchase, error) {
 	if view.Version <= p.Seen.Version {
 		return p, nil
 	}
-	if err := p.check(view); err != nil {
+	if err := p.checkView(view); err != nil {
 		return p, fmt.Errorf("observe contract %s in state %s: %w", p.Terms.Key(), stateName(view.State), err)
 	}
 	if view.State != p.Seen.State {
@@ -319,7 +319,7 @@ func (p Purchase) dated(view View, now time.Time) View {
 }
 
 // check returns an error if a view is not of a contract that this buyer could have.
-func (p Purchase) check(view View) error {
+func (p Purchase) checkView(view View) error {
 	if !slices.Contains(States(), view.State) || view.State == None {
 		return fmt.Errorf("unknown state: %w", ErrTerms)
 	}

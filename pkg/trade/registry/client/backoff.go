@@ -43,7 +43,7 @@ func (p *pauses) next(err error) time.Duration {
 	return pause/2 + rand.N(pause/2+1) //nolint:gosec // It spreads load, and is no secret.
 }
 
-// reset begins anew, after a success.
+// reset begins again, after a success.
 func (p *pauses) reset() { p.failed = 0 }
 
 // sleep waits, unless ctx ends or somebody wakes it, and reports whether somebody has.

@@ -516,7 +516,7 @@ func TestLies(t *testing.T) {
 		"NewKey":       {reason: "What is signed with the new one does.", then: []registryv1.Upsert{shown(rotated, 2), offered(seller.ID, "a", rotated.Offer(t, "a", 6))}, want: map[string]int64{"a": 6}},
 		"OldKeys":      {reason: "A key that was replaced does not come back.", then: []registryv1.Upsert{shown(rotated, 2), offered(seller.ID, "a", rotated.Offer(t, "a", 6)), shown(seller, 3), offered(seller.ID, "a", seller.Offer(t, "a", 9))}, lie: client.ErrOlder, want: map[string]int64{"a": 6}},
 		"Stolen":       {reason: "Who has stolen a key that was replaced announces nothing higher than the new one.", then: []registryv1.Upsert{shown(seller, 1<<40), shown(rotated, 2), offered(seller.ID, "a", rotated.Offer(t, "a", 6))}, want: map[string]int64{"a": 6}},
-		"Anew":         {reason: "Revisions begin anew with a key.", then: []registryv1.Upsert{shown(rotated, 1), offered(seller.ID, "a", rotated.Offer(t, "a", 2))}, want: map[string]int64{"a": 2}},
+		"Anew":         {reason: "Revisions begin again with a key.", then: []registryv1.Upsert{shown(rotated, 1), offered(seller.ID, "a", rotated.Offer(t, "a", 2))}, want: map[string]int64{"a": 2}},
 		"Over":         {reason: "What is not valid any more is no offer, and no lie.", then: []registryv1.Upsert{offered(seller.ID, "b", seller.Sign(t, offer.Type, over))}, want: map[string]int64{"a": 5}},
 	}
 	for name, tc := range cases {

@@ -70,7 +70,7 @@ type Party struct {
 	Keys party.Keys
 	// Announcement is the signed announcement.
 	Announcement string
-	// Alive is whether the registry has heard of it of late: that is the registry's word alone.
+	// Alive is whether the registry has heard of it recently: that is the registry's word alone.
 	Alive bool
 }
 
@@ -279,7 +279,7 @@ func (k *knowledge) leave(key offer.Key) []offer.Key {
 	if len(k.left) < maxLeft {
 		k.left[key] = struct{}{}
 	}
-	gone := k.forget(key)
+	gone := k.forgetKey(key)
 	if p := k.parties[key.Party]; p != nil && key.Offer == "" {
 		p.left = true
 	}
@@ -297,7 +297,7 @@ func (k *knowledge) replaced(p *Party) (all []offer.Key) {
 }
 
 // forget notes that something is not there any more, and returns what was.
-func (k *knowledge) forget(key offer.Key) []offer.Key {
+func (k *knowledge) forgetKey(key offer.Key) []offer.Key {
 	var gone []offer.Key
 	if key.Offer != "" {
 		if !k.forgetOffer(key) {

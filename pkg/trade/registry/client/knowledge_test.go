@@ -38,7 +38,7 @@ func TestGone(t *testing.T) {
 		goes := offer.Key{Party: fmt.Sprint("p", i)}
 		show(goes)
 		show(offer.Key{Party: goes.Party, Offer: "o"})
-		if gone := k.forget(goes); len(gone) != 2 {
+		if gone := k.forgetKey(goes); len(gone) != 2 {
 			t.Fatalf("a party goes with its offer: %v", gone)
 		}
 		bounded(goes.Party)
@@ -46,7 +46,7 @@ func TestGone(t *testing.T) {
 	for i := range 3 * offers {
 		goes := offer.Key{Party: stays.Party, Offer: fmt.Sprint("o", i)}
 		show(goes)
-		k.forget(goes)
+		k.forgetKey(goes)
 		if i%512 == 0 {
 			bounded(goes.Offer)
 		}

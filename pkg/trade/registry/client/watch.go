@@ -29,8 +29,8 @@ const (
 	together, togetherBytes = 256, 256 << 10
 	// maxOpen bounds how much a registry may show and take away again without an end, besides what is known.
 	maxOpen = 1 << 13
-	// anew is after how long what was left out is asked for again, when there is a new connection.
-	anew = 10 * time.Minute
+	// askAgain is after how long what was left out is asked for again, when there is a new connection.
+	askAgain = 10 * time.Minute
 	// patience is how long a registry is asked again that shows all as it was before.
 	patience = time.Minute
 )
@@ -70,7 +70,7 @@ type WatcherConfig struct {
 	// Silence is how long a registry may say nothing; 50 s if it is zero.
 	Silence time.Duration
 	// Patience is for how long a registry is asked again that shows all as it was before the watcher was there last, as one of its replicas does that
-	// is behind: meanwhile everything stays as it is known. Then it counts, as that of a registry that has begun anew. A minute if it is zero.
+	// is behind: meanwhile everything stays as it is known. Then it counts, as that of a registry that has begun again. A minute if it is zero.
 	Patience time.Duration
 	// Now is the clock; time.Now if it is nil.
 	Now func() time.Time
@@ -150,7 +150,7 @@ func (w *Watcher) connect(ctx context.Context, reached func()) error {
 	defer cancel()
 	query := url.Values{}
 	maps.Copy(query, w.cfg.Filter)
-	if len(w.known.left) > 0 && w.cfg.Now().Sub(w.whole) >= anew {
+	if len(w.known.left) > 0 && w.cfg.Now().Sub(w.whole) >= askAgain {
 		w.after = "" // There may be room by now.
 	}
 	if w.after != "" {
@@ -276,7 +276,7 @@ func (t *telling) upsert(u *registryv1.Upsert) {
 		delete(t.missing, key)
 		p, news, err := known.party(u.Party)
 		if t.believes(key, news, err) {
-			t.add(Change{Party: p}, len(p.Announcement))
+			t.addChange(Change{Party: p}, len(p.Announcement))
 			if len(p.Keys.Chain()) > 1 {
 				for _, of := range known.replaced(p) {
 					t.gone(of)
@@ -293,13 +293,15 @@ func (t *telling) upsert(u *registryv1.Upsert) {
 		case errors.Is(err, errLeftOut):
 			known.leave(key)
 		case t.believes(key, news, err):
-			t.add(Change{Offer: o}, len(o.JWS))
+			t.addChange(Change{Offer: o}, len(o.JWS))
 		}
 	}
 }
 
 // add adds what is to be handed on.
-func (t *telling) add(c Change, bytes int) { t.changes, t.bytes = append(t.changes, c), t.bytes+bytes }
+func (t *telling) addChange(c Change, bytes int) {
+	t.changes, t.bytes = append(t.changes, c), t.bytes+bytes
+}
 
 // believes reports whether something is to be handed on, and reports why it is not believed.
 func (t *telling) believes(key offer.Key, news bool, err error) bool {
@@ -318,7 +320,7 @@ func (t *telling) believes(key offer.Key, news bool, err error) bool {
 // gone takes into account that something is not there any more.
 func (t *telling) gone(key offer.Key) {
 	delete(t.w.known.left, key)
-	for _, of := range t.w.known.forget(key) {
+	for _, of := range t.w.known.forgetKey(key) {
 		t.w.open[of] = true
 	}
 	if key.Offer != "" {

@@ -38,7 +38,7 @@ func (v *View) covers(era string, revision int64) bool {
 	return i >= 0 && revision >= v.floor && revision <= v.Revision && revision >= v.eras[i].From && (i+1 == len(v.eras) || revision < v.eras[i+1].From)
 }
 
-// bookmark appends an event that says how far a watcher has come. That of a snapshot is the beginning: who is cut off before the end begins anew.
+// bookmark appends an event that says how far a watcher has come. That of a snapshot is the beginning: who is cut off before the end begins again.
 func (v *View) bookmark(to []byte, name string) []byte {
 	e := eventstream.Event{Name: name, Data: fmt.Appendf(nil, `{"revision":%d}`, v.Revision)}
 	if name != registryv1.EventSnapshot {

@@ -42,13 +42,13 @@ func (e *Entry) Gone() bool { return e.Party == nil && e.Offer == nil }
 // NewParty returns the entry of a party.
 func NewParty(p *registryv1.Party) (*Entry, error) {
 	e := &Entry{Key: offer.Key{Party: p.ID}, Revision: p.Registered, Party: p}
-	return e, e.write(registryv1.EventUpsert, registryv1.Upsert{Party: p})
+	return e, e.writeEvent(registryv1.EventUpsert, registryv1.Upsert{Party: p})
 }
 
 // NewOffer returns the entry of an offer that became what it is at a revision of the registry.
 func NewOffer(o *offer.Signed, revision int64) (*Entry, error) {
 	e := &Entry{Key: o.Key(), Revision: revision}
-	err := e.write(registryv1.EventUpsert, registryv1.Upsert{
+	err := e.writeEvent(registryv1.EventUpsert, registryv1.Upsert{
 		Offer: &registryv1.Offer{Party: o.Party, ID: o.ID, Revision: o.Revision, Registered: revision, JWS: o.JWS},
 	})
 	kept := *o
@@ -62,13 +62,13 @@ func NewOffer(o *offer.Signed, revision int64) (*Entry, error) {
 // NewGone returns the entry of a party or an offer that is gone since a revision of the registry.
 func NewGone(key offer.Key, revision int64) (*Entry, error) {
 	e := &Entry{Key: key, Revision: revision}
-	return e, e.write(registryv1.EventDelete, registryv1.Delete{Party: key.Party, Offer: key.Offer, Registered: revision})
+	return e, e.writeEvent(registryv1.EventDelete, registryv1.Delete{Party: key.Party, Offer: key.Offer, Registered: revision})
 }
 
 // Size is how many bytes the event of it has.
 func (e *Entry) Size() int { return len(e.event) }
 
-func (e *Entry) write(name string, of any) error {
+func (e *Entry) writeEvent(name string, of any) error {
 	text, err := json.Marshal(of)
 	if err != nil {
 		return fmt.Errorf("write an event of %s: %w", e.Key, err)
@@ -354,7 +354,7 @@ func (w *Watcher) Next(ctx context.Context, wait time.Duration, send func(events
 			view = w.of.View()
 		}
 	}
-	if err := w.tell(view, send); err != nil {
+	if err := w.sendView(view, send); err != nil {
 		return err
 	}
 	w.era, w.at, w.begun = view.Epoch, view.Revision, true
@@ -362,7 +362,7 @@ func (w *Watcher) Next(ctx context.Context, wait time.Duration, send func(events
 }
 
 // tell hands out what the watcher has to know to know a view.
-func (w *Watcher) tell(view *View, send func([]byte) error) error {
+func (w *Watcher) sendView(view *View, send func([]byte) error) error {
 	switch {
 	case !w.begun || !view.covers(w.era, w.at): // All that there is.
 		head := view.bookmark(nil, registryv1.EventSnapshot)

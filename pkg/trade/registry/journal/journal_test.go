@@ -115,11 +115,11 @@ func TestWatch(t *testing.T) {
 		"History":   {reason: "A revision of another history says nothing.", id: "other.4", want: []string{"snapshot", "+p", "+p/a=jws-2", "+p/b=jws-3", "bookmark epoch.4"}},
 		"Future":    {reason: "Nor does one that is not reached.", id: "epoch.9", want: []string{"snapshot", "+p", "+p/a=jws-2", "+p/b=jws-3", "bookmark epoch.4"}},
 		"Junk":      {reason: "Nor does what is no revision.", id: "epoch.-1", want: []string{"snapshot", "+p", "+p/a=jws-2", "+p/b=jws-3", "bookmark epoch.4"}},
-		"Forgotten": {reason: "Who was away for so long that deletions are forgotten begins anew.", id: "epoch.2", floor: 3, want: []string{"snapshot", "+p", "+p/a=jws-2", "+p/b=jws-3", "bookmark epoch.4"}},
+		"Forgotten": {reason: "Who was away for so long that deletions are forgotten begins again.", id: "epoch.2", floor: 3, want: []string{"snapshot", "+p", "+p/a=jws-2", "+p/b=jws-3", "bookmark epoch.4"}},
 		"AtFloor":   {reason: "Who was away for less goes on.", id: "epoch.3", floor: 3, want: []string{"-p/c", "bookmark epoch.4"}},
 		"Filter":    {reason: "A filter is about offers.", filter: onlyA, want: []string{"snapshot", "+p", "+p/a=jws-2", "bookmark epoch.4"}},
 		"Filtered":  {reason: "What does not pass is told as gone: it may have passed before.", filter: onlyA, id: "epoch.4", changes: []Change{{Revision: 6, Entries: []*Entry{offerEntry("p", "b", 5), offerEntry("p", "a", 6)}}}, want: []string{"-p/b", "+p/a=jws-6", "bookmark epoch.6"}},
-		"All":       {reason: "After a backup was restored all is told anew, also if the revision is the same or older.", id: "epoch.4", changes: []Change{{All: true, Revision: 3, Floor: 3, Entries: []*Entry{partyEntry("p", 1)}}}, want: []string{"snapshot", "+p", "bookmark epoch.3"}},
+		"All":       {reason: "After a backup was restored all is told again, also if the revision is the same or older.", id: "epoch.4", changes: []Change{{All: true, Revision: 3, Floor: 3, Entries: []*Entry{partyEntry("p", 1)}}}, want: []string{"snapshot", "+p", "bookmark epoch.3"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -315,7 +315,7 @@ func TestCovers(t *testing.T) {
 		}
 	}
 
-	// A watcher that is connected while the history goes back, to the same revision, begins anew.
+	// A watcher that is connected while the history goes back, to the same revision, begins again.
 	w := c.Watch(nil, "third.20")
 	c.Apply(Change{Revision: 20, All: true, Eras: []Era{{Name: "first", From: 1}, {Name: "fourth", From: 12}}})
 	var told string

@@ -129,7 +129,7 @@ type Lease struct {
 
 // Registry is what a registry says of itself.
 type Registry struct {
-	Epoch        string `doc:"Which history the revisions are of. It changes when the registry begins anew." json:"epoch"`
+	Epoch        string `doc:"Which history the revisions are of. It changes when the registry begins again." json:"epoch"`
 	Revision     int64  `doc:"How often something has changed."                                              json:"revision"`
 	Parties      int    `json:"parties"`
 	Offers       int    `json:"offers"`

@@ -65,7 +65,7 @@ type directory struct {
 }
 
 // get returns the party with an ID; nil if there is none.
-func (p *parties) get(id string) *known {
+func (p *parties) getParty(id string) *known {
 	if all := p.all.Load(); all != nil {
 		return all.byID[id]
 	}

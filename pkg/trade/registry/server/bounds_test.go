@@ -118,7 +118,7 @@ func TestDearWatch(t *testing.T) {
 	r := run(t, newFileDSN(t), nil)
 	p, c := r.member(t, "seller")
 	publishLarge(t, p, c, 2)
-	share := r.effort.pace.Of(caller{party: r.parties.get(p.ID)}.source())
+	share := r.effort.pace.Of(caller{party: r.parties.getParty(p.ID)}.source())
 	before := share.Tokens()
 	w := r.watch(t, p, url.Values{"expression": {`plan.resources.all(k, plan.resources.all(l, k != "b")) && false`}})
 	w.want("The party comes, and none of its offers.", "snapshot", "+seller", "bookmark")

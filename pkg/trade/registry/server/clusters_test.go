@@ -37,7 +37,7 @@ func TestClusterHasOneOwner(t *testing.T) {
 	if _, err := r.store.MarkSilent(t.Context(), time.Now().Add(365*24*time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the registry knows that the first is silent", func() bool { return !r.parties.get(first.ID).Alive })
+	until(t, "the registry knows that the first is silent", func() bool { return !r.parties.getParty(first.ID).Alive })
 	if refused := client.Refused(announce(two, second, 2, edge)); refused == nil || refused.Status != http.StatusConflict {
 		t.Errorf("another party names the cluster of one that is silent: %v", refused)
 	}

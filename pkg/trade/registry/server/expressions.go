@@ -58,7 +58,7 @@ func (x *expressions) get(text string) (expression *offer.Expression, fresh bool
 	found, fresh := x.find(text)
 	expression, err = found.get()
 	if err != nil {
-		x.forget(found)
+		x.forgetExpression(found)
 	}
 	return expression, fresh, err
 }
@@ -80,7 +80,7 @@ func (x *expressions) find(text string) (c *compiled, fresh bool) {
 }
 
 // forget forgets an expression, unless another one has come in its place.
-func (x *expressions) forget(c *compiled) {
+func (x *expressions) forgetExpression(c *compiled) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if known, _ := x.kept.Get(c.text); known == c {

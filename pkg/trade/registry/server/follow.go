@@ -51,7 +51,7 @@ func newFollower(s *Server) *follower { return &follower{s: s} }
 func (f *follower) ready() bool { return f.ok.Load() }
 
 // run follows the store until ctx ends.
-func (f *follower) run(ctx context.Context) error {
+func (f *follower) followStore(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := f.follow(ctx)
 		rest := f.rest()
@@ -125,7 +125,7 @@ func (f *follower) changes(ctx context.Context, revision int64) error {
 			news.take(&changes[i])
 		}
 		news.Floor = max(0, news.Revision-remembered)
-		f.tell(news)
+		f.tellWatchers(news)
 		if len(changes) < page {
 			return nil
 		}
@@ -165,11 +165,11 @@ func (f *follower) all(ctx context.Context) error {
 	if err := f.deletions(ctx, news); err != nil {
 		return err
 	}
-	f.tell(news)
+	f.tellWatchers(news)
 	return nil
 }
 
-// deletions adds what was deleted of late, so that watchers can go on that were cut off when a registry ended.
+// deletions adds what was deleted recently, so that watchers can go on that were cut off when a registry ended.
 func (f *follower) deletions(ctx context.Context, n *news) error {
 	floor := max(0, n.Revision-remembered)
 	for after := floor; after < n.Revision; {
@@ -195,7 +195,7 @@ func (f *follower) deletions(ctx context.Context, n *news) error {
 }
 
 // tell makes what is new what everybody sees.
-func (f *follower) tell(n *news) {
+func (f *follower) tellWatchers(n *news) {
 	f.s.parties.all.Store(&n.parties)
 	f.s.journal.Apply(n.Change)
 	f.revision = n.Revision
@@ -233,12 +233,12 @@ func (n *news) take(c *store.Change) {
 	case c.Kind == store.Delete:
 		n.gone(offer.Key{Party: c.PartyID, Offer: c.OfferID}, c.RegistryRevision)
 	case c.Kind == store.PartyDeleted: // It was never shown.
-		n.forget(c.PartyID)
+		n.forgetEntry(c.PartyID)
 	}
 }
 
 // forget forgets a party.
-func (n *news) forget(id string) {
+func (n *news) forgetEntry(id string) {
 	old := n.parties.byID[id]
 	if old == nil {
 		return
@@ -251,7 +251,7 @@ func (n *news) forget(id string) {
 
 // party takes what a party is into account. One that cannot be read is as if it were not there.
 func (n *news) party(p *store.Party) {
-	n.forget(p.ID)
+	n.forgetEntry(p.ID)
 	keys, err := party.ParseKeys(p.Keys)
 	if err != nil {
 		n.skip(err, offer.Key{Party: p.ID}, p.RegistryRevision)

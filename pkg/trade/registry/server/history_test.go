@@ -67,7 +67,7 @@ func TestRestoredStore(t *testing.T) {
 			publish(id)
 		}
 		s := r.watch(t, p, url.Values{"after": {lost}})
-		s.want("Who knows what is lost begins anew.", "snapshot", "+p", "+a", "+b", "+d", "+e", "+f", "bookmark")
+		s.want("Who knows what is lost begins again.", "snapshot", "+p", "+a", "+b", "+d", "+e", "+f", "bookmark")
 		s = r.watch(t, p, url.Values{"after": {before}})
 		s.want("Who was there before the copy goes on.", "+b", "+d", "+e", "+f", "bookmark")
 	})

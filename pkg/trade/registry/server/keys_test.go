@@ -46,7 +46,7 @@ func TestKeysHaveOneParty(t *testing.T) {
 			t.Errorf("another party with its %s key: %v", what, refused)
 		}
 	}
-	if found := r.parties.get(first.ID); found == nil || found.ID != first.ID {
+	if found := r.parties.getParty(first.ID); found == nil || found.ID != first.ID {
 		t.Errorf("%s is %+v", first.ID, found)
 	}
 
@@ -60,7 +60,7 @@ func TestKeysHaveOneParty(t *testing.T) {
 	if _, err := r.store.Revoke(t.Context(), first.ID); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the registry knows who is revoked", func() bool { return r.parties.get(first.ID).State == registryv1.Revoked })
+	until(t, "the registry knows who is revoked", func() bool { return r.parties.getParty(first.ID).State == registryv1.Revoked })
 	for i, p := range []*registrytest.Party{first, second, third} {
 		if status := reads(p); status != http.StatusForbidden {
 			t.Errorf("revoked, with key %d: %d", i+1, status)

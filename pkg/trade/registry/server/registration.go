@@ -55,7 +55,7 @@ func (s *Server) registration() {
 	})
 	put := s.operation("putParty", http.MethodPut, registryv1.PathParty, certified, "Announce a party, or its new keys")
 	put.Description += " A party that brings a token or a certificate of an authority is approved at once, others when an administrator approves them. " +
-		"An announcement with a chain that has one more key makes that the current one, and withdraws what was signed with the one before; revisions may begin anew with it. The current key is no other party's, nor another party's first one. The same announcement again changes nothing."
+		"An announcement with a chain that has one more key makes that the current one, and withdraws what was signed with the one before; revisions may begin again with it. The current key is no other party's, nor another party's first one. The same announcement again changes nothing."
 	rest.Register(s.api, put, s.enrol)
 	get := s.operation("getParty", http.MethodGet, registryv1.PathParty, itself, "Get a party")
 	rest.Register(s.api, get, func(ctx context.Context, in *Named) (*shownParty, error) { return s.party(ctx, in.Party) })
@@ -254,7 +254,7 @@ func (s *Server) issued(certificates string, key ed25519.PublicKey, now time.Tim
 
 // party answers with a party. One that is not approved is seen by itself alone.
 func (s *Server) party(ctx context.Context, id string) (*shownParty, error) {
-	found := s.parties.get(id)
+	found := s.parties.getParty(id)
 	own := callerFrom(ctx).is(id)
 	if found == nil || found.State != registryv1.Approved && !own {
 		return nil, rest.Refusal(http.StatusNotFound, fmt.Sprintf(messageNoSuchParty, id))

@@ -151,7 +151,7 @@ func (s *Server) Ready(context.Context) bool { return s.follower.ready() }
 // Run serves on a listener, follows the store, and notes who has become silent, until ctx ends. It returns when all requests have ended.
 func (s *Server) Run(ctx context.Context, listener net.Listener, config *tls.Config) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return s.follower.run(ctx) })
+	group.Go(func() error { return s.follower.followStore(ctx) })
 	group.Go(func() error { return s.sweep(ctx) })
 	group.Go(func() error {
 		bounded := httpserver.Bound(listener, httpserver.Bounds{All: s.cfg.Limits.Connections, Each: s.cfg.Limits.ConnectionsEach})

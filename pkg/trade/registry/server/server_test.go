@@ -311,7 +311,7 @@ func refusals(t *testing.T, dsn string) {
 	if _, err := c.Publish(t.Context(), seller.ID, "a", first); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the registry knows who waits", func() bool { return r.parties.get(waiting.ID) != nil })
+	until(t, "the registry knows who waits", func() bool { return r.parties.getParty(waiting.ID) != nil })
 
 	path := func(id, offer string) string { return "/v1/parties/" + id + "/offers/" + offer }
 	mine := path(seller.ID, "a")

@@ -44,7 +44,7 @@ func offer(ctx context.Context, from querier, party, name string) (StoredOffer, 
 
 // checkKey refuses what names no offer.
 func checkKey(party, offer string) error {
-	return check(id("the ID of the party", party), id("the ID of the offer", offer))
+	return checkTexts(id("the ID of the party", party), id("the ID of the offer", offer))
 }
 
 // PutOffer stores an offer of a party, and returns it with its digest and its registry revision. The same document again changes nothing.
@@ -58,7 +58,7 @@ func (s *Store) PutOffer(ctx context.Context, o StoredOffer, limit int) (stored 
 	if err := checkKey(o.Party, o.ID); err != nil {
 		return StoredOffer{}, err
 	}
-	if err := check(document("the document", o.JWS)); err != nil {
+	if err := checkTexts(document("the document", o.JWS)); err != nil {
 		return StoredOffer{}, fmt.Errorf("offer %q of party %q: %w", o.ID, o.Party, err)
 	}
 	if o.Revision <= 0 {

@@ -43,7 +43,7 @@ type querier interface {
 
 // party reads one party.
 func party(ctx context.Context, from querier, name string) (Party, error) {
-	if err := check(id("the ID of the party", name)); err != nil {
+	if err := checkTexts(id("the ID of the party", name)); err != nil {
 		return Party{}, err
 	}
 	p, err := scanParty(from.QueryRowContext(ctx, `SELECT `+partyColumns+` FROM parties WHERE id = $1`, name))
@@ -83,7 +83,7 @@ func (s *Store) PutParty(ctx context.Context, p Party, waiting int) (stored Part
 // and uses the token once, or nothing happens and errors.Is finds ErrToken; one that is approved uses none.
 func (s *Store) AdmitByToken(ctx context.Context, p Party, digest string, now time.Time) (stored Party, err error) {
 	p.State = Approved
-	if err := errors.Join(checkParty(p), check(id("the digest of the token", digest))); err != nil {
+	if err := errors.Join(checkParty(p), checkTexts(id("the digest of the token", digest))); err != nil {
 		return Party{}, err
 	}
 	err = s.write(ctx, func(w *writing) error {
@@ -104,7 +104,7 @@ func (s *Store) AdmitByToken(ctx context.Context, p Party, digest string, now ti
 
 // checkParty refuses what must not be stored.
 func checkParty(p Party) error {
-	if err := check(id("the ID of the party", p.ID), id("the fingerprint of the current key", p.CurrentKey)); err != nil {
+	if err := checkTexts(id("the ID of the party", p.ID), id("the fingerprint of the current key", p.CurrentKey)); err != nil {
 		return err
 	}
 	if p.State != Pending && p.State != Approved {
@@ -114,7 +114,7 @@ func checkParty(p Party) error {
 		return fmt.Errorf("party %q: %w: revision %d", p.ID, ErrInvalid, p.Revision)
 	}
 	_, err := encodeKeys(p.Keys)
-	err = errors.Join(err, check(document("the announcement", p.Announcement), line("the name", p.Name), line("the endpoint", p.Endpoint), line("the network", p.Network),
+	err = errors.Join(err, checkTexts(document("the announcement", p.Announcement), line("the name", p.Name), line("the endpoint", p.Endpoint), line("the network", p.Network),
 		line("how it was enrolled", p.EnrolledBy)))
 	if err != nil {
 		return fmt.Errorf("party %q: %w", p.ID, err)
@@ -297,7 +297,7 @@ func (s *Store) Revoke(ctx context.Context, id string) (revoked Party, err error
 // RenewLease says until when a party counts as alive, also if that is earlier than before: a clock that was wrong is overruled. It is a
 // change, with a revision, only for a party that was Silent. errors.Is finds ErrNotFound, ErrNotApproved and ErrRevoked.
 func (s *Store) RenewLease(ctx context.Context, name string, until time.Time) error {
-	if err := check(id("the ID of the party", name)); err != nil {
+	if err := checkTexts(id("the ID of the party", name)); err != nil {
 		return err
 	}
 	renewed, err := s.writer.ExecContext(ctx, `UPDATE parties SET lease_until = $2 WHERE id = $1 AND state = 'Approved' AND silent = 0`,

@@ -16,7 +16,7 @@ const MaxUses = 1_000_000
 
 // CreateToken stores a token. errors.Is finds ErrInvalid, and ErrExists if there is one with this digest.
 func (s *Store) CreateToken(ctx context.Context, t Token) error {
-	if err := check(id("the digest of the token", t.Digest), line("the comment", t.Comment)); err != nil {
+	if err := checkTexts(id("the digest of the token", t.Digest), line("the comment", t.Comment)); err != nil {
 		return err
 	}
 	if t.Uses < 1 || t.Uses > MaxUses {
@@ -42,7 +42,7 @@ type executor interface {
 // useToken takes one use of a token, given by its Digest. However many call at once, a token is not used more often than it may be.
 // errors.Is finds ErrToken.
 func useToken(ctx context.Context, in executor, digest string, now time.Time) error {
-	if err := check(id("the digest of the token", digest)); err != nil {
+	if err := checkTexts(id("the digest of the token", digest)); err != nil {
 		return err
 	}
 	used, err := in.ExecContext(ctx, `UPDATE tokens SET uses = uses - 1 WHERE digest = $1 AND uses > 0 AND expires_at > $2`, digest, micros(now))
@@ -80,7 +80,7 @@ func (s *Store) Tokens(ctx context.Context) ([]Token, error) {
 
 // DeleteToken deletes a token. errors.Is finds ErrNotFound.
 func (s *Store) DeleteToken(ctx context.Context, digest string) error {
-	if err := check(id("the digest of the token", digest)); err != nil {
+	if err := checkTexts(id("the digest of the token", digest)); err != nil {
 		return err
 	}
 	deleted, err := s.writer.ExecContext(ctx, `DELETE FROM tokens WHERE digest = $1`, digest)

@@ -72,7 +72,7 @@ type Party struct {
 	State State
 
 	Announcement string   // the signed announcement, as it came
-	Revision     int64    // of the announcement; it grows, and begins anew with each key
+	Revision     int64    // of the announcement; it grows, and begins again with each key
 	Keys         []string // the chain of keys, which only grows at its end
 	CurrentKey   string   // the fingerprint of the last of them; no other party's, and no other party's ID
 	Name         string
@@ -91,7 +91,7 @@ type Party struct {
 type StoredOffer struct {
 	Party, ID  string
 	Keys       int    // the length of the party's chain, at whose end is the key that has signed the document
-	Revision   int64  // of the document; it grows, and begins anew with each key
+	Revision   int64  // of the document; it grows, and begins again with each key
 	JWS        string // the signed document, as it came
 	Digest     string // SHA-256 of JWS in hexadecimal digits; the store computes it
 	ValidUntil time.Time

@@ -62,7 +62,7 @@ func document(name, value string) text {
 func line(name, value string) text { return text{name: name, value: value, most: MaxText} }
 
 // check refuses what is too long, too short, or what only one of the two databases would take.
-func check(texts ...text) error {
+func checkTexts(texts ...text) error {
 	for _, t := range texts {
 		switch {
 		case len(t.value) < t.least:
@@ -82,7 +82,7 @@ func encodeKeys(chain []string) (string, error) {
 		return "", fmt.Errorf("%w: the chain of keys is empty", ErrInvalid)
 	}
 	for i, statement := range chain {
-		if err := check(document(fmt.Sprintf("statement %d of the chain of keys", i), statement)); err != nil {
+		if err := checkTexts(document(fmt.Sprintf("statement %d of the chain of keys", i), statement)); err != nil {
 			return "", err
 		}
 	}
@@ -90,5 +90,5 @@ func encodeKeys(chain []string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("encode the chain of keys: %w", err)
 	}
-	return string(encoded), check(document("the chain of keys", string(encoded)))
+	return string(encoded), checkTexts(document("the chain of keys", string(encoded)))
 }

@@ -113,7 +113,7 @@ func (d *Driver) Peer(ctx context.Context, with peering.Credentials) error {
 		return err
 	}
 	if fc == nil || !v09.Outgoing(fc).Established {
-		if err := d.tell(ctx, secret, annotationTold, seller.ID); err != nil {
+		if err := d.noteCluster(ctx, secret, annotationTold, seller.ID); err != nil {
 			return err
 		}
 	}
@@ -392,12 +392,12 @@ func (d *Driver) Unpeer(ctx context.Context, remote cluster.ID) (done bool, err 
 			delete(fc.Annotations, annotationPeered)
 		})
 	}
-	return d.forget(ctx, remote, fc)
+	return d.forgetCluster(ctx, remote, fc)
 }
 
 // forget deletes what is known of a cluster with which nothing is shared any more: its token, and the foreign cluster, which is nil or marked. It
 // reports whether all is gone.
-func (d *Driver) forget(ctx context.Context, id cluster.ID, fc *v09.ForeignCluster) (gone bool, err error) {
+func (d *Driver) forgetCluster(ctx context.Context, id cluster.ID, fc *v09.ForeignCluster) (gone bool, err error) {
 	if fc != nil && v09.Outgoing(fc).Exists {
 		return true, nil // This cluster still buys from it.
 	}

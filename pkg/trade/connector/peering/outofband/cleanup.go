@@ -40,7 +40,7 @@ func (l *Cleanup) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	case asks: // Until it asks no more, the record refuses it.
 		return ctrl.Result{RequeueAfter: askedAgain}, nil
 	}
-	switch gone, err := l.driver.forget(ctx, v09.Identity(fc).ID, fc); {
+	switch gone, err := l.driver.forgetCluster(ctx, v09.Identity(fc).ID, fc); {
 	case apierrors.IsConflict(err): // A contract needs it again.
 		return ctrl.Result{Requeue: true}, nil
 	case err != nil || gone:

@@ -64,7 +64,7 @@ func (d *Driver) Issue(ctx context.Context, buyer cluster.Identity) (peering.Cre
 	if fc != nil && identified(fc) {
 		return peering.NewCredentials(own, url, usedToken)
 	}
-	if err := d.tell(ctx, secret, annotationIssued, buyer.ID); err != nil {
+	if err := d.noteCluster(ctx, secret, annotationIssued, buyer.ID); err != nil {
 		return peering.Credentials{}, err
 	}
 	return peering.NewCredentials(own, url, v09.Token(secret))
@@ -151,7 +151,7 @@ func (d *Driver) Withdraw(ctx context.Context, buyer cluster.ID) (done bool, err
 		return false, err
 	}
 	if fc == nil {
-		return d.forget(ctx, buyer, nil)
+		return d.forgetCluster(ctx, buyer, nil)
 	}
 	if v09.Incoming(fc).Exists {
 		return false, d.lookAgain(ctx, fc)
@@ -163,11 +163,11 @@ func (d *Driver) Withdraw(ctx context.Context, buyer cluster.ID) (done bool, err
 	if fc.Annotations[annotationBought] != "" { // This cluster still buys from it.
 		return true, d.patch(ctx, fc, func() { delete(fc.Annotations, annotationSold) })
 	}
-	return d.forget(ctx, buyer, fc)
+	return d.forgetCluster(ctx, buyer, fc)
 }
 
 // tell notes in the Secret with this cluster's token that another cluster is told it.
-func (d *Driver) tell(ctx context.Context, secret *corev1.Secret, annotation string, id cluster.ID) error {
+func (d *Driver) noteCluster(ctx context.Context, secret *corev1.Secret, annotation string, id cluster.ID) error {
 	told := listed(secret, annotation)
 	if slices.Contains(told, id) {
 		return nil

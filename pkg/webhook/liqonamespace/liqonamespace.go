@@ -1,13 +1,13 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package offering keeps the offloading of Liqo's own namespace from clusters whose
+// Package liqonamespace keeps the offloading of Liqo's own namespace from clusters whose
 // virtual kubelet would hand them the Secrets there.
 //
 // It is a mutating admission webhook: whoever writes the offloading as Liqo's
 // documentation has it gets one that is safe. What was there before is the affair of
-// package controller/offering.
-package offering
+// package controller/liqonamespace.
+package liqonamespace
 
 import (
 	"context"

@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package offering
+package liqonamespace
 
 import (
 	"encoding/json"

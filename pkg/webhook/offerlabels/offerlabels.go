@@ -1,13 +1,13 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package offers gives the consumers' nodes of single providers the labels of
+// Package offerlabels gives the consumers' nodes of single providers the labels of
 // these providers, so that pods can choose by region or architecture.
 //
 // It is an admission webhook for the offers that Liqo writes, because Liqo's resource
 // plugin has no labels, and Liqo overwrites what others write into its offers. It
 // knows neither what is offered nor who is offered it.
-package offers
+package offerlabels
 
 import (
 	"context"

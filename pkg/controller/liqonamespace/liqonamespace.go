@@ -1,10 +1,10 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package offering takes back the offloading of Liqo's own namespace from clusters whose
+// Package liqonamespace takes back the offloading of Liqo's own namespace from clusters whose
 // virtual kubelet hands them the Secrets there: one that was made before the broker's
 // webhook saw it. Liqo then removes from them what they were handed.
-package offering
+package liqonamespace
 
 import (
 	"context"
@@ -48,7 +48,7 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 	inNamespace := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetNamespace() == cfg.Namespace })
 	r := New(cfg)
 	err := ctrl.NewControllerManagedBy(mgr).
-		Named("offering").
+		Named("liqonamespace").
 		For(&v09.NamespaceOffloading{}, builder.WithPredicates(inNamespace, predicate.GenerationChangedPredicate{})).
 		Complete(conflict.Requeue(r))
 	if err != nil {

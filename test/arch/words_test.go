@@ -1,0 +1,66 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package arch
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/capacitorset/liqo-broker/test/docs"
+)
+
+// maxBare is how many functions of programs may have the same name of one word at most: who searches for one finds it among so many.
+const maxBare = 9
+
+// TestBareVerbs checks that a word which names many functions of packages is followed by what it is done to, as in forgetCluster.
+func TestBareVerbs(t *testing.T) {
+	named := map[string]int{}
+	for file, source := range goFiles(t) {
+		if source.generated || !ofPrograms(file) {
+			continue
+		}
+		syntax, err := parser.ParseFile(token.NewFileSet(), file, source.text, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, declared := range syntax.Decls {
+			f, is := declared.(*ast.FuncDecl)
+			if is && !f.Name.IsExported() && strings.IndexFunc(f.Name.Name, unicode.IsUpper) < 0 {
+				named[f.Name.Name]++
+			}
+		}
+	}
+	for name, count := range named {
+		if count > maxBare {
+			t.Errorf("%d functions are called %s: say of each what it is done to", count, name)
+		}
+	}
+	if named["set"] == 0 {
+		t.Error("no function called set is found")
+	}
+}
+
+// TestModernWords refuses words that people do not use any more, in code and on pages.
+func TestModernWords(t *testing.T) {
+	old := regexp.MustCompile(`\b(anew|of late|whereof|hitherto)\b`)
+	texts, err := docs.Pages(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, source := range goFiles(t) {
+		if file != "test/arch/words_test.go" {
+			texts[file] = source.text
+		}
+	}
+	for file, text := range texts {
+		for _, found := range old.FindAllString(text, -1) {
+			t.Errorf("%s has the old word %q", file, found)
+		}
+	}
+}
