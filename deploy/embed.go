@@ -6,8 +6,8 @@ package deploy
 
 import "embed"
 
-// Files are the kustomizations "crds", "broker" and "guard", which . combines, "admission", which has those of "guard/policies", and what offers
-// the remote IPAM to consumers.
+// Files are the kustomizations "crds", "broker" and "guard", which . combines, "admission", which has those of "guard/policies", and what
+// offers the remote IPAM to consumers.
 //
 //go:embed kustomization.yaml crds broker guard admission liqo
 var Files embed.FS

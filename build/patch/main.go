@@ -3,8 +3,8 @@
 
 // Patch makes patched copies of Go modules, for a go.mod that replaces the modules by them.
 //
-// It reads the head of each patch for the module it belongs to, copies that module out of the module cache, and applies the patch. It knows nothing
-// of what the patches do, and of who builds with the copies.
+// It reads the head of each patch for the module it belongs to, copies that module out of the module cache, and applies the patch. It knows
+// nothing of what the patches do, and of who builds with the copies.
 //
 //	go run ./build/patch -patches patches -out .build/patched
 package main

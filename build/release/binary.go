@@ -87,7 +87,8 @@ func checkBuild(info *debug.BuildInfo, p platform, patched bool, revision string
 			return fmt.Errorf("it was built with %s=%q, and must be with %q", key, settings[key], want)
 		}
 	}
-	if of := settings["vcs.revision"]; of != "" && (of != revision || settings["vcs.modified"] == "true") { // The Makefile has Go leave it out.
+	if of := settings["vcs.revision"]; of != "" && (of != revision || settings["vcs.modified"] == "true") {
+		// The Makefile has Go leave it out.
 		return fmt.Errorf("it was built from revision %s, modified=%q, and must be from %s", of, settings["vcs.modified"], revision)
 	}
 	isPatched := slices.ContainsFunc(linkedModules(info), func(m linkedModule) bool { return m.Path == liqoModule && m.Patched })
@@ -97,8 +98,8 @@ func checkBuild(info *debug.BuildInfo, p platform, patched bool, revision string
 	return nil
 }
 
-// linkedModules returns the modules of a binary by path, without this repository's. One that is replaced by another published one is that other one; one that is
-// replaced by a folder, which has no sum, is patched.
+// linkedModules returns the modules of a binary by path, without this repository's. One that is replaced by another published one is that
+// other one; one that is replaced by a folder, which has no sum, is patched.
 func linkedModules(info *debug.BuildInfo) []linkedModule {
 	modules := make([]linkedModule, 0, len(info.Deps))
 	for _, dep := range info.Deps {

@@ -16,7 +16,9 @@ import (
 
 // charts returns the folders of the Helm charts by the names of the charts.
 func charts() map[string]string {
-	return map[string]string{project: "deploy/chart", project + "-connector": "deploy/chart-connector", project + "-registry": "deploy/chart-registry"}
+	return map[string]string{
+		project: "deploy/chart", project + "-connector": "deploy/chart-connector", project + "-registry": "deploy/chart-registry",
+	}
 }
 
 // packageCharts returns the Helm charts as `helm package` would write them, but for the times, which helm takes from the clock.
@@ -48,7 +50,8 @@ func packageChart(s source, named, folder string) ([]byte, error) {
 			return nil, fmt.Errorf("read %s/Chart.yaml: %w", folder, err)
 		}
 		if chart.Name != named || chart.Version != s.number() || chart.AppVersion != s.Version {
-			return nil, fmt.Errorf("%s is %s %s of %s, and must be %s %s of %s", folder, chart.Name, chart.Version, chart.AppVersion, named, s.number(), s.Version)
+			return nil, fmt.Errorf("%s is %s %s of %s, and must be %s %s of %s", folder, chart.Name, chart.Version, chart.AppVersion, named,
+				s.number(), s.Version)
 		}
 	}
 	return tarGz(s.Time, files)

@@ -52,10 +52,22 @@ const latest = "latest"
 // programs are those that have an image.
 func programs() []program {
 	return []program{
-		{Image: "liqo-broker", Binary: "broker", Tags: []string{latest}, Does: "The daemon of liqo-broker: chooses providers, and re-offloads workloads to them"},
-		{Image: "liqo-broker-network-manager", Binary: "network-manager", Tags: []string{latest}, Does: "The sidecar of Liqo's network-manager: closes Liqo's IPAM, and serves the remote IPAM of a broker"},
-		{Image: "liqo-broker-connector", Binary: "connector", Tags: []string{latest}, Does: "The connector of a cluster: buys and sells capacity by contracts that Liqo obeys"},
-		{Image: "liqo-broker-registry", Binary: "registry", Tags: []string{latest}, Does: "A registry: collects signed offers of clusters, and shows them to all"},
+		{
+			Image: "liqo-broker", Binary: "broker", Tags: []string{latest},
+			Does: "The daemon of liqo-broker: chooses providers, and re-offloads workloads to them",
+		},
+		{
+			Image: "liqo-broker-network-manager", Binary: "network-manager", Tags: []string{latest},
+			Does: "The sidecar of Liqo's network-manager: closes Liqo's IPAM, and serves the remote IPAM of a broker",
+		},
+		{
+			Image: "liqo-broker-connector", Binary: "connector", Tags: []string{latest},
+			Does: "The connector of a cluster: buys and sells capacity by contracts that Liqo obeys",
+		},
+		{
+			Image: "liqo-broker-registry", Binary: "registry", Tags: []string{latest},
+			Does: "A registry: collects signed offers of clusters, and shows them to all",
+		},
 		{
 			Image: "liqo-broker-vk", Binary: "virtual-kubelet", Patched: true, Tags: []string{latest, liqoVersion},
 			Does: "A virtual kubelet for Liqo " + liqoVersion + " that knows the way to pods behind a broker",

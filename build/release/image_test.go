@@ -16,7 +16,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// TestDockerArchive packs a program for docker load, the lab and containerd: it has the name that the README says, and is the image of a release.
+// TestDockerArchive packs a program for docker load, the lab and containerd: it has the name that the README says, and is the image of a
+// release.
 func TestDockerArchive(t *testing.T) {
 	s := source{Version: "v1.2.3", Revision: "abc", Time: time.Unix(1700000000, 0)}
 	image, err := programs()[0].image(s, "arm64", []byte("program"), []entry{{Path: "LICENSE", Mode: 0o644, Data: []byte("text")}})

@@ -45,8 +45,9 @@ func krewManifest(s source, archives map[platform]artifact) ([]byte, error) {
 		APIVersion: "krew.googlecontainertools.github.com/v1alpha2", Kind: "Plugin", Metadata: map[string]string{"name": project},
 		Spec: krewSpec{
 			Version: s.Version, Homepage: repository, ShortDescription: "Install and watch a resource broker for Liqo",
-			Description: "Makes a cluster with Liqo 0.9 a broker, prepares consumers for it, says where pods run\nand why, and puts Liqo back as it was.\n",
-			Caveats:     "Needs Liqo v0.9.4 on the cluster.\n",
+			Description: "Makes a cluster with Liqo 0.9 a broker, prepares consumers for it, says where pods run\nand why, and puts Liqo back " +
+				"as it was.\n",
+			Caveats: "Needs Liqo v0.9.4 on the cluster.\n",
 		},
 	}
 	for _, p := range sortedPlatforms(archives) {

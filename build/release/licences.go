@@ -30,7 +30,8 @@ type moduleLicence struct {
 // kinds are the licences that we link, and how their texts are told apart, by ID. Another licence than these is refused until somebody
 // has read it and added it here.
 func kinds() []licenceKind {
-	bsd, names := phrase(`Redistribution and use in source and binary forms`), phrase(`Neither the names? |The names? of .{1,80} may not be used`)
+	bsd, names := phrase(`Redistribution and use in source and binary forms`),
+		phrase(`Neither the names? |The names? of .{1,80} may not be used`)
 	return []licenceKind{
 		{id: "Apache-2.0", says: phrase(`Apache License,? Version 2\.0`)},
 		{id: "BSD-2-Clause", says: bsd, also: names, not: true},
@@ -84,8 +85,8 @@ var (
 	noticeFile  = regexp.MustCompile(`(?i)^notice([.-].*)?$`)
 )
 
-// others are files that are not about the code of their module: where a picture in its README comes from (modernc.org/memory), and what else is in
-// its module graph, its tests included (modernc.org/sqlite). What of that is linked is a module of its own here.
+// others are files that are not about the code of their module: where a picture in its README comes from (modernc.org/memory), and what
+// else is in its module graph, its tests included (modernc.org/sqlite). What of that is linked is a module of its own here.
 var others = map[string]bool{"LICENSE-LOGO": true, "LICENSE-3RD-PARTY.md": true}
 
 // licenceOf reads the licence of a folder with the sources of a module.

@@ -48,7 +48,8 @@ func TestLinkedLicences(t *testing.T) {
 				t.Errorf("%s is under %s", m.Path, id)
 			}
 		}
-		if text := string(thirdPartyText(found)); !strings.Contains(text, m.Path+" "+m.Version) || !strings.Contains(text, strings.TrimSpace(string(found[1].Texts[0].Data))) {
+		if text := string(thirdPartyText(found)); !strings.Contains(text, m.Path+" "+m.Version) ||
+			!strings.Contains(text, strings.TrimSpace(string(found[1].Texts[0].Data))) {
 			t.Errorf("a release lacks the licence of %s", m.Path)
 		}
 	}
@@ -57,7 +58,8 @@ func TestLinkedLicences(t *testing.T) {
 // dependencies asks Go which modules the programs of a folder link on a platform, besides this repository's.
 func dependencies(t *testing.T, on platform, folder string) (modules []linkedModule) {
 	t.Helper()
-	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}", "./"+path.Base(folder))
+	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f",
+		"{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}", "./"+path.Base(folder))
 	list.Dir = filepath.Join(root, path.Dir(folder))
 	if folder == "cmd/virtual-kubelet" { // A module of its own.
 		list.Dir, list.Args[len(list.Args)-1] = filepath.Join(root, folder), "."
@@ -80,13 +82,18 @@ func TestIdentify(t *testing.T) {
 	const bsd = "Redistribution and use in source and binary forms, with or without modification, are permitted."
 	const mit = "Permission is hereby granted, free of charge, to any person\nobtaining a copy of this software"
 	cases := map[string]struct{ reason, text, want, refusal string }{
-		"MIT":     {reason: "Lines break anywhere.", text: mit, want: "MIT"},
-		"BSD2":    {reason: "Without the clause about names.", text: bsd, want: "BSD-2-Clause"},
-		"BSD3":    {reason: "With it.", text: bsd + " Neither the name of the owner nor", want: "BSD-3-Clause"},
-		"Both":    {reason: "A file may have two.", text: mit + "\nApache License\n   Version 2.0", want: "Apache-2.0 AND MIT"},
-		"MPL":     {reason: "Its text names the GPL, which it does not ask for.", text: "Mozilla Public License Version 2.0 Secondary License GNU General Public License", want: "MPL-2.0"},
-		"GPL":     {reason: "Not ours to link.", text: "GNU GENERAL PUBLIC LICENSE Version 3", refusal: "it names the GNU GENERAL PUBLIC LICENSE"},
-		"AGPL":    {reason: "Nor this, also beside another one.", text: mit + " GNU Affero General Public License", refusal: "it names the GNU Affero"},
+		"MIT":  {reason: "Lines break anywhere.", text: mit, want: "MIT"},
+		"BSD2": {reason: "Without the clause about names.", text: bsd, want: "BSD-2-Clause"},
+		"BSD3": {reason: "With it.", text: bsd + " Neither the name of the owner nor", want: "BSD-3-Clause"},
+		"Both": {reason: "A file may have two.", text: mit + "\nApache License\n   Version 2.0", want: "Apache-2.0 AND MIT"},
+		"MPL": {
+			reason: "Its text names the GPL, which it does not ask for.",
+			text:   "Mozilla Public License Version 2.0 Secondary License GNU General Public License", want: "MPL-2.0",
+		},
+		"GPL": {reason: "Not ours to link.", text: "GNU GENERAL PUBLIC LICENSE Version 3", refusal: "it names the GNU GENERAL PUBLIC LICENSE"},
+		"AGPL": {
+			reason: "Nor this, also beside another one.", text: mit + " GNU Affero General Public License", refusal: "it names the GNU Affero",
+		},
 		"Unknown": {reason: "Somebody has to read it first.", text: "You may use this on Tuesdays.", refusal: "none of those that are known"},
 	}
 	for name, tc := range cases {

@@ -88,7 +88,8 @@ func (p packer) artifacts() ([]artifact, error) {
 		return nil, err
 	}
 	rest = append(rest, artifact{thirdParty + "-" + p.Source.Version + ".txt", thirdPartyText(licences)})
-	all := slices.SortedFunc(slices.Values(slices.Concat(images, plugins, rest)), func(a, b artifact) int { return cmp.Compare(a.Name, b.Name) })
+	all := slices.SortedFunc(slices.Values(slices.Concat(images, plugins, rest)),
+		func(a, b artifact) int { return cmp.Compare(a.Name, b.Name) })
 	// What is said of all files comes after them.
 	subjects := digests
 	for _, a := range all {
@@ -159,8 +160,9 @@ func (p packer) image(of program, on platform) (v1.Image, artifact, binary, erro
 	}
 	name := fmt.Sprintf("%s-%s-%s.spdx.json", of.Image, p.Source.Version, on)
 	bill, err := inventory{
-		Source: p.Source, File: name, Subject: imageRegistry + "/" + of.Image, Digest: digest.Hex, Binary: built, Licences: licences, Certificates: true,
-		Locator: fmt.Sprintf("pkg:oci/%s@sha256%%3A%s?arch=%s&tag=%s", of.Image, digest.Hex, on.Architecture, p.Source.Version),
+		Source: p.Source, File: name, Subject: imageRegistry + "/" + of.Image, Digest: digest.Hex, Binary: built, Licences: licences,
+		Certificates: true,
+		Locator:      fmt.Sprintf("pkg:oci/%s@sha256%%3A%s?arch=%s&tag=%s", of.Image, digest.Hex, on.Architecture, p.Source.Version),
 	}.bill()
 	return made, artifact{name, bill}, built, err
 }

@@ -48,7 +48,8 @@ type provenance struct {
 // same Go gets the same statement, which is what makes it worth something before anybody signs it.
 func state(s source, goVersion string, subjects []resource) ([]byte, error) {
 	var modules []resource
-	for _, file := range []string{"go.sum", "build/release/go.sum"} { // The authorities that an image trusts are linked into the program that makes it.
+	for _, file := range []string{"go.sum", "build/release/go.sum"} {
+		// The authorities that an image trusts are linked into the program that makes it.
 		some, err := sums(filepath.Join(s.Root, file))
 		if err != nil {
 			return nil, err
@@ -64,7 +65,8 @@ func state(s source, goVersion string, subjects []resource) ([]byte, error) {
 	definition.BuildType = repository + "/blob/" + s.Revision + "/docs/release.md"
 	definition.ExternalParameters = map[string]string{"source": "git+" + repository, "version": s.Version, "target": "release"}
 	definition.InternalParameters = map[string]string{"go": goVersion, "SOURCE_DATE_EPOCH": fmt.Sprint(s.Time.Unix())}
-	definition.ResolvedDependencies = append([]resource{{URI: "git+" + repository, Digest: map[string]string{"gitCommit": s.Revision}}}, modules...)
+	definition.ResolvedDependencies = append([]resource{{URI: "git+" + repository, Digest: map[string]string{"gitCommit": s.Revision}}},
+		modules...)
 	made.Predicate.RunDetails.Builder.ID = repository + "/blob/" + s.Revision + "/Makefile"
 	data, err := json.MarshalIndent(made, "", "  ")
 	if err != nil {

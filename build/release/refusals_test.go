@@ -19,7 +19,8 @@ import (
 // TestArchivesAreReproducible packs the same files in another order.
 func TestArchivesAreReproducible(t *testing.T) {
 	entries := []entry{
-		{Path: "b/c", Mode: 0o755, Data: []byte("program")}, {Path: "a", Mode: 0o644, Data: []byte("text")}, {Path: "tmp", Mode: fs.ModeDir | fs.ModeSticky | 0o777},
+		{Path: "b/c", Mode: 0o755, Data: []byte("program")}, {Path: "a", Mode: 0o644, Data: []byte("text")},
+		{Path: "tmp", Mode: fs.ModeDir | fs.ModeSticky | 0o777},
 	}
 	at := time.Unix(1700000000, 0)
 	for name, pack := range map[string]func(time.Time, []entry) ([]byte, error){"tar": tarred, "tar.gz": tarGz, "zip": zipped} {
@@ -43,7 +44,9 @@ func TestArchivesAreReproducible(t *testing.T) {
 }
 
 func TestCheckBuild(t *testing.T) {
-	good := map[string]string{"GOOS": "linux", "GOARCH": "arm64", "CGO_ENABLED": "0", "-trimpath": "true", "vcs.revision": "a", "vcs.modified": "false"}
+	good := map[string]string{
+		"GOOS": "linux", "GOARCH": "arm64", "CGO_ENABLED": "0", "-trimpath": "true", "vcs.revision": "a", "vcs.modified": "false",
+	}
 	cases := map[string]struct {
 		reason, key, value string
 		patched            bool
@@ -76,7 +79,9 @@ func TestCheckBuild(t *testing.T) {
 
 // TestRefusals holds that nothing is released under a version that its manifests do not name.
 func TestRefusals(t *testing.T) {
-	for version, want := range map[string]string{"v9.9.9": "make set-version", "1.2.3": "not of the form", "v0.1.0+a": "not of the form", "": "not of the form"} {
+	for version, want := range map[string]string{
+		"v9.9.9": "make set-version", "1.2.3": "not of the form", "v0.1.0+a": "not of the form", "": "not of the form",
+	} {
 		out := filepath.Join(t.TempDir(), "dist")
 		err := packer{Source: source{Root: root, Version: version, Revision: "a", Time: time.Unix(1, 0)}, Progress: io.Discard}.pack(out)
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -85,7 +85,8 @@ func patchedHello(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
 	for file, text := range map[string]string{
-		"go.mod":          "module example.com/hello\n\ngo 1.26\n\nrequire " + liqoModule + " " + liqoVersion + "\n\nreplace " + liqoModule + " => ./changed\n",
+		"go.mod": "module example.com/hello\n\ngo 1.26\n\nrequire " + liqoModule + " " + liqoVersion + "\n\nreplace " + liqoModule +
+			" => ./changed\n",
 		"main.go":         "package main\n\nimport liqo \"" + liqoModule + "\"\n\nfunc main() { println(liqo.Name) }\n",
 		"changed/go.mod":  "module " + liqoModule + "\n\ngo 1.26\n",
 		"changed/liqo.go": "package liqo\n\nconst Name = \"liqo\"\n",
@@ -166,12 +167,13 @@ func hasFiles(t *testing.T, out, version string) {
 	t.Helper()
 	want := []string{
 		"SHA256SUMS", "THIRD_PARTY_LICENSES-V.txt", "kubectl-liqo_broker-V-linux-amd64.spdx.json", "kubectl-liqo_broker-V-linux-amd64.tar.gz",
-		"kubectl-liqo_broker-V-windows-amd64.spdx.json", "kubectl-liqo_broker-V-windows-amd64.zip", "liqo-broker-N.tgz", "liqo-broker-V-linux-amd64.spdx.json",
-		"liqo-broker-V-linux-arm64.spdx.json", "liqo-broker-V.krew.yaml", "liqo-broker-V.oci.tar", "liqo-broker-V.provenance.json", "liqo-broker-V.yaml",
-		"liqo-broker-admission-V.yaml", "liqo-broker-registry-V-linux-amd64.spdx.json", "liqo-broker-registry-V-linux-arm64.spdx.json",
-		"liqo-broker-registry-N.tgz", "liqo-broker-registry-V.oci.tar", "liqo-broker-registry-V.yaml", "liqo-broker-registry-postgres-V.yaml",
-		"liqo-broker-connector-N.tgz", "liqo-broker-connector-V-linux-amd64.spdx.json", "liqo-broker-connector-V-linux-arm64.spdx.json",
-		"liqo-broker-connector-V.oci.tar", "liqo-broker-connector-V.yaml", "liqo-broker-guard-V.yaml", "liqo-broker-guard-policies-V.yaml",
+		"kubectl-liqo_broker-V-windows-amd64.spdx.json", "kubectl-liqo_broker-V-windows-amd64.zip", "liqo-broker-N.tgz",
+		"liqo-broker-V-linux-amd64.spdx.json", "liqo-broker-V-linux-arm64.spdx.json", "liqo-broker-V.krew.yaml", "liqo-broker-V.oci.tar",
+		"liqo-broker-V.provenance.json", "liqo-broker-V.yaml", "liqo-broker-admission-V.yaml", "liqo-broker-registry-V-linux-amd64.spdx.json",
+		"liqo-broker-registry-V-linux-arm64.spdx.json", "liqo-broker-registry-N.tgz", "liqo-broker-registry-V.oci.tar",
+		"liqo-broker-registry-V.yaml", "liqo-broker-registry-postgres-V.yaml", "liqo-broker-connector-N.tgz",
+		"liqo-broker-connector-V-linux-amd64.spdx.json", "liqo-broker-connector-V-linux-arm64.spdx.json", "liqo-broker-connector-V.oci.tar",
+		"liqo-broker-connector-V.yaml", "liqo-broker-guard-V.yaml", "liqo-broker-guard-policies-V.yaml",
 		"liqo-broker-liqo-V.tar.gz", "liqo-broker-network-manager-V-linux-amd64.spdx.json",
 		"liqo-broker-network-manager-V-linux-arm64.spdx.json", "liqo-broker-network-manager-V.oci.tar", "liqo-broker-vk-V-linux-amd64.spdx.json",
 		"liqo-broker-vk-V-linux-arm64.spdx.json", "liqo-broker-vk-V.oci.tar",
@@ -225,7 +227,8 @@ func pull(t *testing.T, named string, on platform) v1.Image {
 	if err != nil {
 		t.Fatal(err)
 	}
-	image, err := remote.Image(tag, remote.WithPlatform(v1.Platform{OS: on.OS, Architecture: on.Architecture}), remote.WithContext(t.Context()))
+	image, err := remote.Image(tag, remote.WithPlatform(v1.Platform{OS: on.OS, Architecture: on.Architecture}),
+		remote.WithContext(t.Context()))
 	if err != nil {
 		t.Fatalf("pull %s for %s: %v", named, on, err)
 	}
@@ -303,7 +306,8 @@ func pluginsInstall(t *testing.T, out string, p packer) {
 	if err := yaml.UnmarshalStrict(files["liqo-broker-"+p.Source.Version+".krew.yaml"], &manifest); err != nil {
 		t.Fatal(err)
 	}
-	if manifest.Metadata["name"] != "liqo-broker" || manifest.Spec.Version != p.Source.Version || len(manifest.Spec.Platforms) != len(pluginPlatforms) {
+	if manifest.Metadata["name"] != "liqo-broker" || manifest.Spec.Version != p.Source.Version ||
+		len(manifest.Spec.Platforms) != len(pluginPlatforms) {
 		t.Errorf("the manifest is of %v %s for %d platforms", manifest.Metadata, manifest.Spec.Version, len(manifest.Spec.Platforms))
 	}
 	for _, on := range manifest.Spec.Platforms {
@@ -433,7 +437,8 @@ func provenanceIsComplete(t *testing.T, out string, p packer) {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(sums)) {
-		if module, version, _ := strings.Cut(line, " "); strings.Contains(module, "x509roots") && len(materials["pkg:golang/"+module+"@"+strings.Fields(version)[0]]) != 64 &&
+		if module, version, _ := strings.Cut(line, " "); strings.Contains(module, "x509roots") &&
+			len(materials["pkg:golang/"+module+"@"+strings.Fields(version)[0]]) != 64 &&
 			!strings.Contains(version, "/go.mod") {
 			t.Errorf("the statement lacks %s, which every image has", line)
 		}

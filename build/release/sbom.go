@@ -49,8 +49,10 @@ func (i inventory) bill() ([]byte, error) {
 			Creators: []common.Creator{{CreatorType: "Organization", Creator: authors}, {CreatorType: "Tool", Creator: "liqo-broker-build/release"}},
 			Created:  i.Source.Time.UTC().Format(time.RFC3339),
 		},
-		Packages:      []*v2_3.Package{subject, main},
-		Relationships: []*v2_3.Relationship{relation("DOCUMENT", common.TypeRelationshipDescribe, "subject"), relation("subject", common.TypeRelationshipContains, "program")},
+		Packages: []*v2_3.Package{subject, main},
+		Relationships: []*v2_3.Relationship{
+			relation("DOCUMENT", common.TypeRelationshipDescribe, "subject"), relation("subject", common.TypeRelationshipContains, "program"),
+		},
 	}
 	for _, l := range i.Licences {
 		locator := "pkg:golang/" + l.Module.Path + "@" + l.Module.Version
@@ -78,7 +80,8 @@ func (i inventory) bill() ([]byte, error) {
 func (i inventory) pkg(id, name, version, declared, locator string) *v2_3.Package {
 	p := &v2_3.Package{
 		PackageName: name, PackageSPDXIdentifier: spdxID(id), PackageVersion: version,
-		PackageDownloadLocation: noAssertion, PackageLicenseConcluded: noAssertion, PackageLicenseDeclared: declared, PackageCopyrightText: noAssertion,
+		PackageDownloadLocation: noAssertion, PackageLicenseConcluded: noAssertion, PackageLicenseDeclared: declared,
+		PackageCopyrightText: noAssertion,
 	}
 	if locator != "" {
 		p.PackageExternalReferences = []*v2_3.PackageExternalReference{{

@@ -14,7 +14,9 @@ import (
 
 // versioned are the files and folders that name the version of the images.
 func versioned() []string {
-	return []string{"Makefile", "README.md", "build/Dockerfile", "deploy", "docs", "patches", "test/chart/release_test.go", "test/federation/connector.go"}
+	return []string{
+		"Makefile", "README.md", "build/Dockerfile", "deploy", "docs", "patches", "test/chart/release_test.go", "test/federation/connector.go",
+	}
 }
 
 // setVersion writes another version into all files that name it, and returns those that it has changed.

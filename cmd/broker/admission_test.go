@@ -98,7 +98,8 @@ func admits(t *testing.T, spec policySpec, input map[string]any) bool {
 		variables[v.Name] = evaluate(t, v.Expression, input)
 	}
 	input["variables"] = variables
-	return !slices.ContainsFunc(spec.Validations, func(v admissionregistrationv1beta1.Validation) bool { return !holds(t, v.Expression, input) })
+	return !slices.ContainsFunc(spec.Validations,
+		func(v admissionregistrationv1beta1.Validation) bool { return !holds(t, v.Expression, input) })
 }
 
 // asks reports whether the API server asks a policy about a request.
@@ -108,7 +109,8 @@ func asks(t *testing.T, spec policySpec, input map[string]any) bool {
 	resource, operation := request["resource"].(map[string]any)["resource"].(string), request["operation"].(string)
 	return slices.ContainsFunc(spec.MatchConstraints.ResourceRules, func(r admissionregistrationv1beta1.NamedRuleWithOperations) bool {
 		return slices.Contains(r.Resources, resource) && slices.Contains(r.Operations, admissionregistrationv1.OperationType(operation))
-	}) && !slices.ContainsFunc(spec.MatchConditions, func(c admissionregistrationv1beta1.MatchCondition) bool { return !holds(t, c.Expression, input) })
+	}) && !slices.ContainsFunc(spec.MatchConditions,
+		func(c admissionregistrationv1beta1.MatchCondition) bool { return !holds(t, c.Expression, input) })
 }
 
 // TestAdmissionPolicies asks the policies about what the daemon and the sidecar write, about the offloading of namespace liqo,
@@ -121,7 +123,9 @@ func TestAdmissionPolicies(t *testing.T) {
 		pods, security          = "pods.brokering.liqo.io", "pod-security.brokering.liqo.io"
 	)
 	by := func(user, resource, operation, namespace string) fields {
-		return fields{"resource": fields{"resource": resource}, "operation": operation, "namespace": namespace, "userInfo": fields{"username": user}}
+		return fields{
+			"resource": fields{"resource": resource}, "operation": operation, "namespace": namespace, "userInfo": fields{"username": user},
+		}
 	}
 	request := func(resource, operation, namespace string) fields {
 		return by("system:serviceaccount:liqo-broker:liqo-broker", resource, operation, namespace)
@@ -172,7 +176,9 @@ func TestAdmissionPolicies(t *testing.T) {
 		if len(terms) > 0 {
 			spec["affinity"] = fields{"nodeAffinity": fields{"requiredDuringSchedulingIgnoredDuringExecution": fields{"nodeSelectorTerms": terms}}}
 		}
-		return fields{"request": by("system:serviceaccount:liqo:liqo-controller-manager", "pods", "CREATE", "shop"), "object": fields{"spec": spec}}
+		return fields{
+			"request": by("system:serviceaccount:liqo:liqo-controller-manager", "pods", "CREATE", "shop"), "object": fields{"spec": spec},
+		}
 	}
 	privileged := fields{"initContainers": []any{fields{"name": "init", "securityContext": fields{"privileged": true}}}}
 	cases := map[string]struct {
@@ -196,18 +202,28 @@ func TestAdmissionPolicies(t *testing.T) {
 
 		"Certificate": {"It announces its certificate.", webhooks, hooks("validatingwebhookconfigurations", hook("new", "/isolate")), true},
 		"Mutating":    {"There are two configurations.", webhooks, hooks("mutatingwebhookconfigurations", hook("new", "/isolate")), true},
-		"Path":        {"It changes nothing else of them: not what is asked, ...", webhooks, hooks("validatingwebhookconfigurations", hook("new", "/place")), false},
-		"URL":         {"... nor who, ...", webhooks, hooks("mutatingwebhookconfigurations", elsewhere), false},
-		"Ignore":      {"... nor what counts without an answer, ...", webhooks, hooks("validatingwebhookconfigurations", ignored), false},
-		"Never":       {"... nor when, ...", webhooks, hooks("validatingwebhookconfigurations", narrowed), false},
-		"Another":     {"... and adds none.", webhooks, hooks("mutatingwebhookconfigurations", hook("new", "/isolate", fields{"name": "all", "clientConfig": fields{}})), false},
+		"Path": {
+			"It changes nothing else of them: not what is asked, ...", webhooks, hooks("validatingwebhookconfigurations", hook("new", "/place")),
+			false,
+		},
+		"URL":    {"... nor who, ...", webhooks, hooks("mutatingwebhookconfigurations", elsewhere), false},
+		"Ignore": {"... nor what counts without an answer, ...", webhooks, hooks("validatingwebhookconfigurations", ignored), false},
+		"Never":  {"... nor when, ...", webhooks, hooks("validatingwebhookconfigurations", narrowed), false},
+		"Another": {
+			"... and adds none.", webhooks,
+			hooks("mutatingwebhookconfigurations", hook("new", "/isolate", fields{"name": "all", "clientConfig": fields{}})), false,
+		},
 
 		"Signed":     {"Namespace liqo is shown by our virtual kubelets.", offering, selector(signed), true},
 		"Everybody":  {"It is not by others.", offering, selector(signed, all), false},
 		"NoSelector": {"No selector selects all.", offering, selector(), false},
 
-		"RoundTrips": {"The sidecar tells how far providers are.", consumers, told(fields{"mode": "Aggregated", "roundTrips": []any{fields{}}}), true},
-		"Mode":       {"It shows an aggregated consumer no providers.", consumers, told(fields{"mode": "Orchestrated", "roundTrips": []any{}}), false},
+		"RoundTrips": {
+			"The sidecar tells how far providers are.", consumers, told(fields{"mode": "Aggregated", "roundTrips": []any{fields{}}}), true,
+		},
+		"Mode": {
+			"It shows an aggregated consumer no providers.", consumers, told(fields{"mode": "Orchestrated", "roundTrips": []any{}}), false,
+		},
 
 		"Confined":    {"A consumer's pod goes to virtual nodes.", pods, pod(fields{}, all), true},
 		"Anywhere":    {"It goes to no others.", pods, pod(fields{}), false},
@@ -220,8 +236,10 @@ func TestAdmissionPolicies(t *testing.T) {
 		"HostNetwork": {"It would reach what the node reaches.", security, pod(fields{"hostNetwork": true}), false},
 		"HostPID":     {"It would see all processes.", security, pod(fields{"hostPID": true}), false},
 		"HostIPC":     {"It would read their memory.", security, pod(fields{"hostIPC": true}), false},
-		"HostPath":    {"It would have the node's disk.", security, pod(fields{"volumes": []any{fields{"hostPath": fields{"path": "/"}}}}), false},
-		"Privileged":  {"It would have the node, and may do it at once.", security, pod(privileged), false},
+		"HostPath": {
+			"It would have the node's disk.", security, pod(fields{"volumes": []any{fields{"hostPath": fields{"path": "/"}}}}), false,
+		},
+		"Privileged": {"It would have the node, and may do it at once.", security, pod(privileged), false},
 	}
 	known := policies(t)
 	for name, tc := range cases {

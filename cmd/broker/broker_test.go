@@ -88,8 +88,8 @@ func TestCommandLine(t *testing.T) {
 			err: "--tls-cert-file and --tls-private-key-file need each other",
 		},
 		"AnyAudience": {
-			reason: "Tokens for the API server must not be asked for by accident.", args: []string{"--with-catalog", "--api-audience="}, code: program.ExitUsage,
-			err: "--api-audience must not be empty",
+			reason: "Tokens for the API server must not be asked for by accident.", args: []string{"--with-catalog", "--api-audience="},
+			code: program.ExitUsage, err: "--api-audience must not be empty",
 		},
 		"Origin": {
 			reason: "All origins cannot be allowed.", args: []string{"--with-catalog", "--api-cors-origin=*"}, code: program.ExitUsage,
@@ -174,9 +174,11 @@ func TestDeploymentGrantsWhatIsNeeded(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(document), &m); err != nil {
 			t.Fatal(err)
 		}
-		if m.Kind == "RoleBinding" && m.Namespace == metav1.NamespaceSystem && strings.Contains(document, "name: extension-apiserver-authentication-reader\n") {
+		if m.Kind == "RoleBinding" && m.Namespace == metav1.NamespaceSystem &&
+			strings.Contains(document, "name: extension-apiserver-authentication-reader\n") {
 			granted[m.Namespace] = grants(t, []rbacv1.PolicyRule{{ // The role is Kubernetes' own.
-				APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"extension-apiserver-authentication"}, Verbs: []string{"get", "list", "watch"},
+				APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"extension-apiserver-authentication"},
+				Verbs: []string{"get", "list", "watch"},
 			}})
 		}
 		if m.Kind == "ClusterRole" || m.Kind == "Role" {
@@ -253,8 +255,9 @@ func TestPlainModesNeedLess(t *testing.T) {
 		return slices.Sorted(maps.Keys(all))
 	}
 	plain := []string{
-		"configmaps liqo-broker-remote-ipam", "foreignclusters.discovery.liqo.io", "mutatingwebhookconfigurations.admissionregistration.k8s.io liqo-broker",
-		"namespaces", "subjectaccessreviews.authorization.k8s.io", "tokenreviews.authentication.k8s.io", "tunnelendpoints.net.liqo.io",
+		"configmaps liqo-broker-remote-ipam", "foreignclusters.discovery.liqo.io",
+		"mutatingwebhookconfigurations.admissionregistration.k8s.io liqo-broker", "namespaces", "subjectaccessreviews.authorization.k8s.io",
+		"tokenreviews.authentication.k8s.io", "tunnelendpoints.net.liqo.io",
 		"validatingwebhookconfigurations.admissionregistration.k8s.io liqo-broker",
 	}
 	if diff := cmp.Diff(plain, names(options{catalog: true})); diff != "" {
@@ -284,9 +287,11 @@ func TestNamespaces(t *testing.T) {
 		want   string
 		fails  bool
 	}{
-		"Alone":     {reason: "A daemon that is alone needs no lease.", file: "none"},
-		"AloneIn":   {reason: "It knows its namespace nevertheless.", file: file, own: "own"},
-		"Given":     {reason: "What is given counts.", o: options{leaderElect: true, leaderNamespace: "given"}, file: file, own: "own", want: "given"},
+		"Alone":   {reason: "A daemon that is alone needs no lease.", file: "none"},
+		"AloneIn": {reason: "It knows its namespace nevertheless.", file: file, own: "own"},
+		"Given": {
+			reason: "What is given counts.", o: options{leaderElect: true, leaderNamespace: "given"}, file: file, own: "own", want: "given",
+		},
 		"InAPod":    {reason: "A pod knows its namespace.", o: options{leaderElect: true}, file: file, own: "own", want: "own"},
 		"Elsewhere": {reason: "Elsewhere it must be given.", o: options{leaderElect: true}, file: file + "none", fails: true},
 	}
@@ -326,13 +331,32 @@ func TestPreflight(t *testing.T) {
 		need   need
 		err    string
 	}{
-		"Granted":   {reason: "What exists and is granted passes.", need: need{version: "v1", resource: "nodes", verbs: []string{"get"}}},
-		"NotOurs":   {reason: "A missing CRD of Liqo names the cure.", need: need{group: "sharing.liqo.io", version: "v1alpha1", resource: "resourceoffers"}, err: "the API server does not know resourceoffers.sharing.liqo.io: install Liqo v0.9.4 first (liqoctl install)"},
-		"Ours":      {reason: "A missing CRD of ours names the cure.", need: need{group: "brokering.liqo.io", version: "v1alpha1", resource: "consumers"}, err: "the API server does not know consumers.brokering.liqo.io: install it with: kubectl apply -k deploy/"},
-		"Forbidden": {reason: "A refused right names the cure.", need: need{version: "v1", resource: "nodes", verbs: []string{"get", "patch"}}, err: "the broker may not patch nodes: grant it with: kubectl apply -k deploy/"},
-		"Named":     {reason: "A right to one object names it.", need: need{version: "v1", resource: "nodes", name: "one", verbs: []string{"patch"}}, err: "the broker may not patch nodes one: grant it with: kubectl apply -k deploy/"},
-		"Sub":       {reason: "A subresource is named.", need: need{group: "brokering.liqo.io", version: "v1alpha1", resource: "providers", subresource: "status", verbs: []string{"patch"}}, err: "the broker may not patch providers/status.brokering.liqo.io: grant it with: kubectl apply -k deploy/"},
-		"Down":      {reason: "A failed question is not taken for a yes.", need: need{version: "v1", resource: "nodes", verbs: []string{"fail"}}, err: "ask the API server whether the broker may fail nodes: boom"},
+		"Granted": {reason: "What exists and is granted passes.", need: need{version: "v1", resource: "nodes", verbs: []string{"get"}}},
+		"NotOurs": {
+			reason: "A missing CRD of Liqo names the cure.", need: need{group: "sharing.liqo.io", version: "v1alpha1", resource: "resourceoffers"},
+			err: "the API server does not know resourceoffers.sharing.liqo.io: install Liqo v0.9.4 first (liqoctl install)",
+		},
+		"Ours": {
+			reason: "A missing CRD of ours names the cure.", need: need{group: "brokering.liqo.io", version: "v1alpha1", resource: "consumers"},
+			err: "the API server does not know consumers.brokering.liqo.io: install it with: kubectl apply -k deploy/",
+		},
+		"Forbidden": {
+			reason: "A refused right names the cure.", need: need{version: "v1", resource: "nodes", verbs: []string{"get", "patch"}},
+			err: "the broker may not patch nodes: grant it with: kubectl apply -k deploy/",
+		},
+		"Named": {
+			reason: "A right to one object names it.", need: need{version: "v1", resource: "nodes", name: "one", verbs: []string{"patch"}},
+			err: "the broker may not patch nodes one: grant it with: kubectl apply -k deploy/",
+		},
+		"Sub": {
+			reason: "A subresource is named.", need: need{group: "brokering.liqo.io", version: "v1alpha1", resource: "providers",
+				subresource: "status", verbs: []string{"patch"}},
+			err: "the broker may not patch providers/status.brokering.liqo.io: grant it with: kubectl apply -k deploy/",
+		},
+		"Down": {
+			reason: "A failed question is not taken for a yes.", need: need{version: "v1", resource: "nodes", verbs: []string{"fail"}},
+			err: "ask the API server whether the broker may fail nodes: boom",
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -495,14 +519,17 @@ func TestCachedPodKeepsWhatIsRead(t *testing.T) {
 		return corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}
 	}
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: map[string]string{"app": "web"}, Annotations: map[string]string{"a": "b", giveback.AnnotationGiveBack: "Never"}},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "web", Labels: map[string]string{"app": "web"}, Annotations: map[string]string{"a": "b", giveback.AnnotationGiveBack: "Never"},
+		},
 		Spec: corev1.PodSpec{
 			NodeName: "n", Tolerations: []corev1.Toleration{{Key: "k"}},
 			Affinity:   &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}, PodAffinity: &corev1.PodAffinity{}},
 			Containers: []corev1.Container{{Name: "web", Resources: requests("1")}, {Name: "log", Resources: requests("500m")}},
 		},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, Reason: "why", PodIP: "10.0.0.1", Conditions: []corev1.PodCondition{
-			{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}, {Type: corev1.PodInitialized, Status: corev1.ConditionFalse}, {Type: corev1.PodReady, Status: corev1.ConditionTrue},
+			{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}, {Type: corev1.PodInitialized, Status: corev1.ConditionFalse},
+			{Type: corev1.PodReady, Status: corev1.ConditionTrue},
 		}},
 	}
 	all := requests("1500m")

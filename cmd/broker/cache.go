@@ -122,7 +122,8 @@ func keptPod(pod *corev1.Pod) *corev1.Pod {
 		case c.Type == corev1.PodReady || c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse:
 			kept.Status.Conditions = append(kept.Status.Conditions, c)
 		case c.Type == corev1.PodScheduled:
-			kept.Status.Conditions = append(kept.Status.Conditions, corev1.PodCondition{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime})
+			kept.Status.Conditions = append(kept.Status.Conditions,
+				corev1.PodCondition{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime})
 		}
 	}
 	return kept

@@ -110,7 +110,8 @@ func (o *options) validate() (v09.MappingStrategy, error) {
 		return "", errors.New("--api-audience must not be empty")
 	}
 	for _, origin := range o.apiOrigins {
-		if u, err := url.Parse(origin); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.Scheme+"://"+u.Host != origin {
+		if u, err := url.Parse(origin); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" ||
+			u.Scheme+"://"+u.Host != origin {
 			return "", fmt.Errorf("--api-cors-origin=%s is not SCHEME://HOST[:PORT], such as https://dashboard.example.com", origin)
 		}
 	}
@@ -204,14 +205,16 @@ func newCommand() *cobra.Command {
 	flags.StringSliceVar(&o.apiAudiences, "api-audience", []string{httpapi.Audience},
 		"audience of the tokens that the HTTP API accepts; may be repeated")
 	flags.StringSliceVar(&o.apiOrigins, "api-cors-origin", nil,
-		"origin whose web pages may use /api/v1 from a browser, with tokens of their own, such as https://dashboard.example.com; may be repeated; none if empty")
+		"origin whose web pages may use /api/v1 from a browser, with tokens of their own, such as https://dashboard.example.com; may be "+
+			"repeated; none if empty")
 	flags.StringVar(&o.webhookAddress, "webhook-address", defaultWebhookAddress,
 		"address that serves the admission webhooks")
 	flags.Var(&o.webhookAllow, "webhook-allow",
 		"prefix of the addresses of the API servers, which alone may call the webhooks; may be repeated; all but the peers' if empty")
 	flags.StringVar(&o.webhookClientCAFile, "webhook-client-ca-file", "",
 		"file with the CA certificates that verify the client certificates of the API servers at the webhooks; none are required if empty")
-	flags.StringVar(&o.metricsAddress, "metrics-address", defaultMetricsAddress, `address that serves Prometheus metrics, over TLS, to callers that may get /metrics; "0" for none`)
+	flags.StringVar(&o.metricsAddress, "metrics-address", defaultMetricsAddress,
+		`address that serves Prometheus metrics, over TLS, to callers that may get /metrics; "0" for none`)
 	flags.StringVar(&o.healthAddress, "health-address", defaultHealthAddress, `address that serves /healthz and /readyz; "0" for none`)
 	// Who may do what without a token.
 	flags.BoolVar(&o.anonymousToggle, "anonymous-toggle", false,

@@ -61,7 +61,8 @@ func TestConsumersByCertificate(t *testing.T) {
 		}
 	}
 	published := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: callers.AuthoritiesNamespace, Name: callers.AuthoritiesName}, Data: map[string]string{"client-ca-file": authority.PEM()},
+		ObjectMeta: metav1.ObjectMeta{Namespace: callers.AuthoritiesNamespace, Name: callers.AuthoritiesName},
+		Data:       map[string]string{"client-ca-file": authority.PEM()},
 	}
 	authorities, err := callers.NewAuthorities(t.Context(), kubefake.NewSimpleClientset(published), notRun{}, logr.Discard())
 	if err != nil {
@@ -76,24 +77,38 @@ func TestConsumersByCertificate(t *testing.T) {
 	}{
 		"Consumer": {reason: "A consumer shows what was issued to it.", shown: issued[consumer.ID], want: consumer.ID},
 		"Other":    {reason: "Each is who it is.", shown: issued[other.ID], want: other.ID},
-		"Named":    {reason: "Liqo signs any name: the certificate must be the one that was written down.", shown: authority.Sign(t, later, string(consumer.ID), "liqo.io"), err: httpapi.ErrNoConsumer},
-		"Expired":  {reason: "A certificate ends.", shown: authority.Sign(t, time.Now().Add(-time.Minute), string(consumer.ID)), err: httpapi.ErrNoConsumer},
-		"Stranger": {reason: "Others sign what they like.", shown: servingtest.NewAuthority(t).Sign(t, later, string(consumer.ID)), err: httpapi.ErrNoConsumer},
-		"Node":     {reason: "The authority signs for nodes too.", shown: authority.Sign(t, later, "system:node:a", "system:nodes"), err: httpapi.ErrNoConsumer},
+		"Named": {
+			reason: "Liqo signs any name: the certificate must be the one that was written down.",
+			shown:  authority.Sign(t, later, string(consumer.ID), "liqo.io"), err: httpapi.ErrNoConsumer,
+		},
+		"Expired": {
+			reason: "A certificate ends.", shown: authority.Sign(t, time.Now().Add(-time.Minute), string(consumer.ID)), err: httpapi.ErrNoConsumer,
+		},
+		"Stranger": {
+			reason: "Others sign what they like.", shown: servingtest.NewAuthority(t).Sign(t, later, string(consumer.ID)),
+			err: httpapi.ErrNoConsumer,
+		},
+		"Node": {
+			reason: "The authority signs for nodes too.", shown: authority.Sign(t, later, "system:node:a", "system:nodes"),
+			err: httpapi.ErrNoConsumer,
+		},
 		"Provider": {reason: "Who only provides is no consumer.", shown: issued[provider.ID], err: httpapi.ErrNoConsumer},
-		"Untold":   {reason: "What was not announced does not count.", shown: authority.Sign(t, later, string(silent.ID)), err: httpapi.ErrNoConsumer},
-		"Left":     {reason: "A certificate outlasts the peering.", shown: issued[left.ID], err: httpapi.ErrNoConsumer},
-		"Nothing":  {reason: "Nothing is nobody's.", err: httpapi.ErrNoConsumer},
-		"Down":     {reason: "That nobody can tell is another thing.", shown: issued[consumer.ID], down: true},
+		"Untold": {
+			reason: "What was not announced does not count.", shown: authority.Sign(t, later, string(silent.ID)), err: httpapi.ErrNoConsumer,
+		},
+		"Left":    {reason: "A certificate outlasts the peering.", shown: issued[left.ID], err: httpapi.ErrNoConsumer},
+		"Nothing": {reason: "Nothing is nobody's.", err: httpapi.ErrNoConsumer},
+		"Down":    {reason: "That nobody can tell is another thing.", shown: issued[consumer.ID], down: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			objects := snapshottest.NewClient(t, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, o ...client.ListOption) error {
-				if tc.down {
-					return errors.New("down")
-				}
-				return c.List(ctx, list, o...)
-			}}, objects...)
+			objects := snapshottest.NewClient(t,
+				interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, o ...client.ListOption) error {
+					if tc.down {
+						return errors.New("down")
+					}
+					return c.List(ctx, list, o...)
+				}}, objects...)
 			connection := &tls.ConnectionState{}
 			if tc.shown != nil {
 				connection.PeerCertificates = []*x509.Certificate{parsed(t, tc.shown)}

@@ -30,7 +30,9 @@ func TestOptionsReachTheControllers(t *testing.T) {
 	if err != nil {
 		t.Fatalf("newBroker(): %v", err)
 	}
-	mgr, err := ctrl.NewManager(b.cfg.rest, ctrl.Options{Scheme: b.scheme, Logger: b.cfg.log, Metrics: metricsserver.Options{BindAddress: "0"}})
+	mgr, err := ctrl.NewManager(b.cfg.rest, ctrl.Options{
+		Scheme: b.scheme, Logger: b.cfg.log, Metrics: metricsserver.Options{BindAddress: "0"},
+	})
 	if err != nil {
 		t.Fatalf("NewManager(): %v", err)
 	}

@@ -67,11 +67,16 @@ func (f federation) foreignCluster(id cluster.Identity, outgoing bool) *v09.Fore
 
 func (f federation) offer(n int) *v09.ResourceOffer {
 	o := liqotest.Offer(f.provider(n), corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("256Gi"), corev1.ResourcePods: resource.MustParse("440"),
+		corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("256Gi"),
+		corev1.ResourcePods: resource.MustParse("440"),
 	})
-	o.Spec.Prices = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(fmt.Sprint(1 + n%97)), corev1.ResourceMemory: resource.MustParse("1")}
+	o.Spec.Prices = corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse(fmt.Sprint(1 + n%97)), corev1.ResourceMemory: resource.MustParse("1"),
+	}
 	for i := range 20 {
-		o.Spec.Images = append(o.Spec.Images, corev1.ContainerImage{Names: []string{fmt.Sprintf("reader.example.org/library/image-%d:v1.2.3", i)}, SizeBytes: 1 << 27})
+		o.Spec.Images = append(o.Spec.Images, corev1.ContainerImage{
+			Names: []string{fmt.Sprintf("reader.example.org/library/image-%d:v1.2.3", i)}, SizeBytes: 1 << 27,
+		})
 	}
 	return o
 }
@@ -115,8 +120,10 @@ func (f federation) spec() corev1.PodSpec {
 	container := func(name string) corev1.Container {
 		return corev1.Container{
 			Name: name, Image: "reader.example.org/shop/" + name + ":v1.2.3",
-			Env:       []corev1.EnvVar{{Name: "A", Value: "one"}, {Name: "B", Value: "two"}, {Name: "C", Value: "three"}},
-			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")}},
+			Env: []corev1.EnvVar{{Name: "A", Value: "one"}, {Name: "B", Value: "two"}, {Name: "C", Value: "three"}},
+			Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")},
+			},
 		}
 	}
 	return corev1.PodSpec{Containers: []corev1.Container{container("web"), container("log")}}

@@ -95,8 +95,8 @@ func newGuardCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "guard",
 		Short: "Keep the peers of this cluster in bounds",
-		Long: "Keep the peers of this cluster in bounds: whom Liqo gives a certificate, what peers write, what their pods and Services may have, how much " +
-			"their pods request, how many objects there are, and where their pods reach.",
+		Long: "Keep the peers of this cluster in bounds: whom Liqo gives a certificate, what peers write, what their pods and Services may " +
+			"have, how much their pods request, how many objects there are, and where their pods reach.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          program.NoArguments,

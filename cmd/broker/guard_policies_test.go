@@ -13,12 +13,13 @@ import (
 func TestGuardPolicies(t *testing.T) {
 	type fields = map[string]any
 	const (
-		deployments, secrets, nodes = "connector-deployments.brokering.liqo.io", "connector-secrets.brokering.liqo.io", "connector-nodes.brokering.liqo.io"
-		peers, guard, webhooks      = "connector-peers.brokering.liqo.io", "guard.brokering.liqo.io", "guard-webhooks.brokering.liqo.io"
-		consumers                   = "connector-consumers.brokering.liqo.io"
-		services                    = "services.brokering.liqo.io"
-		connector                   = "system:serviceaccount:liqo-broker-connector:liqo-broker-connector"
-		theGuard                    = "system:serviceaccount:liqo-broker-guard:liqo-broker-guard"
+		deployments, secrets, nodes = "connector-deployments.brokering.liqo.io", "connector-secrets.brokering.liqo.io",
+			"connector-nodes.brokering.liqo.io"
+		peers, guard, webhooks = "connector-peers.brokering.liqo.io", "guard.brokering.liqo.io", "guard-webhooks.brokering.liqo.io"
+		consumers              = "connector-consumers.brokering.liqo.io"
+		services               = "services.brokering.liqo.io"
+		connector              = "system:serviceaccount:liqo-broker-connector:liqo-broker-connector"
+		theGuard               = "system:serviceaccount:liqo-broker-guard:liqo-broker-guard"
 	)
 	// write is a request; what was there before, or is there after it, is nil if there is nothing.
 	write := func(user, resource, operation string, before, after fields) fields {
@@ -31,7 +32,8 @@ func TestGuardPolicies(t *testing.T) {
 		}
 		input := fields{
 			"request": fields{
-				"resource": fields{"resource": resource}, "operation": operation, "namespace": "liqo", "name": name, "userInfo": fields{"username": user},
+				"resource": fields{"resource": resource}, "operation": operation, "namespace": "liqo", "name": name,
+				"userInfo": fields{"username": user},
 			},
 			"object": nil, "oldObject": nil,
 		}
@@ -56,7 +58,9 @@ func TestGuardPolicies(t *testing.T) {
 		if annotations != nil {
 			metadata["annotations"] = annotations
 		}
-		return named("liqo-gateway", fields{"spec": fields{"replicas": 1, "selector": fields{}, "template": fields{"metadata": metadata, "spec": spec}}})
+		return named("liqo-gateway", fields{
+			"spec": fields{"replicas": 1, "selector": fields{}, "template": fields{"metadata": metadata, "spec": spec}},
+		})
 	}
 	const restarted = "kubectl.kubernetes.io/restartedAt"
 	was := gateway("liqonet:v0.9.4", nil, nil)
@@ -114,32 +118,51 @@ func TestGuardPolicies(t *testing.T) {
 		input  fields
 		want   bool
 	}{
-		"Restart":      {"The connector restarts the gateway.", deployments, restart(was, gateway("liqonet:v0.9.4", fields{restarted: "t"}, nil)), true},
-		"RestartAgain": {"Also a second time.", deployments, restart(gateway("i", fields{restarted: "t", "a": "b"}, nil), gateway("i", fields{restarted: "u", "a": "b"}, nil)), true},
-		"Image":        {"It would run as root on a node.", deployments, restart(was, gateway("another", fields{restarted: "t"}, nil)), false},
-		"HostNetwork":  {"It would be elsewhere.", deployments, restart(was, gateway("liqonet:v0.9.4", nil, fields{"hostNetwork": false})), false},
-		"HostPID":      {"It would have the node.", deployments, restart(was, gateway("liqonet:v0.9.4", nil, fields{"hostPID": true})), false},
-		"Annotation":   {"Some of them give rights.", deployments, restart(was, gateway("liqonet:v0.9.4", fields{"container.apparmor.security.beta.kubernetes.io/gateway": "unconfined"}, nil)), false},
-		"Annotated":    {"Also those that are there.", deployments, restart(gateway("i", fields{"a": "b"}, nil), gateway("i", fields{"a": "c"}, nil)), false},
+		"Restart": {
+			"The connector restarts the gateway.", deployments, restart(was, gateway("liqonet:v0.9.4", fields{restarted: "t"}, nil)), true,
+		},
+		"RestartAgain": {
+			"Also a second time.", deployments,
+			restart(gateway("i", fields{restarted: "t", "a": "b"}, nil), gateway("i", fields{restarted: "u", "a": "b"}, nil)), true,
+		},
+		"Image": {"It would run as root on a node.", deployments, restart(was, gateway("another", fields{restarted: "t"}, nil)), false},
+		"HostNetwork": {
+			"It would be elsewhere.", deployments, restart(was, gateway("liqonet:v0.9.4", nil, fields{"hostNetwork": false})), false,
+		},
+		"HostPID": {"It would have the node.", deployments, restart(was, gateway("liqonet:v0.9.4", nil, fields{"hostPID": true})), false},
+		"Annotation": {
+			"Some of them give rights.", deployments,
+			restart(was, gateway("liqonet:v0.9.4", fields{"container.apparmor.security.beta.kubernetes.io/gateway": "unconfined"}, nil)), false,
+		},
+		"Annotated": {
+			"Also those that are there.", deployments, restart(gateway("i", fields{"a": "b"}, nil), gateway("i", fields{"a": "c"}, nil)), false,
+		},
 		"Replicas":     {"There would be no tunnel.", deployments, restart(was, more), false},
 		"GatewayLabel": {"Others would be taken for it.", deployments, restart(was, relabelled), false},
 
-		"Token":         {"The connector replaces the token.", secrets, write(connector, "secrets", "UPDATE", token, token), true},
-		"NoTokenGone":   {"It does not take it away ...", secrets, write(connector, "secrets", "DELETE", token, nil), false},
-		"NoTokenMade":   {"... nor makes one.", secrets, write(connector, "secrets", "CREATE", nil, token), false},
-		"Remote":        {"It keeps those of sellers.", secrets, write(connector, "secrets", "CREATE", nil, remote), true},
-		"RemoteNoType":  {"The API server names the type.", secrets, write(connector, "secrets", "CREATE", nil, named("remote-token-b1a2", nil)), true},
-		"RemoteNext":    {"It replaces them.", secrets, write(connector, "secrets", "UPDATE", remote, remote), true},
-		"RemoteGone":    {"It takes them away.", secrets, write(connector, "secrets", "DELETE", remote, nil), true},
-		"Other":         {"It is not a token.", secrets, write(connector, "secrets", "UPDATE", other, other), false},
-		"OtherMade":     {"Somebody may trust it.", secrets, write(connector, "secrets", "CREATE", nil, other), false},
-		"OtherGone":     {"Somebody needs it.", secrets, write(connector, "secrets", "DELETE", other, nil), false},
-		"Account":       {"Kubernetes would write a token of an account into it.", secrets, write(connector, "secrets", "CREATE", nil, ofAccount), false},
+		"Token":       {"The connector replaces the token.", secrets, write(connector, "secrets", "UPDATE", token, token), true},
+		"NoTokenGone": {"It does not take it away ...", secrets, write(connector, "secrets", "DELETE", token, nil), false},
+		"NoTokenMade": {"... nor makes one.", secrets, write(connector, "secrets", "CREATE", nil, token), false},
+		"Remote":      {"It keeps those of sellers.", secrets, write(connector, "secrets", "CREATE", nil, remote), true},
+		"RemoteNoType": {
+			"The API server names the type.", secrets, write(connector, "secrets", "CREATE", nil, named("remote-token-b1a2", nil)), true,
+		},
+		"RemoteNext": {"It replaces them.", secrets, write(connector, "secrets", "UPDATE", remote, remote), true},
+		"RemoteGone": {"It takes them away.", secrets, write(connector, "secrets", "DELETE", remote, nil), true},
+		"Other":      {"It is not a token.", secrets, write(connector, "secrets", "UPDATE", other, other), false},
+		"OtherMade":  {"Somebody may trust it.", secrets, write(connector, "secrets", "CREATE", nil, other), false},
+		"OtherGone":  {"Somebody needs it.", secrets, write(connector, "secrets", "DELETE", other, nil), false},
+		"Account": {
+			"Kubernetes would write a token of an account into it.", secrets, write(connector, "secrets", "CREATE", nil, ofAccount), false,
+		},
 		"AccountChange": {"Kubernetes keeps the type.", secrets, write(connector, "secrets", "UPDATE", ofAccount, ofAccount), false},
 
 		"Cordon":   {"The connector drains.", nodes, cordon(node(virtual(), fields{}), node(virtual(), closed)), true},
 		"Uncordon": {"And opens again.", nodes, cordon(node(virtual(), closed), node(virtual(), fields{})), true},
-		"Label":    {"Pods would go where they are not to.", nodes, cordon(node(virtual(), fields{}), node(fields{"liqo.io/type": "virtual-node"}, fields{})), false},
+		"Label": {
+			"Pods would go where they are not to.", nodes, cordon(node(virtual(), fields{}), node(fields{"liqo.io/type": "virtual-node"}, fields{})),
+			false,
+		},
 		"Real":     {"It closes no others.", nodes, cordon(node(physical, fields{}), node(physical, closed)), false},
 		"Disguise": {"It makes none virtual.", nodes, cordon(node(physical, fields{}), node(virtual(), closed)), false},
 
@@ -169,10 +192,12 @@ func TestGuardPolicies(t *testing.T) {
 		"Certificate": {"The guard announces its certificate.", webhooks, announce(hook("new", "Fail")), true},
 		"Ignore":      {"And changes nothing else.", webhooks, announce(hook("new", "Ignore")), false},
 
-		"Service":        {"Peers have Services.", services, service("CREATE", fields{"clusterIP": "None"}), true},
-		"GivenIP":        {"The API server gives them addresses, and asks then.", services, service("CREATE", fields{"clusterIP": "10.96.7.7"}), true},
-		"KeptIP":         {"They keep them.", services, service("UPDATE", fields{"clusterIP": "10.96.7.7", "externalIPs": []any{}}), true},
-		"ExternalIPs":    {"All nodes would lead there what goes to it.", services, service("CREATE", fields{"externalIPs": []any{"198.51.100.7"}}), false},
+		"Service": {"Peers have Services.", services, service("CREATE", fields{"clusterIP": "None"}), true},
+		"GivenIP": {"The API server gives them addresses, and asks then.", services, service("CREATE", fields{"clusterIP": "10.96.7.7"}), true},
+		"KeptIP":  {"They keep them.", services, service("UPDATE", fields{"clusterIP": "10.96.7.7", "externalIPs": []any{}}), true},
+		"ExternalIPs": {
+			"All nodes would lead there what goes to it.", services, service("CREATE", fields{"externalIPs": []any{"198.51.100.7"}}), false,
+		},
 		"ExternalLater":  {"It is no better later.", services, service("UPDATE", fields{"externalIPs": []any{"198.51.100.7"}}), false},
 		"LoadBalancerIP": {"Some clouds give it.", services, service("CREATE", fields{"loadBalancerIP": "198.51.100.7"}), false},
 	}

@@ -23,8 +23,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/webhook/isolation"
 )
 
-// TestGuardWebhooks checks about what the API server asks the guard, in which namespaces, and what counts while the guard does not answer. That the
-// paths are served holds for each of them: the API server refuses what it cannot ask about.
+// TestGuardWebhooks checks about what the API server asks the guard, in which namespaces, and what counts while the guard does not answer.
+// That the paths are served holds for each of them: the API server refuses what it cannot ask about.
 func TestGuardWebhooks(t *testing.T) {
 	manifest, err := os.ReadFile("../../deploy/guard/webhook.yaml")
 	if err != nil {
@@ -47,8 +47,9 @@ func TestGuardWebhooks(t *testing.T) {
 			narrowed[name], paths[path] = w.MatchConditions, true
 		}
 	}
-	const peers = "CREATE UPDATE DELETE resourcerequests resourcerequests/status; CREATE UPDATE DELETE resourceoffers resourceoffers/status; " +
-		"CREATE UPDATE DELETE networkconfigs networkconfigs/status; CREATE UPDATE DELETE namespacemaps namespacemaps/status"
+	const peers = "CREATE UPDATE DELETE resourcerequests resourcerequests/status; CREATE UPDATE DELETE resourceoffers " +
+		"resourceoffers/status; CREATE UPDATE DELETE networkconfigs networkconfigs/status; CREATE UPDATE DELETE namespacemaps " +
+		"namespacemaps/status"
 	want := map[string]string{
 		"confine-services": "CREATE UPDATE services in namespaces with liqo.io/remote-cluster-id, else Fail",
 		"services":         "CREATE UPDATE services in namespaces with liqo.io/remote-cluster-id, else Fail",

@@ -86,7 +86,8 @@ func (f federation) memory(tb testing.TB) map[string]float64 {
 	of := func(n int) []cluster.Identity { return selected[n%f.consumers] }
 	const mib = 1 << 20
 	return map[string]float64{
-		"clusters":    held(tb, &v09.ForeignCluster{}, f.providers, func(n int) client.Object { return f.foreignCluster(f.provider(n), true) }) / mib,
+		"clusters": held(tb, &v09.ForeignCluster{}, f.providers,
+			func(n int) client.Object { return f.foreignCluster(f.provider(n), true) }) / mib,
 		"offers":      held(tb, &v09.ResourceOffer{}, f.providers, func(n int) client.Object { return f.offer(n) }) / mib,
 		"nodes":       held(tb, &corev1.Node{}, f.providers, func(n int) client.Object { return f.node(n) }) / mib,
 		"tunnels":     held(tb, &v09.TunnelEndpoint{}, f.providers, func(n int) client.Object { return f.tunnel(n) }) / mib,
@@ -95,7 +96,8 @@ func (f federation) memory(tb testing.TB) map[string]float64 {
 		"pods": held(tb, &corev1.Pod{}, f.namespaces*f.pods, func(n int) client.Object {
 			return f.pod(n/f.pods, n%f.pods, of(n/f.pods))
 		}) / mib,
-		"shadows": held(tb, v09.NewShadowPodMetadata(), f.namespaces*f.pods, func(n int) client.Object { return f.shadow(n/f.pods, n%f.pods) }) / mib,
+		"shadows": held(tb, v09.NewShadowPodMetadata(), f.namespaces*f.pods,
+			func(n int) client.Object { return f.shadow(n/f.pods, n%f.pods) }) / mib,
 	}
 }
 
@@ -136,7 +138,9 @@ func held(tb testing.TB, kind client.Object, count int, object func(int) client.
 // notes of who wrote which field, and with memory of its own.
 func received(tb testing.TB, kind, object client.Object) client.Object {
 	tb.Helper()
-	object.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "liqo", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{}}`)}}})
+	object.SetManagedFields([]metav1.ManagedFieldsEntry{
+		{Manager: "liqo", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{}}`)}},
+	})
 	text, err := json.Marshal(object)
 	if err != nil {
 		tb.Fatalf("marshal %T: %v", object, err)

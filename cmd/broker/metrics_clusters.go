@@ -31,7 +31,8 @@ func newAmounts(role string) amounts {
 		if role == "consumer" {
 			offered, used = "What the broker offers to the consumer: ", "What the consumer's pods on the providers request: "
 		}
-		what := map[corev1.ResourceName]string{corev1.ResourceCPU: "cores.", corev1.ResourceMemory: "memory in bytes.", corev1.ResourcePods: "number of pods."}[resource]
+		what := map[corev1.ResourceName]string{corev1.ResourceCPU: "cores.", corev1.ResourceMemory: "memory in bytes.",
+			corev1.ResourcePods: "number of pods."}[resource]
 		a.offered[resource] = prometheus.NewDesc("liqo_broker_"+role+"_offered_"+name, offered+what, []string{role}, nil)
 		a.used[resource] = prometheus.NewDesc("liqo_broker_"+role+"_used_"+name, used+what, []string{role}, nil)
 	}
@@ -69,17 +70,22 @@ func newClusterDescs() *clusterDescs {
 	}
 	const states = "pending, ready, unready or ended."
 	return &clusterDescs{
-		providers:          desc("providers", "Providers by state: the reason of their Ready condition. A state of no provider is 0.", "state"),
-		providerInfo:       desc("provider_info", "Always 1; the labels say what a provider is called, and its state: the reason of its Ready condition.", "provider", "name", "state"),
-		providerReady:      desc("provider_ready", "1 if the provider takes new pods, 0 if it does not.", "provider"),
-		providerReachable:  desc("provider_reachable", "1 if a virtual node of the provider is ready, 0 if none is.", "provider"),
-		providerScheduling: desc("provider_scheduling", "1 for what people want of the provider, 0 for the others: Active, Cordoned or Drained.", "provider", "scheduling"),
-		providerPods:       desc("provider_pods", "Pods on the virtual nodes of the provider, by state: "+states, "provider", "state"),
-		consumerInfo:       desc("consumer_info", "Always 1; the labels say what a consumer is called, and how it is served: Orchestrated, Aggregated, or empty.", "consumer", "name", "mode"),
-		consumerReady:      desc("consumer_ready", "1 if the consumer is offered something, 0 if it is not.", "consumer"),
-		consumerPods:       desc("consumer_pods", "Pods of the consumer at the broker, wherever they run, by state: "+states, "consumer", "state"),
-		ofProvider:         newAmounts("provider"),
-		ofConsumer:         newAmounts("consumer"),
+		providers: desc("providers", "Providers by state: the reason of their Ready condition. A state of no provider is 0.", "state"),
+		providerInfo: desc("provider_info",
+			"Always 1; the labels say what a provider is called, and its state: the reason of its Ready condition.", "provider", "name", "state"),
+		providerReady:     desc("provider_ready", "1 if the provider takes new pods, 0 if it does not.", "provider"),
+		providerReachable: desc("provider_reachable", "1 if a virtual node of the provider is ready, 0 if none is.", "provider"),
+		providerScheduling: desc("provider_scheduling", "1 for what people want of the provider, 0 for the others: Active, Cordoned or Drained.",
+			"provider", "scheduling"),
+		providerPods: desc("provider_pods", "Pods on the virtual nodes of the provider, by state: "+states, "provider", "state"),
+		consumerInfo: desc("consumer_info",
+			"Always 1; the labels say what a consumer is called, and how it is served: Orchestrated, Aggregated, or empty.", "consumer",
+			"name", "mode"),
+		consumerReady: desc("consumer_ready", "1 if the consumer is offered something, 0 if it is not.", "consumer"),
+		consumerPods: desc("consumer_pods", "Pods of the consumer at the broker, wherever they run, by state: "+states,
+			"consumer", "state"),
+		ofProvider: newAmounts("provider"),
+		ofConsumer: newAmounts("consumer"),
 	}
 }
 

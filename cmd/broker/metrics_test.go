@@ -66,7 +66,10 @@ func aFederation() []client.Object {
 		p.Status.ClusterName = "cluster " + name
 		if reason != "" {
 			p.Status.Conditions = []metav1.Condition{
-				{Type: v1alpha1.ConditionReady, Status: metav1.ConditionStatus(map[bool]string{true: "True", false: "False"}[reason == "Offering"]), Reason: reason},
+				{
+					Type: v1alpha1.ConditionReady, Status: metav1.ConditionStatus(map[bool]string{true: "True", false: "False"}[reason == "Offering"]),
+					Reason: reason,
+				},
 				{Type: v1alpha1.ConditionReachable, Status: metav1.ConditionTrue},
 			}
 		}

@@ -89,7 +89,9 @@ func TestMetricsAreForWhoMayReadThem(t *testing.T) {
 		},
 	}).Build()
 	h := (&diagnostics.Metrics{Gatherer: metrics.Registry, Readers: delegatedauth.New(c)}).Handler()
-	for token, code := range map[string]int{"": http.StatusUnauthorized, "unknown": http.StatusUnauthorized, "pod": http.StatusForbidden, "prometheus": http.StatusOK} {
+	for token, code := range map[string]int{
+		"": http.StatusUnauthorized, "unknown": http.StatusUnauthorized, "pod": http.StatusForbidden, "prometheus": http.StatusOK,
+	} {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody)
 		r.Header.Set("Authorization", "Bearer "+token)
 		w := httptest.NewRecorder()
@@ -105,7 +107,8 @@ func TestMetricsRefusePeers(t *testing.T) {
 	own := selfsigned.New("metrics", func(context.Context, []byte) error { return nil })
 	b, p := &broker{peers: &peernet.Peers{}}, &parts{certificate: certificate{get: own.Get}}
 	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}
-	conn, err := dialer.DialContext(t.Context(), "tcp", servingtest.Serve(t, func(ctx context.Context, l net.Listener) error { return b.serveMetrics(p, ctx, l) }))
+	conn, err := dialer.DialContext(t.Context(), "tcp",
+		servingtest.Serve(t, func(ctx context.Context, l net.Listener) error { return b.serveMetrics(p, ctx, l) }))
 	if err == nil {
 		_ = conn.Close()
 		t.Fatal("the connection is served")
@@ -181,7 +184,8 @@ func pair(t *testing.T, name string) (certificate, key []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: made.Certificate[0]}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: made.Certificate[0]}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
 // TestPorts checks which ports a daemon opens.
@@ -197,8 +201,12 @@ func TestPorts(t *testing.T) {
 		}
 		return opened
 	}
-	all := options{catalog: true, apiAddress: ":8000", plainAPIAddress: ":8001", metricsAddress: ":8080", healthAddress: ":8081", pluginAddress: ":7000"}
-	if got, want := flags(all), []string{"--api-address", "--plain-api-address", "--metrics-address", "--health-address"}; !slices.Equal(got, want) {
+	all := options{
+		catalog: true, apiAddress: ":8000", plainAPIAddress: ":8001", metricsAddress: ":8080", healthAddress: ":8081", pluginAddress: ":7000",
+	}
+	if got, want := flags(all), []string{
+		"--api-address", "--plain-api-address", "--metrics-address", "--health-address",
+	}; !slices.Equal(got, want) {
 		t.Errorf("a catalog opens %v, want %v", got, want)
 	}
 	few := options{orchestrator: true, apiAddress: ":8000", metricsAddress: "0", healthAddress: "0", pluginAddress: ":7000"}

@@ -72,7 +72,9 @@ func needs(o *options) []need {
 			verbs: []string{"get", "patch"}},
 	}
 	if o.tlsCertFile == "" && o.namespace != "" {
-		all = append(all, need{version: "v1", resource: "configmaps", namespace: o.namespace, name: httpapi.CAName, verbs: []string{"get", "patch"}})
+		all = append(all, need{
+			version: "v1", resource: "configmaps", namespace: o.namespace, name: httpapi.CAName, verbs: []string{"get", "patch"},
+		})
 	}
 	if o.brokers() {
 		all = append(all,

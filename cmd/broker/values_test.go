@@ -55,10 +55,10 @@ const (
 
 // junk is what people and programs write where something else is meant, as JSON.
 var junk = []string{
-	`null`, `true`, `0`, `-1`, `1.5`, `1e99`, `2147483648`, `9223372036854775807`, `-9223372036854775808`, `[]`, `{}`, `[[]]`, `{"a":{"b":[1]}}`,
-	`""`, `" "`, `"10"`, `"-1"`, `"-5m"`, `"0s"`, `"1d"`, `"99999999999h"`, `"1e1.5"`, `"1e99"`, `"1e999999"`, `"1e-2147483647"`, `"1e2147483647"`,
-	`"0x10"`, `"NaN"`, `"Inf"`, `"true"`, `"null"`, `"2024-02-30T00:00:00Z"`, `"2024-01-01T00:00:00"`, `"\u0000\u0007\n\u001b[31m"`, `"é🙂\u202e"`, `"../../x"`,
-	`"` + strings.Repeat("x", 300) + `"`, `"` + strings.Repeat("9", 300) + `"`,
+	`null`, `true`, `0`, `-1`, `1.5`, `1e99`, `2147483648`, `9223372036854775807`, `-9223372036854775808`, `[]`, `{}`, `[[]]`,
+	`{"a":{"b":[1]}}`, `""`, `" "`, `"10"`, `"-1"`, `"-5m"`, `"0s"`, `"1d"`, `"99999999999h"`, `"1e1.5"`, `"1e99"`, `"1e999999"`,
+	`"1e-2147483647"`, `"1e2147483647"`, `"0x10"`, `"NaN"`, `"Inf"`, `"true"`, `"null"`, `"2024-02-30T00:00:00Z"`, `"2024-01-01T00:00:00"`,
+	`"\u0000\u0007\n\u001b[31m"`, `"é🙂\u202e"`, `"../../x"`, `"` + strings.Repeat("x", 300) + `"`, `"` + strings.Repeat("9", 300) + `"`,
 }
 
 // many is how many elements a list and a map have that are too long.
@@ -371,7 +371,8 @@ func (s *server) places(d *apiextensionsv1.CustomResourceDefinition) []written {
 	var walk func(field *apiextensionsv1.JSONSchemaProps, path []string)
 	walk = func(field *apiextensionsv1.JSONSchemaProps, path []string) {
 		variant := 0
-		if d.Spec.Names.Kind == "PlacementPolicy" && len(path) > 1 && (path[1] == "scaling" || path[1] == "appliesTo" && len(path) > 2 && path[2] == "namespaces") {
+		if d.Spec.Names.Kind == "PlacementPolicy" && len(path) > 1 &&
+			(path[1] == "scaling" || path[1] == "appliesTo" && len(path) > 2 && path[2] == "namespaces") {
 			variant = 1
 		}
 		add := func(value string) {

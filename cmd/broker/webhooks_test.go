@@ -31,8 +31,11 @@ func TestWebhookCallers(t *testing.T) {
 		want   bool
 	}{
 		"PeersUnknown": {reason: "As long as the peers are not known, a caller may be one.", from: "192.0.2.1"},
-		"Given":        {reason: "Addresses that are given may call.", allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, from: "192.0.2.1", want: true},
-		"Other":        {reason: "Then no other may.", allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, from: "198.51.100.1"},
+		"Given": {
+			reason: "Addresses that are given may call.", allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")},
+			from: "192.0.2.1", want: true,
+		},
+		"Other": {reason: "Then no other may.", allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, from: "198.51.100.1"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -74,8 +77,8 @@ func TestFailurePolicies(t *testing.T) {
 	}
 }
 
-// TestNetworkPolicies checks from where deploy/broker and deploy/guard open which ports, where the network plugin knows policies. Pods of peers
-// are in no namespace of the broker's cluster.
+// TestNetworkPolicies checks from where deploy/broker and deploy/guard open which ports, where the network plugin knows policies. Pods of
+// peers are in no namespace of the broker's cluster.
 func TestNetworkPolicies(t *testing.T) {
 	const everywhere = "everywhere"
 	for file, want := range map[string]map[string]string{

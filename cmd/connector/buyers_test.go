@@ -68,7 +68,8 @@ func TestBuyers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &road{err: tc.err}
-			got, err := buyers{r, known, logr.Discard()}.Try(t.Context(), tc.buyer, negotiationv1.Endpoints{Cluster: tc.cluster, Auth: tc.auth, APIServer: "https://api.edge.example"})
+			got, err := buyers{r, known, logr.Discard()}.Try(t.Context(), tc.buyer,
+				negotiationv1.Endpoints{Cluster: tc.cluster, Auth: tc.auth, APIServer: "https://api.edge.example"})
 			if r.tried != tc.tried || !slices.Equal(got, tc.want) || !errors.Is(err, tc.fails) {
 				t.Errorf("tried %d times, %q, %v; want %d, %q, %v", r.tried, got, err, tc.tried, tc.want, tc.fails)
 			}

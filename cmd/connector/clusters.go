@@ -16,7 +16,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
-// clusters are those that this one knows, read from a cache once after each change: Liqo asks for many, one by one. They can be used concurrently.
+// clusters are those that this one knows, read from a cache once after each change: Liqo asks for many, one by one. They can be used
+// concurrently.
 type clusters struct {
 	reader client.Reader
 
@@ -51,13 +52,14 @@ func followClusters(ctx context.Context, informers cache.Informers, reader clien
 		c.mu.Unlock()
 		changed()
 	}
-	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: tell, DeleteFunc: tell, UpdateFunc: func(before, after any) {
-		was, _ := before.(*v09.ForeignCluster)
-		is, _ := after.(*v09.ForeignCluster)
-		if was == nil || is == nil || v09.Provides(was) != v09.Provides(is) || v09.Identity(was) != v09.Identity(is) {
-			tell(after)
-		}
-	}})
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: tell, DeleteFunc: tell,
+		UpdateFunc: func(before, after any) {
+			was, _ := before.(*v09.ForeignCluster)
+			is, _ := after.(*v09.ForeignCluster)
+			if was == nil || is == nil || v09.Provides(was) != v09.Provides(is) || v09.Identity(was) != v09.Identity(is) {
+				tell(after)
+			}
+		}})
 	if err != nil {
 		return nil, fmt.Errorf("follow the foreign clusters: %w", err)
 	}

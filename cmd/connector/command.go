@@ -90,7 +90,8 @@ func newCommand() *cobra.Command {
 	flags.Var(&o.pluginAllow, "resource-plugin-allow",
 		"prefix from which the resource plugin may be called, in addition to the pods of Liqo's controller manager; may be repeated")
 	flags.BoolVar(&o.broker, "broker", false,
-		"sell what the liqo-broker of this cluster aggregates: contracts set what its Consumers are granted, and the broker serves the resource plugin")
+		"sell what the liqo-broker of this cluster aggregates: contracts set what its Consumers are granted, and the broker serves the "+
+			"resource plugin")
 	// How it sells.
 	flags.IntVar(&o.share, "share", defaultShare, "percentage of what the cluster has and does not use that can be sold, 1 to 100")
 	flags.DurationVar(&o.reserveFor, "reserve-for", defaultReserveFor, "how long a reservation waits for the buyer's signature")

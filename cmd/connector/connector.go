@@ -41,7 +41,8 @@ const (
 	leaseName, component = "liqo-broker-connector", "liqo-broker-connector"
 	// The connector's calls to the API server per second.
 	callsPerSecond, callsAtOnce = 50, 100
-	// memoryPercent is how much more memory than what is in use may be garbage: less than usual, since most of what is in use, the catalog, stays.
+	// memoryPercent is how much more memory than what is in use may be garbage: less than usual, since most of what is in use, the catalog,
+	// stays.
 	memoryPercent = 40
 )
 

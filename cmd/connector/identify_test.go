@@ -40,8 +40,8 @@ func (s shown) identify(_ context.Context, key ed25519.PublicKey) (party.Keys, e
 	return s.keys, nil
 }
 
-// TestIdentify asks a registry and the books together who calls. Whichever has seen more keys of the party counts: nobody is served for a key that was
-// replaced, and with the new one the party is known, whoever has not seen it.
+// TestIdentify asks a registry and the books together who calls. Whichever has seen more keys of the party counts: nobody is served for a
+// key that was replaced, and with the new one the party is known, whoever has not seen it.
 func TestIdentify(t *testing.T) {
 	newKey := func() party.Key {
 		key, err := party.GenerateKey(rand.Reader)
@@ -120,7 +120,8 @@ func (o owners) Party(id party.ID) (registryclient.Party, bool) {
 // Owns implements purchases.Parties.
 func (o owners) Owns(id party.ID, of cluster.ID) bool { return o[id] == of }
 
-// TestOwns asks registries and the books together whose cluster it is: registries alone of a party that they show, and of another one its contracts.
+// TestOwns asks registries and the books together whose cluster it is: registries alone of a party that they show, and of another one its
+// contracts.
 func TestOwns(t *testing.T) {
 	const buyer, other = party.ID("buyer"), party.ID("other")
 	scheme := runtime.NewScheme()

@@ -25,7 +25,8 @@ import (
 const (
 	// scrapeTimeout bounds the reads for one scrape, which come from the cache.
 	scrapeTimeout = time.Second
-	// overdue is how long a contract may be on its way from its order to its use before somebody should look. Approval by people does not count.
+	// overdue is how long a contract may be on its way from its order to its use before somebody should look. Approval by people does not
+	// count.
 	overdue = 15 * time.Minute
 )
 
@@ -61,7 +62,8 @@ func newMetrics(reader client.Reader, now clock.PassiveClock) *connectorMetrics 
 		}, []string{"reason"}),
 		contracts: desc("contracts", "Contracts by side, as buyer or as seller, and by state.", "side", "state"),
 		waiting: desc("contracts_overdue",
-			"Contracts that were ordered more than 15 minutes ago and cannot be used yet, without those that wait for somebody's approval, by side.", "side"),
+			"Contracts that were ordered more than 15 minutes ago and cannot be used yet, without those that wait for somebody's approval, by side.",
+			"side"),
 		soldCPU:          desc("sold_cpu_cores", "What contracts hold of what this cluster sells: cores."),
 		soldMemory:       desc("sold_memory_bytes", "What contracts hold of what this cluster sells: memory in bytes."),
 		registryFollowed: desc("registry_followed", "1 if a registry is followed, 0 if it is not, by the name of the Registry.", "registry"),

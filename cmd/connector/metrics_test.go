@@ -73,8 +73,8 @@ func TestMetricTable(t *testing.T) {
 	for name, want := range map[string]float64{
 		"contracts seller Active": 1, "contracts seller Provisioning": 1, "contracts seller Signed": 1, "contracts seller Ended": 1,
 		"contracts seller Reserved": 0, "contracts buyer Active": 0, "contracts_overdue seller": 1, "contracts_overdue buyer": 1,
-		"sold_cpu_cores": 4.5, "sold_memory_bytes": 3 << 30, "registry_followed north": 1, "registry_followed south": 0, "registry_offers north": 7,
-		"offers true": 1, "offers false": 1,
+		"sold_cpu_cores": 4.5, "sold_memory_bytes": 3 << 30, "registry_followed north": 1, "registry_followed south": 0,
+		"registry_offers north": 7, "offers true": 1, "offers false": 1,
 	} {
 		if value, is := got[name]; !is || value != want {
 			t.Errorf("%s is %v, %t, not %v", name, value, is, want)

@@ -9,8 +9,8 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// paged has an API server answer lists in the pages that are asked for. A cache asks first for what the API server remembers, which it answers as a whole
-// whatever the page: all Sales of a large seller take several times the memory in which they are kept.
+// paged has an API server answer lists in the pages that are asked for. A cache asks first for what the API server remembers, which it
+// answers as a whole whatever the page: all Sales of a large seller take several times the memory in which they are kept.
 func paged(next http.RoundTripper) http.RoundTripper { return pages{next} }
 
 type pages struct{ next http.RoundTripper }

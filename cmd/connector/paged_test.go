@@ -27,7 +27,8 @@ func TestPaged(t *testing.T) {
 		"":                             "",
 	} {
 		var server asked
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://api/apis/brokering.liqo.io/v1alpha1/sales?"+query, http.NoBody)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://api/apis/brokering.liqo.io/v1alpha1/sales?"+query,
+			http.NoBody)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,10 +26,11 @@ import (
 )
 
 const (
-	// callerPatience is how long the address of a caller may be unknown. A pod can connect a second or two before its address is in its status.
+	// callerPatience is how long the address of a caller may be unknown. A pod can connect a second or two before its address is in its
+	// status.
 	callerPatience = 5 * time.Second
-	// maxConnections bounds the connections of who is not known yet, and maxConnectionsEach those from one network: several can stand behind one
-	// address. Those of parties are bounded by negotiation.Limits.
+	// maxConnections bounds the connections of who is not known yet, and maxConnectionsEach those from one network: several can stand behind
+	// one address. Those of parties are bounded by negotiation.Limits.
 	maxConnections, maxConnectionsEach = 512, 128
 	// answerTimeout is how long a negotiation may take beside its long poll.
 	answerTimeout = 15 * time.Second
@@ -54,8 +55,8 @@ func (c *connector) ports() []ports.Port {
 func (p *parts) serveBuyers(ctx context.Context, listener net.Listener) error {
 	bounded := httpserver.Bound(listener, httpserver.Bounds{Of: source.Network, All: maxConnections, Each: maxConnectionsEach})
 	return httpserver.Server{
-		Name: "negotiations", Handler: p.negotiation, TLS: party.TLS{Current: p.identity.Key}.Server(), Timeout: negotiation.MaxWait + answerTimeout,
-		ConnContext: negotiation.WithConnection, Direct: true, Idle: buyerIdle,
+		Name: "negotiations", Handler: p.negotiation, TLS: party.TLS{Current: p.identity.Key}.Server(),
+		Timeout: negotiation.MaxWait + answerTimeout, ConnContext: negotiation.WithConnection, Direct: true, Idle: buyerIdle,
 	}.Run(ctx, bounded)
 }
 

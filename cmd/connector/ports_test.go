@@ -31,8 +31,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/trade/registry/registrytest"
 )
 
-// TestBuyersPort has strangers hold all the connections that their network may have, from several addresses: a party's connection from there counts for the
-// party, one more stranger is refused, and other networks have theirs.
+// TestBuyersPort has strangers hold all the connections that their network may have, from several addresses: a party's connection from
+// there counts for the party, one more stranger is refused, and other networks have theirs.
 func TestBuyersPort(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
@@ -53,9 +53,9 @@ func TestBuyersPort(t *testing.T) {
 	known, stranger := registrytest.NewParty(t, "known"), registrytest.NewParty(t, "stranger")
 	asked, answer := make(chan struct{}), make(chan struct{})
 	server, err := negotiation.NewServer(negotiation.Config{
-		Party: own.ID(), Key: own.Key, Store: store, Limits: negotiation.DefaultLimits(), Seller: contract.Seller{ReserveFor: time.Minute, DecideFor: time.Minute},
-		Log: logr.Discard(), Offers: struct{ negotiation.Offers }{}, Admission: struct{ negotiation.Admission }{}, Credentials: sales.NewPeerings(api, store, nil),
-		Reach: negotiationtest.Reach{},
+		Party: own.ID(), Key: own.Key, Store: store, Limits: negotiation.DefaultLimits(),
+		Seller: contract.Seller{ReserveFor: time.Minute, DecideFor: time.Minute}, Log: logr.Discard(), Offers: struct{ negotiation.Offers }{},
+		Admission: struct{ negotiation.Admission }{}, Credentials: sales.NewPeerings(api, store, nil), Reach: negotiationtest.Reach{},
 		Identify: func(_ context.Context, key ed25519.PublicKey) (party.Keys, error) {
 			if known.Key.Public().Equal(key) {
 				return known.Keys, nil
@@ -84,7 +84,8 @@ func TestBuyersPort(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = connection.Close() })
 		go func() {
-			secure, first := tls.Client(connection, partytest.Client(by.Key, party.Fingerprint(own.Key().Public()))), make([]byte, len("HTTP/1.1 404"))
+			secure, first := tls.Client(connection, partytest.Client(by.Key, party.Fingerprint(own.Key().Public()))),
+				make([]byte, len("HTTP/1.1 404"))
 			_, err := io.WriteString(secure, "GET "+negotiationv1.Base+"/contracts/none HTTP/1.1\r\nHost: x\r\n\r\n")
 			if err == nil {
 				_, err = io.ReadFull(secure, first)

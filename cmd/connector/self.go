@@ -61,8 +61,8 @@ func authHost(ctx context.Context, direct client.Client, liqoNamespace string) s
 	return parsed.Hostname()
 }
 
-// keepAuthHost returns what looks from time to time whether Liqo authenticates others where it was announced, until its context ends, which is
-// no error, or Liqo does not.
+// keepAuthHost returns what looks from time to time whether Liqo authenticates others where it was announced, until its context ends, which
+// is no error, or Liqo does not.
 func (s self) keepAuthHost(direct client.Client, liqoNamespace string) lease.EveryReplica {
 	return func(ctx context.Context) error {
 		err := wait.PollUntilContextCancel(ctx, time.Minute, false, func(ctx context.Context) (bool, error) {

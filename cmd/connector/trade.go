@@ -95,7 +95,8 @@ func newTrade(mgr ctrl.Manager, direct client.Client, cfg tradeConfig) (*trade, 
 // buy registers what buys.
 func (t *trade) buy() error {
 	asking, err := requests.Setup(t.mgr, requests.Config{
-		Client: t.mgr.GetClient(), Reader: t.mgr.GetAPIReader(), Offers: t.candidates, Changed: t.wakes.requests, Events: t.events, Clock: t.clock,
+		Client: t.mgr.GetClient(), Reader: t.mgr.GetAPIReader(), Offers: t.candidates, Changed: t.wakes.requests, Events: t.events,
+		Clock: t.clock,
 	})
 	if err != nil {
 		return err

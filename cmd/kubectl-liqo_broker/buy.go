@@ -42,11 +42,11 @@ func (r *reading) buyCommand() *cobra.Command {
 		Use:   "buy [PARTY/OFFER/PLAN]",
 		Short: "Buy capacity: what is needed, wherever it is cheapest, or a plan of one seller",
 		Long: "Buy capacity by a contract. It comes as a virtual node, and is gone at the end of the contract.\n\n" +
-			"Without an argument, a CapacityRequest says what is needed: the connector buys the cheapest plan that fits, and looks for another one if that\n" +
-			"fails. With PARTY/OFFER/PLAN, as kubectl liqo-broker offers prints it, a Purchase names what is bought.\n\n" +
+			"Without an argument, a CapacityRequest says what is needed: the connector buys the cheapest plan that fits, and looks for another " +
+			"one if that\nfails. With PARTY/OFFER/PLAN, as kubectl liqo-broker offers prints it, a Purchase names what is bought.\n\n" +
 			"Whoever buys pays: --dry-run shows what would be bought now, and writes nothing.",
-		Example: "  kubectl liqo-broker buy --name nightly --cpu 8 --memory 32Gi --pods 50 --for 720h --region eu-north --max-price '0.1 EUR/h' --wait\n" +
-			"  kubectl liqo-broker buy --name render abcde/compute/small --for 24h",
+		Example: "  kubectl liqo-broker buy --name nightly --cpu 8 --memory 32Gi --pods 50 --for 720h --region eu-north --max-price '0.1 " +
+			"EUR/h' --wait\n  kubectl liqo-broker buy --name render abcde/compute/small --for 24h",
 		Args:              usage(cobra.MaximumNArgs(1)),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(command *cobra.Command, args []string) error {
@@ -69,7 +69,7 @@ func (r *reading) buyCommand() *cobra.Command {
 	return command
 }
 
-// check returns what is wrong with the command line.
+// checkArguments returns what is wrong with the command line.
 func (p *purchasing) checkArguments(args []string) error {
 	switch {
 	case p.name == "":
@@ -79,7 +79,9 @@ func (p *purchasing) checkArguments(args []string) error {
 	case len(args) == 0 && (p.cpu == "" || p.memory == "" || p.pods == ""):
 		return program.Usage(errors.New("--cpu, --memory and --pods are needed, or PARTY/OFFER/PLAN"))
 	case len(args) > 0 && (p.regions != nil || p.arches != nil || p.sellers != nil || p.expression != ""):
-		return program.Usage(errors.New("--region, --architecture, --seller and --filter are for what is looked for: PARTY/OFFER/PLAN is found already"))
+		return program.Usage(
+			errors.New("--region, --architecture, --seller and --filter are for what is looked for: PARTY/OFFER/PLAN is found already"),
+		)
 	}
 	return nil
 }
@@ -196,7 +198,8 @@ func (p *purchasing) purchase(m *seenCatalog, reference string) (client.Object, 
 		return nil, err
 	}
 	o := &connectorv1alpha1.Purchase{ObjectMeta: metav1.ObjectMeta{Name: p.name}}
-	o.Spec.Seller, o.Spec.Offer, o.Spec.Plan = connectorv1alpha1.PartyID(key.Party), connectorv1alpha1.Label(key.Offer), connectorv1alpha1.Label(plan)
+	o.Spec.Seller, o.Spec.Offer, o.Spec.Plan = connectorv1alpha1.PartyID(key.Party), connectorv1alpha1.Label(key.Offer),
+		connectorv1alpha1.Label(plan)
 	o.Spec.Duration, o.Spec.MaxPrice = &metav1.Duration{Duration: p.duration}, most
 	if len(needed) > 0 {
 		o.Spec.Resources = v1alpha1.Quantities(needed.List())

@@ -91,7 +91,9 @@ func (s *session) clientAs(user string) (client.Client, error) {
 		config.Impersonate = rest.ImpersonationConfig{UserName: user}
 	}
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, connectorv1alpha1.AddToScheme, v09.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, connectorv1alpha1.AddToScheme, v09.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("register kinds: %w", err)
 		}
@@ -112,7 +114,8 @@ func (s *session) clear(err error) error {
 	case install.Begun(err):
 		return err // It names the step, and says how to go on.
 	case meta.IsNoMatchError(err):
-		return fmt.Errorf("there is no broker on %s: it knows no objects of %s. Choose another cluster with --context, or install a broker with: kubectl liqo-broker install; on a consumer: kubectl liqo-broker diagnose",
+		return fmt.Errorf("there is no broker on %s: it knows no objects of %s. Choose another cluster with --context, or install a broker "+
+			"with: kubectl liqo-broker install; on a consumer: kubectl liqo-broker diagnose",
 			s.where(), v1alpha1.GroupVersion.Group)
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("you lack a right on %s: %w", s.where(), err)

@@ -15,7 +15,7 @@ type connection struct {
 	overrides  clientcmd.ConfigOverrides
 }
 
-// add adds its flags.
+// addFlags adds its flags.
 func (c *connection) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.kubeconfig, clientcmd.RecommendedConfigPathFlag, "", "Path to the kubeconfig file to use for CLI requests.")
 	names := clientcmd.RecommendedConfigOverrideFlags("")

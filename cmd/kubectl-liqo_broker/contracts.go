@@ -32,8 +32,9 @@ func (r *reading) contractsCommand() *cobra.Command {
 		Aliases: []string{"contract"},
 		Short:   "List what this cluster has bought and sold, and decide about it",
 		Long:    "List the contracts by which this cluster buys (Purchases) and sells (Sales).",
-		Example: "  kubectl liqo-broker contracts -o wide\n  kubectl liqo-broker contracts show nightly\n  kubectl liqo-broker contracts approve s-4f2c",
-		Args:    usage(cobra.NoArgs),
+		Example: "  kubectl liqo-broker contracts -o wide\n  kubectl liqo-broker contracts show nightly\n  kubectl liqo-broker contracts " +
+			"approve s-4f2c",
+		Args: usage(cobra.NoArgs),
 		RunE: func(command *cobra.Command, _ []string) error {
 			c, err := r.open()
 			if err != nil {
@@ -252,7 +253,8 @@ func reasoned(command *cobra.Command, o *deedOptions) {
 }
 
 func decided(command *cobra.Command, o *deedOptions) {
-	command.Flags().Int64Var(&o.terms, "terms", 0, "the terms that are meant, as contracts show numbers them; needed to approve a change of a contract")
+	command.Flags().Int64Var(&o.terms, "terms", 0,
+		"the terms that are meant, as contracts show numbers them; needed to approve a change of a contract")
 }
 
 var deeds = []deed{

@@ -38,11 +38,11 @@ func (r *reading) diagnoseCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "diagnose",
 		Short: "Look at each step of the set-up of a broker or a consumer, and say what to do",
-		Long: "Look at each step of the set-up of this cluster, as a broker or as a consumer: Liqo's version and flags, virtual kubelets, the daemon,\n" +
-			"Services, certificates, peerings and tunnels, to whom namespace liqo is offered, relay addresses. Each is as it should be, a problem (!),\n" +
-			"a note (*), or cannot be known (?). Nothing is written. With a problem, the exit code is 3.\n\n" +
-			"With --bundle, an archive for a bug report is written too: objects, events and logs, without Secrets and what looks like one. Look at it\n" +
-			"before you send it; MANIFEST.txt in it says what was left out.",
+		Long: "Look at each step of the set-up of this cluster, as a broker or as a consumer: Liqo's version and flags, virtual kubelets, " +
+			"the daemon,\nServices, certificates, peerings and tunnels, to whom namespace liqo is offered, relay addresses. Each is as it " +
+			"should be, a problem (!),\na note (*), or cannot be known (?). Nothing is written. With a problem, the exit code is 3.\n\n" +
+			"With --bundle, an archive for a bug report is written too: objects, events and logs, without Secrets and what looks like one. " +
+			"Look at it\nbefore you send it; MANIFEST.txt in it says what was left out.",
 		Example:           "  kubectl liqo-broker diagnose\n  kubectl liqo-broker diagnose --bundle report.tar.gz",
 		Args:              usage(cobra.NoArgs),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -122,7 +122,8 @@ func (s *session) readLogs(ctx context.Context, pod client.ObjectKey, container 
 		return nil, err
 	}
 	return core.Get().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("log").
-		VersionedParams(&corev1.PodLogOptions{Container: container, Previous: previous, LimitBytes: &most, TailLines: new(int64(bundle.MaxLines))}, clientgoscheme.ParameterCodec).Stream(ctx)
+		VersionedParams(&corev1.PodLogOptions{Container: container, Previous: previous, LimitBytes: &most,
+			TailLines: new(int64(bundle.MaxLines))}, clientgoscheme.ParameterCodec).Stream(ctx)
 }
 
 // serverVersion returns the version of Kubernetes; empty if it does not say it.

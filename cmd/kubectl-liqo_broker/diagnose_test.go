@@ -28,7 +28,9 @@ import (
 // stock is a cluster with nothing but Liqo.
 func stock() client.Object {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: "liqo-controller-manager"}}
-	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "manager", Image: "liqo/controller-manager:v0.9.4", Args: []string{"--kubelet-image=liqo/virtual-kubelet:v0.9.4"}}}
+	d.Spec.Template.Spec.Containers = []corev1.Container{
+		{Name: "manager", Image: "liqo/controller-manager:v0.9.4", Args: []string{"--kubelet-image=liqo/virtual-kubelet:v0.9.4"}},
+	}
 	d.Status.ReadyReplicas, d.Status.UpdatedReplicas = 1, 1
 	return d
 }
@@ -37,15 +39,18 @@ func stock() client.Object {
 func TestDiagnose(t *testing.T) {
 	c := newCLI(t, stock())
 	out, _, err := c.run(t, "diagnose")
-	if !errors.Is(err, errUnhealthy) || program.ExitCode(err) != exitUnhealthy || !strings.Contains(out, "neither a broker nor a consumer") || !strings.Contains(out, "Kubernetes v1.34.0") {
+	if !errors.Is(err, errUnhealthy) || program.ExitCode(err) != exitUnhealthy || !strings.Contains(out, "neither a broker nor a consumer") ||
+		!strings.Contains(out, "Kubernetes v1.34.0") {
 		t.Errorf("%v:\n%s", err, out)
 	}
 	var d diagnosis.Diagnosis
-	if out, _, err = c.run(t, "diagnose -o json"); json.Unmarshal([]byte(out), &d) != nil || d.Healthy || d.Liqo != "v0.9.4" || len(d.Checks) < 5 || program.ExitCode(err) != exitUnhealthy {
+	if out, _, err = c.run(t, "diagnose -o json"); json.Unmarshal([]byte(out), &d) != nil || d.Healthy || d.Liqo != "v0.9.4" ||
+		len(d.Checks) < 5 || program.ExitCode(err) != exitUnhealthy {
 		t.Errorf("%v:\n%s", err, out)
 	}
 	file := filepath.Join(t.TempDir(), "report.tar.gz")
-	if _, errOut, err := c.run(t, "diagnose --bundle "+file); program.ExitCode(err) != exitUnhealthy || !strings.Contains(errOut, "Look at it before you send it") {
+	if _, errOut, err := c.run(t, "diagnose --bundle "+file); program.ExitCode(err) != exitUnhealthy ||
+		!strings.Contains(errOut, "Look at it before you send it") {
 		t.Errorf("%v: %s", err, errOut)
 	}
 	if info, err := os.Stat(file); err != nil || info.Size() == 0 {
@@ -63,20 +68,28 @@ func TestInstallationFaults(t *testing.T) {
 		err  error
 		says string
 	}{
-		"NoRights":    {apierrors.NewForbidden(resource, "x", errors.New("no role")), "you lack a right on this cluster: requirement: you may not read Liqo's installation"},
-		"Expired":     {apierrors.NewUnauthorized("no token"), "this cluster does not accept your credentials: "},
-		"Unreachable": {&url.Error{Op: "Get", URL: "https://example", Err: errors.New("connection refused")}, "this cluster cannot be reached: Get"},
-		"CtrlC":       {context.Canceled, "interrupted"},
-		"NoLiqo":      {apierrors.NewNotFound(resource, "x"), "requirement: this cluster has Liqo's kinds, but no Deployment"},
+		"NoRights": {
+			apierrors.NewForbidden(resource, "x", errors.New("no role")),
+			"you lack a right on this cluster: requirement: you may not read Liqo's installation",
+		},
+		"Expired": {apierrors.NewUnauthorized("no token"), "this cluster does not accept your credentials: "},
+		"Unreachable": {
+			&url.Error{Op: "Get", URL: "https://example", Err: errors.New("connection refused")}, "this cluster cannot be reached: Get",
+		},
+		"CtrlC":  {context.Canceled, "interrupted"},
+		"NoLiqo": {apierrors.NewNotFound(resource, "x"), "requirement: this cluster has Liqo's kinds, but no Deployment"},
 	} {
-		for _, line := range []string{"install", "upgrade", "uninstall", "prepare", "unprepare", "install --dry-run", "unprepare --broker milan"} {
+		for _, line := range []string{
+			"install", "upgrade", "uninstall", "prepare", "unprepare", "install --dry-run", "unprepare --broker milan",
+		} {
 			c := &cli{client: interceptor.NewClient(newFake(t, stock()), interceptor.Funcs{
 				Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 					return fault.err
 				},
 			})}
 			out, _, err := c.run(t, line)
-			if err == nil || !strings.HasPrefix(err.Error(), fault.says) || out != "" || program.ExitCode(err) != program.ExitFailure || strings.Contains(err.Error(), "\n") {
+			if err == nil || !strings.HasPrefix(err.Error(), fault.says) || out != "" || program.ExitCode(err) != program.ExitFailure ||
+				strings.Contains(err.Error(), "\n") {
 				t.Errorf("%s, %s: %q, %v", name, line, out, err)
 			}
 		}

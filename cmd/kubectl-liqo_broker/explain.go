@@ -27,9 +27,9 @@ func (r *reading) explainCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "explain POLICY|NAMESPACE|NAMESPACE/POD",
 		Short: "Say why pods run where they do, and what excludes each other provider",
-		Long: "Say why pods run where they do, and what excludes each other provider, as the placement decisions have it: of a placement policy, of a\n" +
-			"consumer's namespace, by its name on the broker or on the consumer, or of a pod in such a namespace. What has the name is found out;\n" +
-			"of several all are explained. It is for the cluster of the broker.",
+		Long: "Say why pods run where they do, and what excludes each other provider, as the placement decisions have it: of a placement " +
+			"policy, of a\nconsumer's namespace, by its name on the broker or on the consumer, or of a pod in such a namespace. What has " +
+			"the name is found out;\nof several all are explained. It is for the cluster of the broker.",
 		Example:           "  kubectl liqo-broker explain cheapest\n  kubectl liqo-broker explain shop\n  kubectl liqo-broker explain shop/web-1",
 		Args:              usage(cobra.ExactArgs(1)),
 		ValidArgsFunction: r.completing(1, policiesAndNamespaces),
@@ -44,7 +44,8 @@ func (r *reading) explainCommand() *cobra.Command {
 			}
 			explained := placements.Explain(r.now(), args[0])
 			if !explained.Found() {
-				return fmt.Errorf("no placement policy, and no namespace or pod of a consumer, is called %q: see kubectl get placementpolicies, or kubectl liqo-broker where", args[0])
+				return fmt.Errorf("no placement policy, and no namespace or pod of a consumer, is called %q: see kubectl get placementpolicies, or "+
+					"kubectl liqo-broker where", args[0])
 			}
 			if done, err := out.value(r.Out, explained); done || err != nil {
 				return err

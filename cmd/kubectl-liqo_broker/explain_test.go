@@ -25,17 +25,26 @@ import (
 func decision(p *v1alpha1.PlacementPolicy) *v1alpha1.PlacementDecision {
 	yes, away := true, ago(2*time.Minute)
 	d := &v1alpha1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
-		Name:            v1alpha1.DecisionName(p.Name, "33333333-dddd"),
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "PlacementPolicy", Name: p.Name, UID: p.UID, Controller: &yes}},
+		Name: v1alpha1.DecisionName(p.Name, "33333333-dddd"),
+		OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: v1alpha1.GroupVersion.String(), Kind: "PlacementPolicy", Name: p.Name, UID: p.UID, Controller: &yes},
+		},
 	}, Policy: p.Name}
 	d.Consumer, d.ConsumerName = "33333333-dddd", "rome"
 	d.Chosen = []v1alpha1.ChosenProvider{
-		{ID: "11111111-aaaa", Name: "milan", Substitute: true}, {ID: "22222222-cccc", Name: "oslo\x1b[31m", AwaySinceTime: &away}, {ID: "far", Barred: true},
+		{ID: "11111111-aaaa", Name: "milan", Substitute: true}, {ID: "22222222-cccc", Name: "oslo\x1b[31m", AwaySinceTime: &away},
+		{ID: "far", Barred: true},
 	}
 	d.Better = []v1alpha1.BetterProvider{{ID: "22222222-bbbb", SinceTime: ago(90 * time.Second)}}
 	d.Explained = []v1alpha1.ExplainedProvider{
-		{ID: "22222222-bbbb", Name: "turin", Score: "90.0", Terms: []v1alpha1.ExplainedTerm{{KPI: "priceCPU", Value: "0.01", Unit: "EUR/h", Normalized: "1.00", Weight: -5}}},
-		{ID: "11111111-aaaa", Name: "milan", Chosen: true, Score: "0.0", Terms: []v1alpha1.ExplainedTerm{{KPI: "priceCPU", Unknown: "not measured", Normalized: "0.00", Weight: -5}}},
+		{
+			ID: "22222222-bbbb", Name: "turin", Score: "90.0",
+			Terms: []v1alpha1.ExplainedTerm{{KPI: "priceCPU", Value: "0.01", Unit: "EUR/h", Normalized: "1.00", Weight: -5}},
+		},
+		{
+			ID: "11111111-aaaa", Name: "milan", Chosen: true, Score: "0.0",
+			Terms: []v1alpha1.ExplainedTerm{{KPI: "priceCPU", Unknown: "not measured", Normalized: "0.00", Weight: -5}},
+		},
 		{ID: "22222222-cccc", Name: "oslo\x1b[31m", Chosen: true, Excluded: "Not ready: virtual node liqo-oslo\x1b[0m"},
 	}
 	d.NotExplained = 1
@@ -44,7 +53,8 @@ func decision(p *v1alpha1.PlacementPolicy) *v1alpha1.PlacementDecision {
 
 // decidedFor is the workload with policies: one that rome's namespace wishes for, and one that has decided nothing.
 func decidedFor() []client.Object {
-	cheapest := policy("cheapest", condition(v1alpha1.ConditionDecided, metav1.ConditionTrue, v1alpha1.ReasonDecided, "Decided for 1 consumers"))
+	cheapest := policy("cheapest", condition(v1alpha1.ConditionDecided, metav1.ConditionTrue, v1alpha1.ReasonDecided,
+		"Decided for 1 consumers"))
 	cheapest.UID, cheapest.Spec.AppliesTo.Scope = types.UID("1"), v1alpha1.ScopeOnRequest
 	stale := decision(cheapest)
 	stale.Name, stale.OwnerReferences[0].UID = v1alpha1.DecisionName("cheapest", "44444444-eeee"), "of a policy that is gone"
@@ -61,7 +71,9 @@ func decidedFor() []client.Object {
 	liqotest.PutInForce(plain, offloading)
 	liqotest.Refuse(offloading, milan, now)
 	waits := pod("plain", "waits", "", "")
-	waits.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/4 nodes are available:\n4 Insufficient cpu."}}
+	waits.Status.Conditions = []corev1.PodCondition{
+		{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/4 nodes are available:\n4 Insufficient cpu."},
+	}
 	suspended := liqotest.TwinNamespace("suspended", cluster.Identity{ID: "44444444-eeee", Name: "paris"})
 	return append(workload(), suspended, cheapest, decision(cheapest), stale, idle, wish, plain, through, offloading, waits)
 }

@@ -28,8 +28,8 @@ func addInstallation(parent *cobra.Command, s *session) {
 	for _, c := range []installation{
 		{
 			use: "install", short: "Make this cluster a broker",
-			long: "Make this cluster, which runs Liqo 0.9, a broker: the daemon, its rules, the patches of Liqo and of the virtual kubelets that exist, " +
-				"and the offer of the remote IPAM. What is there already stays; an interrupted run is finished by the next one.",
+			long: "Make this cluster, which runs Liqo 0.9, a broker: the daemon, its rules, the patches of Liqo and of the virtual kubelets " +
+				"that exist, and the offer of the remote IPAM. What is there already stays; an interrupted run is finished by the next one.",
 			do: (*install.Installer).Install, flags: func(c *cobra.Command, o *install.Options) { imageFlags(c, o); modeFlags(c, o) },
 			done: "This cluster is a broker. Peer it with providers and consumers, and run \"kubectl liqo-broker prepare\" on each consumer.",
 		},
@@ -44,25 +44,28 @@ func addInstallation(parent *cobra.Command, s *session) {
 			long: "Remove the broker, its objects with it, and what was changed of Liqo. What consumers have here must be gone first.",
 			do:   (*install.Installer).Uninstall,
 			flags: func(c *cobra.Command, o *install.Options) {
-				c.Flags().BoolVar(&o.Force, "force", false, "remove the broker although consumers use it: what runs goes on, and nobody places new pods")
+				c.Flags().BoolVar(&o.Force, "force", false,
+					"remove the broker although consumers use it: what runs goes on, and nobody places new pods")
 			},
 			done: "Nothing of the broker is left.",
 		},
 		{
 			use: "prepare", short: "Make this cluster the consumer of a broker",
-			long: "Make this cluster, which runs Liqo 0.9 and peers with a broker, its consumer: Liqo gets the broker's virtual kubelet, which asks the " +
-				"broker's remote IPAM for addresses.",
+			long: "Make this cluster, which runs Liqo 0.9 and peers with a broker, its consumer: Liqo gets the broker's virtual kubelet, " +
+				"which asks the broker's remote IPAM for addresses.",
 			do: (*install.Installer).Prepare,
 			flags: func(c *cobra.Command, o *install.Options) {
 				imageFlags(c, o)
-				c.Flags().StringVar(&o.Broker, "broker", "", "the peer that is the broker: its name, or the beginning of its cluster ID; not needed if there is only one")
+				c.Flags().StringVar(&o.Broker, "broker", "",
+					"the peer that is the broker: its name, or the beginning of its cluster ID; not needed if there is only one")
 			},
 			done: "This cluster is a consumer. Offload a namespace to the broker as to any Liqo cluster.",
 		},
 		{
 			use: "unprepare", short: "Make a consumer a cluster with nothing but Liqo again",
-			long: "Give Liqo its own virtual kubelet back. Pods that run stay, and those at providers are no longer reached through the broker. With " +
-				"--broker, a consumer of several brokers leaves one of them. A cluster that trades keeps our virtual kubelet, which its guard needs.",
+			long: "Give Liqo its own virtual kubelet back. Pods that run stay, and those at providers are no longer reached through the " +
+				"broker. With --broker, a consumer of several brokers leaves one of them. A cluster that trades keeps our virtual kubelet, which its " +
+				"guard needs.",
 			do: (*install.Installer).Unprepare,
 			flags: func(c *cobra.Command, o *install.Options) {
 				c.Flags().StringVar(&o.Broker, "broker", "", "the broker to leave: its name, or the beginning of its cluster ID (default all)")
@@ -71,14 +74,15 @@ func addInstallation(parent *cobra.Command, s *session) {
 		},
 		{
 			use: "guard", short: "Keep the peers in bounds that contracts bring to this cluster",
-			long: "Keep the peers in bounds that contracts bring to this cluster, which runs Liqo 0.9 and a connector: the guard, its rules, our virtual kubelet, " +
-				"and Liqo asking the connector what to offer. Without it nothing is bought or sold. A broker has the guard already.",
+			long: "Keep the peers in bounds that contracts bring to this cluster, which runs Liqo 0.9 and a connector: the guard, its rules, our " +
+				"virtual kubelet, and Liqo asking the connector what to offer. Without it nothing is bought or sold. A broker has the guard already.",
 			do: (*install.Installer).Guard, flags: imageFlags,
 			done: "This cluster is guarded: its connector buys and sells.",
 		},
 		{
 			use: "unguard", short: "Take the guard from a cluster that does not trade any more",
-			long: "Remove the guard and its rules, and give Liqo its own virtual kubelet back. The connector must be gone, and the cluster neither a broker nor a consumer of one.",
+			long: "Remove the guard and its rules, and give Liqo its own virtual kubelet back. The connector must be gone, and the cluster " +
+				"neither a broker nor a consumer of one.",
 			do:   (*install.Installer).Unguard,
 			done: "Nothing of the guard is left.",
 		},
@@ -125,10 +129,12 @@ func (s *session) installationCommand(c installation) *cobra.Command {
 }
 
 func imageFlags(c *cobra.Command, o *install.Options) {
-	c.Flags().StringVar(&o.Registry, "registry", "", "where the images are: what stands before the last slash of their names (default that of the release)")
+	c.Flags().StringVar(&o.Registry, "registry", "",
+		"where the images are: what stands before the last slash of their names (default that of the release)")
 	c.Flags().StringVar(&o.Tag, "tag", "", "the tag of the images (default that of the release)")
 }
 
 func modeFlags(c *cobra.Command, o *install.Options) {
-	c.Flags().StringSliceVar(&o.Modes, "modes", nil, "modes of the broker: catalog, orchestrator, aggregator (default those that it has, or all)")
+	c.Flags().StringSliceVar(&o.Modes, "modes", nil,
+		"modes of the broker: catalog, orchestrator, aggregator (default those that it has, or all)")
 }

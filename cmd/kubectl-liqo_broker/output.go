@@ -36,7 +36,7 @@ type output struct {
 	noHeaders bool
 }
 
-// add adds the flags to a command that prints in these formats besides the usual one.
+// addFlags adds the flags to a command that prints in these formats besides the usual one.
 func (o *output) addFlags(command *cobra.Command, formats ...string) {
 	flags := command.Flags()
 	flags.StringVarP(&o.format, "output", "o", "", "output format: one of "+strings.Join(formats, ", "))

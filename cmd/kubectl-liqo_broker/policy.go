@@ -42,9 +42,9 @@ func (r *reading) policyCheckCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Check the placement policies of a file, and show what they would choose now",
-		Long: "Check the placement policies of a file, or of the standard input with -, as the broker and its API server do, and show which providers\n" +
-			"they would choose now for which consumers, if nothing had been chosen before. Nothing is written. With a policy that is not valid,\n" +
-			"weighs a KPI that no provider has, or cannot choose, the exit code is 3.",
+		Long: "Check the placement policies of a file, or of the standard input with -, as the broker and its API server do, and show which " +
+			"providers\nthey would choose now for which consumers, if nothing had been chosen before. Nothing is written. With a policy that is " +
+			"not valid,\nweighs a KPI that no provider has, or cannot choose, the exit code is 3.",
 		Example: "  kubectl liqo-broker policy check cheapest.yaml",
 		Args:    usage(cobra.ExactArgs(1)),
 		// A file that cannot be read is an error; a policy that is wrong is what was looked for, and has an exit code of its own.
@@ -88,7 +88,7 @@ func (r *reading) policyCheckCommand() *cobra.Command {
 	return command
 }
 
-// check tries a policy.
+// checkPolicy tries a policy.
 func (r *reading) checkPolicy(ctx context.Context, c client.Client, p *v1alpha1.PlacementPolicy) (overview.PolicyCheck, error) {
 	check := overview.PolicyCheck{Name: p.Name}
 	defaulted, err := admit(ctx, c, p)
@@ -120,7 +120,8 @@ func (r *reading) checkPolicy(ctx context.Context, c client.Client, p *v1alpha1.
 	}
 	// What it would choose, and what that cannot say.
 	if trial.Scales {
-		check.Notes = append(check.Notes, "How many are chosen depends on spec.scaling, whose KPI only the broker asks for: here it counts as unknown")
+		check.Notes = append(check.Notes,
+			"How many are chosen depends on spec.scaling, whose KPI only the broker asks for: here it counts as unknown")
 	}
 	for i := range trial.Decisions {
 		check.Add(r.now(), &trial.Decisions[i].ConsumerDecision, trial.Decisions[i].Err)
@@ -178,7 +179,8 @@ func (r *reading) readPolicies(file string) ([]v1alpha1.PlacementPolicy, error) 
 			continue
 		}
 		if kind.APIVersion != v1alpha1.GroupVersion.String() || kind.Kind != "PlacementPolicy" {
-			return nil, fmt.Errorf("%s has a %s of %q, and not only PlacementPolicies of %s", file, kind.Kind, kind.APIVersion, v1alpha1.GroupVersion)
+			return nil, fmt.Errorf("%s has a %s of %q, and not only PlacementPolicies of %s", file, kind.Kind, kind.APIVersion,
+				v1alpha1.GroupVersion)
 		}
 		// A field that is misspelt is an error, as it is for the API server.
 		var p v1alpha1.PlacementPolicy

@@ -37,7 +37,10 @@ spec:
   weights: {roundTripTime: -5}
   maxProviders: 1
 `},
-		"policy_good.yaml": {good: true, args: " -o yaml", file: header + "metadata: {name: all}\nspec: {appliesTo: {scope: Consumers, consumers: [33333333-dddd]}}\n"},
+		"policy_good.yaml": {
+			good: true, args: " -o yaml", file: header +
+				"metadata: {name: all}\nspec: {appliesTo: {scope: Consumers, consumers: [33333333-dddd]}}\n",
+		},
 		"policy_two.txt": {file: header + `metadata: {name: unknown-kpi}
 spec:
   appliesTo: {scope: Consumers, consumers: [nobody]}
@@ -78,17 +81,21 @@ func TestPolicyCheckBesideItself(t *testing.T) {
 	other.Spec.AppliesTo = v1alpha1.AppliesTo{Scope: v1alpha1.ScopeNamespaces, Namespaces: &v1alpha1.NamespaceBinding{Names: []string{"shop"}}}
 	other.Spec.Priority = 5
 	file := filepath.Join(t.TempDir(), "policy.yaml")
-	if err := os.WriteFile(file, []byte(header+"metadata: {name: mine}\nspec: {appliesTo: {scope: Namespaces, namespaces: {names: [shop]}}}\n"), 0o600); err != nil {
+	if err := os.WriteFile(
+		file, []byte(header+"metadata: {name: mine}\nspec: {appliesTo: {scope: Namespaces, namespaces: {names: [shop]}}}\n"), 0o600,
+	); err != nil {
 		t.Fatal(err)
 	}
 	at := newCLI(t, append(federation(), mine, other)...)
 	out, _, err := at.run(t, "policy check "+file)
-	if err != nil || !strings.HasPrefix(out, "Policy mine is good\n* Other policies of the same scope go before this one, by priority or else by name: other") ||
+	if err != nil || !strings.HasPrefix(out,
+		"Policy mine is good\n* Other policies of the same scope go before this one, by priority or else by name: other") ||
 		!strings.Contains(out, "It would choose for consumer rome") {
 		t.Errorf("%v:\n%s", err, out)
 	}
 	var kept v1alpha1.PlacementPolicy
-	if err := at.client.Get(t.Context(), client.ObjectKey{Name: "mine"}, &kept); err != nil || kept.Spec.AppliesTo.Scope != v1alpha1.ScopeConsumers {
+	if err := at.client.Get(t.Context(), client.ObjectKey{Name: "mine"}, &kept); err != nil ||
+		kept.Spec.AppliesTo.Scope != v1alpha1.ScopeConsumers {
 		t.Errorf("it is now %+v, %v", kept.Spec, err)
 	}
 }
@@ -103,12 +110,19 @@ func TestPolicyCheckRefused(t *testing.T) {
 		prints   string
 		exitCode int
 	}{
-		"Empty":      {content: "# Nothing\n", says: "has no PlacementPolicy", exitCode: program.ExitFailure},
-		"OtherKind":  {content: "apiVersion: v1\nkind: Pod\n", says: `has a Pod of "v1", and not only PlacementPolicies`, exitCode: program.ExitFailure},
-		"NotYAML":    {content: "a: [", says: "is not YAML", exitCode: program.ExitFailure},
-		"Misspelt":   {content: header + "spec: {filter: [x]}\n", says: `unknown field "filter"`, exitCode: program.ExitFailure},
-		"Invalid":    {content: good, err: apierrors.NewInvalid(kind, "fastest", nil), says: errUnhealthy.Error(), prints: "! The API server refuses it: ", exitCode: exitUnhealthy},
-		"MayNot":     {content: good, err: apierrors.NewForbidden(schema.GroupResource{}, "", nil), prints: "* You may not write placement policies"},
+		"Empty": {content: "# Nothing\n", says: "has no PlacementPolicy", exitCode: program.ExitFailure},
+		"OtherKind": {
+			content: "apiVersion: v1\nkind: Pod\n", says: `has a Pod of "v1", and not only PlacementPolicies`, exitCode: program.ExitFailure,
+		},
+		"NotYAML":  {content: "a: [", says: "is not YAML", exitCode: program.ExitFailure},
+		"Misspelt": {content: header + "spec: {filter: [x]}\n", says: `unknown field "filter"`, exitCode: program.ExitFailure},
+		"Invalid": {
+			content: good, err: apierrors.NewInvalid(kind, "fastest", nil), says: errUnhealthy.Error(), prints: "! The API server refuses it: ",
+			exitCode: exitUnhealthy,
+		},
+		"MayNot": {
+			content: good, err: apierrors.NewForbidden(schema.GroupResource{}, "", nil), prints: "* You may not write placement policies",
+		},
 		"OtherFault": {content: good, err: errors.New("broken"), says: "check placement policy fastest: broken", exitCode: program.ExitFailure},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -36,7 +36,10 @@ type reading struct {
 
 // commands returns the commands that look at a cluster, or change one field of one object.
 func (r *reading) commands() []*cobra.Command {
-	return append([]*cobra.Command{r.providersCommand(), r.consumersCommand(), r.statusCommand(), r.whereCommand(), r.explainCommand(), r.policyCommand(), r.diagnoseCommand()},
+	return append([]*cobra.Command{
+		r.providersCommand(), r.consumersCommand(), r.statusCommand(), r.whereCommand(), r.explainCommand(), r.policyCommand(),
+		r.diagnoseCommand(),
+	},
 		append(r.settingCommands(), r.tradeCommands()...)...)
 }
 
@@ -143,7 +146,9 @@ func (r *reading) complete(names identities, most int) cobra.CompletionFunc {
 
 // completing lets a shell complete at most so many arguments with what a function offers for the beginning of one. Without an answer in
 // time, it offers nothing.
-func (r *reading) completing(most int, offer func(ctx context.Context, c client.Client, begun string) ([]cobra.Completion, error)) cobra.CompletionFunc {
+func (r *reading) completing(
+	most int, offer func(ctx context.Context, c client.Client, begun string) ([]cobra.Completion, error),
+) cobra.CompletionFunc {
 	return func(command *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) >= most {
 			return nil, cobra.ShellCompDirectiveNoFileComp

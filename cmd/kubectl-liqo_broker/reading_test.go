@@ -55,7 +55,9 @@ func newCLI(t *testing.T, objects ...client.Object) *cli {
 func newFake(t *testing.T, objects ...client.Object) client.WithWatch {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, connectorv1alpha1.AddToScheme, v09.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, connectorv1alpha1.AddToScheme, v09.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -131,24 +133,31 @@ func consumer(id, name string, conditions ...metav1.Condition) *v1alpha1.Consume
 // federation is a broker with two providers that offer something, one that does not, and two consumers.
 func federation() []client.Object {
 	ready := condition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonOffering, "Workloads can be placed on the provider")
-	reachable := condition(v1alpha1.ConditionReachable, metav1.ConditionTrue, v1alpha1.ReasonNodeReady, "A virtual node of the cluster is ready")
+	reachable := condition(v1alpha1.ConditionReachable, metav1.ConditionTrue, v1alpha1.ReasonNodeReady,
+		"A virtual node of the cluster is ready")
 	milan := provider("11111111-aaaa", "milan", ready, reachable)
-	milan.Status.Offered, milan.Status.Used, milan.Status.Free = resources("8", "16Gi"), resources("1500m", "512Mi"), resources("6500m", "15872Mi")
+	milan.Status.Offered, milan.Status.Used, milan.Status.Free = resources("8", "16Gi"), resources("1500m", "512Mi"),
+		resources("6500m", "15872Mi")
 	milan.Status.LargestPod = resources("4", "8Gi")
 	kpiOf := func(name string, value v1alpha1.Number, unit string, expires time.Duration) v1alpha1.KPI {
-		return v1alpha1.KPI{Name: name, KPIValue: v1alpha1.KPIValue{Value: value, Unit: unit, MeasuredTime: ago(time.Minute), ExpirationTime: ago(-expires)}}
+		return v1alpha1.KPI{
+			Name: name, KPIValue: v1alpha1.KPIValue{Value: value, Unit: unit, MeasuredTime: ago(time.Minute), ExpirationTime: ago(-expires)},
+		}
 	}
 	milan.Status.KPIs = []v1alpha1.KPI{
-		kpiOf("roundTripTime", "12.5", "ms", time.Hour), kpiOf("availability24h", "0.9987", "ratio", time.Hour), kpiOf("priceCPU", "0.02", "EUR", -time.Second),
+		kpiOf("roundTripTime", "12.5", "ms", time.Hour), kpiOf("availability24h", "0.9987", "ratio", time.Hour),
+		kpiOf("priceCPU", "0.02", "EUR", -time.Second),
 	}
 	turin := provider("22222222-bbbb", "turin", ready, reachable)
 	turin.Status.Offered, turin.Status.Free = resources("2", "4Gi"), resources("2", "4Gi")
 	down := provider("22222222-cccc", "oslo\x1b[31m\u202e",
 		condition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady, "Not ready: virtual node liqo-oslo\x1b[0m"),
 		condition(v1alpha1.ConditionReachable, metav1.ConditionFalse, v1alpha1.ReasonNodesNotReady, "No virtual node of the cluster is ready"))
-	rome := consumer("33333333-dddd", "rome", condition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonOffering, "Offering 10 CPU and 20Gi memory"))
+	rome := consumer("33333333-dddd", "rome",
+		condition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonOffering, "Offering 10 CPU and 20Gi memory"))
 	rome.Status.Offered, rome.Status.Used, rome.Status.Granted = resources("10", "20Gi"), resources("1500m", "512Mi"), resources("10", "20Gi")
-	paris := consumer("44444444-eeee", "paris", condition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonSuspended, "The cluster is suspended"))
+	paris := consumer("44444444-eeee", "paris",
+		condition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonSuspended, "The cluster is suspended"))
 	paris.Spec.Scheduling = v1alpha1.ConsumerSuspended
 	return []client.Object{milan, turin, down, rome, paris}
 }
@@ -156,8 +165,8 @@ func federation() []client.Object {
 // TestPrints compares what commands print for the federation with golden files.
 func TestPrints(t *testing.T) {
 	for name, line := range map[string]string{
-		"providers.txt": "providers", "providers_wide.txt": "providers -o wide", "provider.yaml": "providers tur -o yaml", "provider_name.txt": "providers -o name",
-		"consumers.txt": "consumers", "consumers_wide.txt": "consumers -o wide",
+		"providers.txt": "providers", "providers_wide.txt": "providers -o wide", "provider.yaml": "providers tur -o yaml",
+		"provider_name.txt": "providers -o name", "consumers.txt": "consumers", "consumers_wide.txt": "consumers -o wide",
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, errOut, err := newCLI(t, federation()...).run(t, line)
@@ -281,7 +290,10 @@ func TestFaults(t *testing.T) {
 		err  error
 		says string
 	}{
-		{&meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: resource.Group, Kind: "Provider"}}, "there is no broker on this cluster: it knows no objects of brokering.liqo.io. Choose"},
+		{
+			&meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: resource.Group, Kind: "Provider"}},
+			"there is no broker on this cluster: it knows no objects of brokering.liqo.io. Choose",
+		},
 		{apierrors.NewForbidden(resource, "", errors.New("no role")), "you lack a right on this cluster: list "},
 		{apierrors.NewUnauthorized("no token"), "this cluster does not accept your credentials: list "},
 		{&url.Error{Op: "Get", URL: "https://example", Err: errors.New("connection refused")}, "this cluster cannot be reached: Get"},
@@ -294,7 +306,8 @@ func TestFaults(t *testing.T) {
 				},
 			})}
 			out, _, err := c.run(t, line)
-			if err == nil || !strings.HasPrefix(err.Error(), fault.says) || out != "" || program.ExitCode(err) != program.ExitFailure || strings.Contains(err.Error(), "\n") {
+			if err == nil || !strings.HasPrefix(err.Error(), fault.says) || out != "" || program.ExitCode(err) != program.ExitFailure ||
+				strings.Contains(err.Error(), "\n") {
 				t.Errorf("%s at %v: %q, %v", line, fault.err, out, err)
 			}
 		}

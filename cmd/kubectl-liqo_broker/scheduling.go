@@ -84,9 +84,10 @@ func (r *reading) settingCommand(
 	s setting, argument string, names identities, object func(cluster.ID) (client.Object, *string),
 ) *cobra.Command {
 	command := &cobra.Command{
-		Use:               s.verb + " " + argument,
-		Short:             s.short,
-		Long:              s.short + ".\n\n" + argument + " is a name, a cluster ID, or the beginning of one of both that means one cluster only.",
+		Use:   s.verb + " " + argument,
+		Short: s.short,
+		Long: s.short + ".\n\n" + argument +
+			" is a name, a cluster ID, or the beginning of one of both that means one cluster only.",
 		Example:           fmt.Sprintf("  kubectl liqo-broker %s milan", s.verb),
 		Args:              usage(cobra.ExactArgs(1)),
 		ValidArgsFunction: r.complete(names, 1),

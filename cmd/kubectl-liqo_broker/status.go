@@ -24,8 +24,8 @@ func (r *reading) statusCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "status",
 		Short: "Show the broker on one screen, and what to do next",
-		Long: "Show the broker on one screen: its replicas and modes, providers, consumers, policies, decisions and offers, and what to do about\n" +
-			"each thing that is not as it should be: problems (!) and hints (*). With a problem, the exit code is 3.",
+		Long: "Show the broker on one screen: its replicas and modes, providers, consumers, policies, decisions and offers, and what " +
+			"to do about\neach thing that is not as it should be: problems (!) and hints (*). With a problem, the exit code is 3.",
 		Example:           "  kubectl liqo-broker status\n  kubectl liqo-broker status -o json | jq .next",
 		Args:              usage(cobra.NoArgs),
 		ValidArgsFunction: cobra.NoFileCompletions,

@@ -66,16 +66,22 @@ func ill() []client.Object {
 	odd.Spec.Scheduling = v1alpha1.SchedulingDrained
 	drained := provider("77777777-ffff", "lyon", condition(v1alpha1.ConditionReady, not, v1alpha1.ReasonDrained, "The provider is drained"),
 		condition(v1alpha1.ConditionDraining, metav1.ConditionTrue, v1alpha1.ReasonPodsHeld, "Pods left on the provider: 1"))
-	gone := provider("88888888-ffff", "nice", condition(v1alpha1.ConditionReady, not, v1alpha1.ReasonNotPeered, "The outgoing peering with the cluster is not established"))
-	lacks := consumer("99999999-ffff", "bonn", condition(v1alpha1.ConditionReady, not, v1alpha1.ReasonNoProvider, "No provider has resources for the cluster"),
+	gone := provider("88888888-ffff", "nice",
+		condition(v1alpha1.ConditionReady, not, v1alpha1.ReasonNotPeered, "The outgoing peering with the cluster is not established"))
+	lacks := consumer("99999999-ffff", "bonn",
+		condition(v1alpha1.ConditionReady, not, v1alpha1.ReasonNoProvider, "No provider has resources for the cluster"),
 		condition(v1alpha1.ConditionReservationMet, not, v1alpha1.ReasonTooLittleFree, "The providers have less than what is reserved: 3 CPU"))
-	bad := policy("bad", condition(v1alpha1.ConditionDecided, not, v1alpha1.ReasonNobodyPasses, "For consumer x: no provider passes the filters"),
-		condition(v1alpha1.ConditionShadowed, metav1.ConditionTrue, v1alpha1.ReasonOtherPolicy, "Other policies of the same scope go before this one"),
+	bad := policy("bad", condition(v1alpha1.ConditionDecided, not, v1alpha1.ReasonNobodyPasses,
+		"For consumer x: no provider passes the filters"),
+		condition(v1alpha1.ConditionShadowed, metav1.ConditionTrue, v1alpha1.ReasonOtherPolicy,
+			"Other policies of the same scope go before this one"),
 		condition(v1alpha1.ConditionKPIsKnown, not, v1alpha1.ReasonUnknownKPI, "No provider has karbon"))
 	query := &v1alpha1.ProviderQuery{ObjectMeta: metav1.ObjectMeta{Name: "latency"}}
-	query.Status.Conditions = []metav1.Condition{condition(v1alpha1.ConditionMeasured, not, v1alpha1.ReasonNoPrometheus, "The broker was not told of a Prometheus")}
-	return append(federation(), daemon(0, 1, "--with-aggregator"), odd, drained, gone, provider("55555555-ffff", "new"), lacks, bad, policy("fresh"), query,
-		resourceOffer("a", true, false))
+	query.Status.Conditions = []metav1.Condition{
+		condition(v1alpha1.ConditionMeasured, not, v1alpha1.ReasonNoPrometheus, "The broker was not told of a Prometheus"),
+	}
+	return append(federation(), daemon(0, 1, "--with-aggregator"), odd, drained, gone, provider("55555555-ffff", "new"), lacks, bad,
+		policy("fresh"), query, resourceOffer("a", true, false))
 }
 
 func TestStatus(t *testing.T) {
@@ -109,7 +115,8 @@ func TestStatusOfMany(t *testing.T) {
 		objects = append(objects, provider(fmt.Sprintf("%08d-x", i), "many"))
 	}
 	out, _, err := newCLI(t, objects...).run(t, "status")
-	if lines := strings.Count(out, "\n"); !errors.Is(err, errUnhealthy) || lines > 55 || !strings.Contains(out, "and 80 more: kubectl liqo-broker status -o yaml\n") {
+	if lines := strings.Count(out, "\n"); !errors.Is(err, errUnhealthy) || lines > 55 ||
+		!strings.Contains(out, "and 80 more: kubectl liqo-broker status -o yaml\n") {
 		t.Errorf("%d lines, %v:\n%s", lines, err, out)
 	}
 }

@@ -114,8 +114,8 @@ func (r *reading) offersCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "offers",
 		Short: "List what can be bought, the best first, or what this cluster offers itself",
-		Long: "List the plans that can be bought for a need, in the order in which the connector would buy them. What nobody asks for does not count.\n" +
-			"A price is for what is asked for, which a plan with a range gives exactly, and another one at least.\n\n" +
+		Long: "List the plans that can be bought for a need, in the order in which the connector would buy them. What nobody asks for does " +
+			"not count.\nA price is for what is asked for, which a plan with a range gives exactly, and another one at least.\n\n" +
 			"With --own: the offers of this cluster, whether registries list them, and what is left of their plans.",
 		Example: "  kubectl liqo-broker offers --cpu 8 --memory 32Gi --region eu-north --max-price '0.5 EUR/h'\n" +
 			"  kubectl liqo-broker offers --filter 'offer.labels[\"disk\"] == \"nvme\"'\n  kubectl liqo-broker offers --own",

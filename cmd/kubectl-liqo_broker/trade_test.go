@@ -47,7 +47,8 @@ func announced(t *testing.T, p *registrytest.Party, name string) registryv1.Part
 	t.Helper()
 	said := registryv1.Announcement{Party: p.ID, Revision: 1, Name: name, Endpoint: "https://" + p.Name + ".example:30446", IssuedAt: now}
 	return registryv1.Party{
-		ID: p.ID, State: registryv1.Approved, Alive: p.Name != "oslo", Keys: p.Keys.Chain(), Announcement: p.Sign(t, registryv1.TypeAnnouncement, said),
+		ID: p.ID, State: registryv1.Approved, Alive: p.Name != "oslo", Keys: p.Keys.Chain(),
+		Announcement: p.Sign(t, registryv1.TypeAnnouncement, said),
 	}
 }
 
@@ -87,14 +88,19 @@ func market(t *testing.T) []client.Object {
 	registry.Spec.URL = "https://registry.example:8443"
 	registry.Status.Parties, registry.Status.Offers, registry.Status.Position = 3, 3, "epoch-42"
 	registry.Status.Conditions = []metav1.Condition{
-		condition(connectorv1alpha1.ConditionEnrolled, metav1.ConditionTrue, connectorv1alpha1.ReasonEnrolled, "The registry has approved this cluster."),
-		condition(connectorv1alpha1.ConditionFollowing, metav1.ConditionFalse, connectorv1alpha1.ReasonMisbehaving, "It shows\x1b[2J what nobody has signed."),
+		condition(connectorv1alpha1.ConditionEnrolled, metav1.ConditionTrue, connectorv1alpha1.ReasonEnrolled,
+			"The registry has approved this cluster."),
+		condition(connectorv1alpha1.ConditionFollowing, metav1.ConditionFalse, connectorv1alpha1.ReasonMisbehaving,
+			"It shows\x1b[2J what nobody has signed."),
 	}
 	own := &connectorv1alpha1.Offer{ObjectMeta: metav1.ObjectMeta{Name: "compute", CreationTimestamp: ago(time.Hour)}}
 	own.Spec.Title, own.Spec.Sale = "Compute", connectorv1alpha1.SaleOpen
 	own.Status.Signed, own.Status.Sold, own.Status.Revision = sells(t, self, "0.001").JWS, 1, 7
 	own.Status.Plans = []connectorv1alpha1.OfferPlanStatus{{ID: "small", Sold: 1, Available: 2}}
-	own.Status.Conditions = []metav1.Condition{condition(connectorv1alpha1.ConditionPublished, metav1.ConditionTrue, connectorv1alpha1.ReasonPublished, "All registries list the offer.")}
+	own.Status.Conditions = []metav1.Condition{
+		condition(connectorv1alpha1.ConditionPublished, metav1.ConditionTrue, connectorv1alpha1.ReasonPublished,
+			"All registries list the offer."),
+	}
 
 	end := metav1.NewTime(now.Add(70 * time.Hour))
 	trail := []contract.Transition{
@@ -102,7 +108,8 @@ func market(t *testing.T) []client.Object {
 		{At: now.Add(-time.Hour), Event: contract.Sign, From: contract.Reserved, To: contract.Signed, Revision: 1, Reason: "signed\rby both"},
 	}
 	status := connectorv1alpha1.ContractStatus{
-		State: string(contract.Active), ContractID: "c-1", Resources: resources("8", "32Gi"), StartTime: &metav1.Time{Time: now.Add(-2 * time.Hour)}, EndTime: &end,
+		State: string(contract.Active), ContractID: "c-1", Resources: resources("8", "32Gi"),
+		StartTime: &metav1.Time{Time: now.Add(-2 * time.Hour)}, EndTime: &end,
 		Price:   &connectorv1alpha1.Price{Amount: "0.5", Currency: "EUR", Period: "PT1H"},
 		Cluster: connectorv1alpha1.ClusterStatus{ID: "11111111-aaaa", Name: "milan"},
 		Conditions: []metav1.Condition{
@@ -121,7 +128,9 @@ func market(t *testing.T) []client.Object {
 	sold.Spec.Buyer, sold.Spec.ContractID = connectorv1alpha1.PartyID(oslo.ID), "x"
 	sold.Status.State, sold.Status.Offer, sold.Status.Plan, sold.Status.PendingRevision = string(contract.Proposed), "compute", "small", 3
 	sold.Status.Buyer.Name = "oslo\n\x07"
-	sold.Status.Conditions = []metav1.Condition{condition(connectorv1alpha1.ConditionReady, metav1.ConditionFalse, connectorv1alpha1.ReasonAwaitsApproval, "Somebody has to approve it.")}
+	sold.Status.Conditions = []metav1.Condition{
+		condition(connectorv1alpha1.ConditionReady, metav1.ConditionFalse, connectorv1alpha1.ReasonAwaitsApproval, "Somebody has to approve it."),
+	}
 	record, err = json.Marshal(contract.Record{History: trail[:1]})
 	if err != nil {
 		t.Fatal(err)
@@ -192,9 +201,11 @@ func TestBuy(t *testing.T) {
 	milan := somebody(t, "milan").ID
 	cli := newCLI(t, market(t)...)
 	out, errOut, err := cli.runArgs(t, []string{
-		"buy", "--name", "more", "--cpu", "2", "--memory", "4Gi", "--pods", "20", "--for", "24h", "--max-price", "0.3 EUR/h", "--region", "eu-north", "--seller", milan,
+		"buy", "--name", "more", "--cpu", "2", "--memory", "4Gi", "--pods", "20", "--for", "24h", "--max-price", "0.3 EUR/h", "--region",
+		"eu-north", "--seller", milan,
 	})
-	if err != nil || !strings.Contains(out, "capacityrequest more created") || !strings.Contains(errOut, "kubectl delete capacityrequest more") {
+	if err != nil || !strings.Contains(out, "capacityrequest more created") ||
+		!strings.Contains(errOut, "kubectl delete capacityrequest more") {
 		t.Fatalf("%v: %s%s", err, out, errOut)
 	}
 	var request connectorv1alpha1.CapacityRequest
@@ -202,7 +213,8 @@ func TestBuy(t *testing.T) {
 		t.Fatal(err)
 	}
 	spec := request.Spec
-	if spec.Resources[corev1.ResourceCPU] != resource.MustParse("2") || spec.Duration.Duration != 24*time.Hour || spec.MaxPrice.Amount != "0.3" || spec.MaxPrice.Period != "PT1H" ||
+	if spec.Resources[corev1.ResourceCPU] != resource.MustParse("2") || spec.Duration.Duration != 24*time.Hour ||
+		spec.MaxPrice.Amount != "0.3" || spec.MaxPrice.Period != "PT1H" ||
 		len(spec.Regions) != 1 || len(spec.Sellers) != 1 {
 		t.Errorf("requested %+v", spec)
 	}
@@ -215,7 +227,8 @@ func TestBuy(t *testing.T) {
 	if err := cli.client.Get(t.Context(), client.ObjectKey{Name: "one"}, &purchase); err != nil {
 		t.Fatal(err)
 	}
-	if purchase.Spec.Seller != connectorv1alpha1.PartyID(milan) || purchase.Spec.Plan != "small" || purchase.Spec.Duration.Duration != 2*time.Hour {
+	if purchase.Spec.Seller != connectorv1alpha1.PartyID(milan) || purchase.Spec.Plan != "small" ||
+		purchase.Spec.Duration.Duration != 2*time.Hour {
 		t.Errorf("bought %+v", purchase.Spec)
 	}
 
@@ -230,7 +243,9 @@ func TestBuy(t *testing.T) {
 
 // TestBuyWaits waits for what happens, and no longer.
 func TestBuyWaits(t *testing.T) {
-	for reason, want := range map[string]string{connectorv1alpha1.ReasonActive: "", connectorv1alpha1.ReasonRejected: "was not bought", connectorv1alpha1.ReasonNoOffer: "not ready yet"} {
+	for reason, want := range map[string]string{
+		connectorv1alpha1.ReasonActive: "", connectorv1alpha1.ReasonRejected: "was not bought", connectorv1alpha1.ReasonNoOffer: "not ready yet",
+	} {
 		cli := newCLI(t, market(t)...)
 		status := metav1.ConditionFalse
 		if want == "" {
@@ -248,7 +263,8 @@ func TestBuyWaits(t *testing.T) {
 			}
 		}()
 		_, errOut, err := cli.run(t, "buy --name x --cpu 2 --memory 4Gi --pods 1 --for 24h --wait --timeout 3s")
-		if fmt.Sprint(err) == "<nil>" != (want == "") || want != "" && !strings.Contains(err.Error(), want) || !strings.Contains(errOut, reason) ||
+		if fmt.Sprint(err) == "<nil>" != (want == "") || want != "" && !strings.Contains(err.Error(), want) ||
+			!strings.Contains(errOut, reason) ||
 			!strings.Contains(errOut, "End it with: kubectl delete capacityrequest x") {
 			t.Errorf("%s: %v: %s", reason, err, errOut)
 		}
@@ -321,7 +337,8 @@ func TestApproveChange(t *testing.T) {
 	if _, _, err := cli.run(t, "contracts approve s-1 --terms 3"); err != nil {
 		t.Error(err)
 	}
-	if err := cli.client.Get(t.Context(), client.ObjectKey{Name: "s-1"}, &sale); err != nil || sale.Spec.Decision != connectorv1alpha1.DecisionApprove || sale.Spec.DecisionRevision != 3 {
+	if err := cli.client.Get(t.Context(), client.ObjectKey{Name: "s-1"}, &sale); err != nil ||
+		sale.Spec.Decision != connectorv1alpha1.DecisionApprove || sale.Spec.DecisionRevision != 3 {
 		t.Errorf("decided %q for terms %d: %v", sale.Spec.Decision, sale.Spec.DecisionRevision, err)
 	}
 }
@@ -346,7 +363,8 @@ func TestContractOfRequest(t *testing.T) {
 	}
 }
 
-// TestLongNames holds that a plan is printed as it has to be written to buy it, and a contract as it is to be named, however long the names are.
+// TestLongNames holds that a plan is printed as it has to be written to buy it, and a contract as it is to be named, however long the names
+// are.
 func TestLongNames(t *testing.T) {
 	long, milan := strings.Repeat("x", 63), somebody(t, "milan")
 	data, err := pages.Encode(pages.Page{
@@ -379,9 +397,11 @@ func TestDecideContracts(t *testing.T) {
 		"approve s-1 --terms 3": func() bool {
 			return sale.Spec.Decision == connectorv1alpha1.DecisionApprove && sale.Spec.DecisionRevision == 3
 		},
-		"suspend s-1 --reason late":                  func() bool { return sale.Spec.Suspended && sale.Spec.Reason == "late" },
-		"end nightly --reason done":                  func() bool { return purchase.Spec.End != nil && purchase.Spec.End.Reason == "done" },
-		"resize nightly --cpu 4":                     func() bool { return purchase.Spec.Resources[corev1.ResourceCPU] == resource.MustParse("4") },
+		"suspend s-1 --reason late": func() bool { return sale.Spec.Suspended && sale.Spec.Reason == "late" },
+		"end nightly --reason done": func() bool { return purchase.Spec.End != nil && purchase.Spec.End.Reason == "done" },
+		"resize nightly --cpu 4": func() bool {
+			return purchase.Spec.Resources[corev1.ResourceCPU] == resource.MustParse("4")
+		},
 		"renew nightly --until 2027-01-01T00:00:00Z": func() bool { return purchase.Spec.EndTime.Year() == 2027 },
 	} {
 		if out, errOut, err := cli.run(t, "contracts "+line); err != nil || !strings.HasPrefix(out, "contract ") {
@@ -402,7 +422,8 @@ func TestDecideContracts(t *testing.T) {
 			t.Errorf("%s: %v", line, err)
 		}
 	}
-	if err := cli.client.Get(t.Context(), client.ObjectKey{Name: "s-1"}, &sale); err != nil || sale.Spec.Decision != connectorv1alpha1.DecisionRefuse || sale.Spec.Suspended {
+	if err := cli.client.Get(t.Context(), client.ObjectKey{Name: "s-1"}, &sale); err != nil ||
+		sale.Spec.Decision != connectorv1alpha1.DecisionRefuse || sale.Spec.Suspended {
 		t.Errorf("%+v, %v", sale.Spec, err)
 	}
 }

@@ -29,9 +29,9 @@ func (r *reading) whereCommand() *cobra.Command {
 		Use:   "where [NAMESPACE]",
 		Short: "Show where pods run: on the broker of all consumers, on a consumer its own",
 		Long: "Show where pods run that are there.\n\n" +
-			"On a broker: the pods of all consumers, or those of a namespace by its name on the broker or on its consumer, and the provider of each.\n" +
-			"On a consumer: the pods of a namespace that run on virtual nodes of a broker, with the provider, if the broker shows it, and the path:\n" +
-			"direct, or relay through the broker.",
+			"On a broker: the pods of all consumers, or those of a namespace by its name on the broker or on its consumer, and the " +
+			"provider of each.\nOn a consumer: the pods of a namespace that run on virtual nodes of a broker, with the provider, if the broker " +
+			"shows it, and the path:\ndirect, or relay through the broker.",
 		Example:           "  kubectl liqo-broker where\n  kubectl liqo-broker where shop -o wide",
 		Args:              usage(cobra.MaximumNArgs(1)),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -80,7 +80,9 @@ func (r *reading) namespace(args []string, all bool) (string, error) {
 }
 
 // placed returns where pods are, and whether the cluster is a broker's.
-func (r *reading) placed(ctx context.Context, c client.Client, namespace string, all bool) (pods []overview.Placed, broker bool, err error) {
+func (r *reading) placed(
+	ctx context.Context, c client.Client, namespace string, all bool,
+) (pods []overview.Placed, broker bool, err error) {
 	var on overview.OnBroker
 	providers, err := r.providers(ctx, c)
 	switch {
@@ -132,7 +134,8 @@ func (r *reading) placedOnConsumer(ctx context.Context, c client.Client, namespa
 		uses = uses || overview.OfBroker(&nodes.Items[i])
 	}
 	if !uses {
-		return nil, fmt.Errorf("%s neither is a broker's nor uses one: it knows no Providers, and has no virtual node with the label %s", r.where(), liqo.LabelVirtualKubelet)
+		return nil, fmt.Errorf("%s neither is a broker's nor uses one: it knows no Providers, and has no virtual node with the label %s",
+			r.where(), liqo.LabelVirtualKubelet)
 	}
 	var pods corev1.PodList
 	if err := c.List(ctx, &pods, client.InNamespace(namespace)); err != nil {

@@ -27,7 +27,9 @@ import (
 )
 
 func pod(namespace, name, node, address string) *corev1.Pod {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{liqo.LabelManagedBy: liqo.ManagedByShadowPod}}}
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{liqo.LabelManagedBy: liqo.ManagedByShadowPod}},
+	}
 	p.Spec.NodeName, p.Status.PodIP, p.Status.Phase = node, address, corev1.PodPending
 	if node != "" {
 		p.Status.Phase = corev1.PodRunning
@@ -63,26 +65,29 @@ func consuming() []client.Object {
 	another := liqotest.VirtualNode(cluster.Identity{ID: "another", Name: "another"}, true)
 	direct := pod("shop", "web-1", broker.Name, "10.1.0.7")
 	direct.Annotations = map[string]string{
-		"brokering.liqo.io/path": "direct", "brokering.liqo.io/provider": "11111111-aaaa", "brokering.liqo.io/path-since": now.Add(-5 * time.Minute).Format(time.RFC3339),
+		"brokering.liqo.io/path": "direct", "brokering.liqo.io/provider": "11111111-aaaa",
+		"brokering.liqo.io/path-since": now.Add(-5 * time.Minute).Format(time.RFC3339),
 	}
 	relay := pod("shop", "web-2", broker.Name, "10.1.0.8")
 	relay.Annotations = map[string]string{"brokering.liqo.io/path": "relay\x1b[2J", "brokering.liqo.io/path-since": "yesterday"}
 	fc := &v09.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "milan"}}
 	fc.Spec.ClusterIdentity.ClusterID, fc.Spec.ClusterIdentity.ClusterName = "11111111-aaaa", "milan"
 	return []client.Object{
-		broker, perProvider, another, fc, direct, relay, pod("shop", "web-3", perProvider.Name, "10.1.0.9"), pod("default", "cron", broker.Name, "10.1.0.10"),
-		pod("shop", "elsewhere", another.Name, "10.2.0.1"), pod("shop", "here", "worker", "10.3.0.1"), pod("shop", "waits", "", ""),
+		broker, perProvider, another, fc, direct, relay, pod("shop", "web-3", perProvider.Name, "10.1.0.9"),
+		pod("default", "cron", broker.Name, "10.1.0.10"), pod("shop", "elsewhere", another.Name, "10.2.0.1"),
+		pod("shop", "here", "worker", "10.3.0.1"), pod("shop", "waits", "", ""),
 	}
 }
 
 // noBroker makes a cluster know nothing of the broker's objects.
 func noBroker(c client.WithWatch) client.WithWatch {
-	return interceptor.NewClient(c, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-		if _, is := list.(*v1alpha1.ProviderList); is {
-			return &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: "Provider"}}
-		}
-		return c.List(ctx, list, options...)
-	}})
+	return interceptor.NewClient(c,
+		interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if _, is := list.(*v1alpha1.ProviderList); is {
+				return &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: "Provider"}}
+			}
+			return c.List(ctx, list, options...)
+		}})
 }
 
 func TestWhere(t *testing.T) {

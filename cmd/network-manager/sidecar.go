@@ -177,7 +177,7 @@ func (s *sidecar) newRelays(mgr ctrl.Manager, certificate *selfsigned.Certificat
 	return relays, errors.Join(relays.register(ctrlmetrics.Registry), registerProgram(ctrlmetrics.Registry, certificate.Get))
 }
 
-// run runs the sidecar until ctx ends or one of its parts fails, and returns when all parts have
+// runSidecar runs the sidecar until ctx ends or one of its parts fails, and returns when all parts have
 // ended. An address in use is told at once, and the kubelet hears that the program lives before
 // the API server answers.
 func (s *sidecar) runSidecar(ctx context.Context) error {

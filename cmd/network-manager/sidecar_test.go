@@ -48,7 +48,8 @@ func TestPorts(t *testing.T) {
 		}
 		return opened
 	}
-	if got, want := flags(options{listen: ":6001", metricsAddress: ":6002", healthAddress: ":6003"}), []string{"--listen", "--metrics-address", "--health-address"}; !slices.Equal(got, want) {
+	if got, want := flags(options{listen: ":6001", metricsAddress: ":6002", healthAddress: ":6003"}),
+		[]string{"--listen", "--metrics-address", "--health-address"}; !slices.Equal(got, want) {
 		t.Errorf("a sidecar opens %v, want %v", got, want)
 	}
 	if got, want := flags(options{listen: ":6001", metricsAddress: "0", healthAddress: "0"}), []string{"--listen"}; !slices.Equal(got, want) {

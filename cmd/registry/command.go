@@ -84,8 +84,9 @@ func newMigrate(d *database) *cobra.Command {
 	return &cobra.Command{
 		Use:   "migrate",
 		Short: "Bring the schema of the database up to date",
-		Long:  "Bring the schema of the database up to date. The other commands do so as well: this one is for who wants it done before, or by somebody else.",
-		Args:  cobra.NoArgs,
+		Long: "Bring the schema of the database up to date. The other commands do so as well: this one is for who wants it done before, or by " +
+			"somebody else.",
+		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return d.with(command.Context(), func(s *store.Store) error {
 				revision, err := s.Revision(command.Context())

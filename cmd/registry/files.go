@@ -26,8 +26,8 @@ const (
 	maxFile = 4 << 20
 )
 
-// files is what is read from files, and again when they have changed. It may be used concurrently. It looks at the files when it is asked, so that
-// it needs no goroutine, and a volume of Kubernetes may replace them as it likes.
+// files is what is read from files, and again when they have changed. It may be used concurrently. It looks at the files when it is asked,
+// so that it needs no goroutine, and a volume of Kubernetes may replace them as it likes.
 type files[T any] struct {
 	names []string
 	parse func(texts [][]byte) (T, error)
@@ -56,8 +56,8 @@ func readFiles[T any](log logr.Logger, now func() time.Time, parse func([][]byte
 	return f, nil
 }
 
-// get returns what the files have. While they are being replaced, or are wrong, it stays as it was, and the log says why, once.
-func (f *files[T]) current() T {
+// latest returns what the files have. While they are being replaced, or are wrong, it stays as it was, and the log says why, once.
+func (f *files[T]) latest() T {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.now()
@@ -89,7 +89,7 @@ func (f *files[T]) current() T {
 	return f.current
 }
 
-// read reads the texts of the files.
+// readFiles reads the texts of the files.
 func (f *files[T]) readFiles() ([][]byte, error) {
 	texts := make([][]byte, 0, len(f.names))
 	for _, name := range f.names {
@@ -151,7 +151,7 @@ func (o *serveOptions) ordinary(log logr.Logger, now func() time.Time) (*tls.Con
 	}
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, ClientAuth: tls.RequestClientCert,
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair.current(), nil },
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair.latest(), nil },
 	}, nil
 }
 
@@ -164,5 +164,5 @@ func (o *serveOptions) roots(log logr.Logger, now func() time.Time) (func() *x50
 	if err != nil {
 		return nil, fmt.Errorf("--ca-file: %w", err)
 	}
-	return pool.current, nil
+	return pool.latest, nil
 }

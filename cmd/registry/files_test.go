@@ -44,8 +44,8 @@ func newIssuer(t *testing.T, name string) *issuer {
 		t.Fatal(err)
 	}
 	i := &issuer{key: key, certificate: &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 	}}
 	i.certificate, err = x509.ParseCertificate(i.issue(t, i.certificate, key.Public()))
 	if err != nil {
@@ -126,10 +126,12 @@ func TestFilesAreReadAgain(t *testing.T) {
 	}
 	address := servingtest.Serve(t, func(ctx context.Context, l net.Listener) error { return served.Run(ctx, l, config) })
 
-	// shown says who has signed the certificate that the registry shows, and admits whether it lets a party in that an authority has certified.
+	// shown says who has signed the certificate that the registry shows, and admits whether it lets a party in that an authority has
+	// certified.
 	shown := func() string {
 		t.Helper()
-		connection, err := (&tls.Dialer{Config: &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true}}).DialContext(t.Context(), "tcp", address)
+		connection, err := (&tls.Dialer{Config: &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true}}).DialContext(t.Context(),
+			"tcp", address)
 		if err != nil {
 			t.Fatal(err)
 		}

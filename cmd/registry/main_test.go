@@ -137,7 +137,8 @@ func TestKilledRegistry(t *testing.T) {
 	}
 	r := &registry{t: t, folder: t.TempDir(), address: listener.Addr().String()}
 	listener.Close()
-	if out, err := r.command("fingerprint", "--key-file="+r.keyFile()).CombinedOutput(); err == nil || !strings.Contains(string(out), "no such file") {
+	if out, err := r.command("fingerprint", "--key-file="+r.keyFile()).CombinedOutput(); err == nil ||
+		!strings.Contains(string(out), "no such file") {
 		t.Errorf("the fingerprint of no key: %v\n%s", err, out)
 	}
 	token := strings.TrimSpace(r.run("tokens", "create", "--comment=for seller"))
@@ -177,7 +178,8 @@ func TestKilledRegistry(t *testing.T) {
 		t.Errorf("parties list:\n%s", out)
 	}
 	waiting := registrytest.NewParty(t, "waiting")
-	if said, err := waiting.Client(t, r.address, key).Announce(t.Context(), waiting.ID, waiting.Enrolment(t, 1, "")); err != nil || said.State != "Pending" {
+	if said, err := waiting.Client(t, r.address, key).Announce(t.Context(), waiting.ID, waiting.Enrolment(t, 1, "")); err != nil ||
+		said.State != "Pending" {
 		t.Fatalf("a party without a token: %+v, %v", said, err)
 	}
 	if out := r.run("parties", "drop", "--pending", "--waited=1h"); out != "0 parties dropped\n" {

@@ -41,10 +41,12 @@ func newOffers(d *database) *cobra.Command {
 					}
 				}
 				now := time.Now()
-				return list(o, command.OutOrStdout(), offerLines(snapshot, of), []string{"PARTY", "ID", "NAME", "KIND", "REGION", "PLANS", "REVISION", "EXPIRES"},
+				return list(o, command.OutOrStdout(), offerLines(snapshot, of),
+					[]string{"PARTY", "ID", "NAME", "KIND", "REGION", "PLANS", "REVISION", "EXPIRES"},
 					func(l offerLine) []string {
 						return []string{
-							l.Party, l.ID, l.offer.Name, string(l.offer.Kind), l.offer.Region, strconv.Itoa(len(l.offer.Plans)), strconv.FormatInt(l.Revision, 10), ago(l.ValidUntil, now),
+							l.Party, l.ID, l.offer.Name, string(l.offer.Kind), l.offer.Region, strconv.Itoa(len(l.offer.Plans)),
+							strconv.FormatInt(l.Revision, 10), ago(l.ValidUntil, now),
 						}
 					})
 			})

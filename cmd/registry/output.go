@@ -29,7 +29,7 @@ const (
 // output is how a command prints.
 type output struct{ format string }
 
-// add adds the flag to a command.
+// addFlags adds the flag to a command.
 func (o *output) addFlags(command *cobra.Command) {
 	command.Flags().StringVarP(&o.format, "output", "o", formatTable, "output format: table or json")
 	command.PreRunE = func(*cobra.Command, []string) error {

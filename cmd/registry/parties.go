@@ -45,9 +45,12 @@ func newPartiesList(d *database) *cobra.Command {
 		RunE: func(command *cobra.Command, _ []string) error {
 			return d.read(command.Context(), func(snapshot store.Snapshot) error {
 				now := time.Now()
-				return list(o, command.OutOrStdout(), partyLines(snapshot, state), []string{"ID", "NAME", "STATE", "ALIVE", "OFFERS", "ENDPOINT", "ENROLLED BY", "AGE"},
+				return list(o, command.OutOrStdout(), partyLines(snapshot, state),
+					[]string{"ID", "NAME", "STATE", "ALIVE", "OFFERS", "ENDPOINT", "ENROLLED BY", "AGE"},
 					func(p partyLine) []string {
-						return []string{p.ID, p.Name, p.State, strconv.FormatBool(p.Alive), strconv.Itoa(p.Offers), p.Endpoint, p.EnrolledBy, ago(p.EnrolledAt, now)}
+						return []string{
+							p.ID, p.Name, p.State, strconv.FormatBool(p.Alive), strconv.Itoa(p.Offers), p.Endpoint, p.EnrolledBy, ago(p.EnrolledAt, now),
+						}
 					})
 			})
 		},
@@ -75,8 +78,8 @@ func partyLines(snapshot store.Snapshot, state string) []partyLine {
 			continue
 		}
 		line := partyLine{
-			ID: p.ID, Name: p.Name, State: string(p.State), Alive: p.State == store.Approved && !p.Silent, Offers: offers[p.ID], Endpoint: p.Endpoint,
-			Keys: len(p.Keys), EnrolledBy: p.EnrolledBy, EnrolledAt: p.EnrolledAt,
+			ID: p.ID, Name: p.Name, State: string(p.State), Alive: p.State == store.Approved && !p.Silent, Offers: offers[p.ID],
+			Endpoint: p.Endpoint, Keys: len(p.Keys), EnrolledBy: p.EnrolledBy, EnrolledAt: p.EnrolledAt,
 		}
 		if !p.LeaseUntil.IsZero() {
 			line.LeaseUntil = &p.LeaseUntil
@@ -99,9 +102,10 @@ func newRevoke(d *database) *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke PARTY...",
 		Short: "Put parties out for ever, with all that they offer",
-		Long:  "Put parties out for ever, with all that they offer. Contracts that they have with others are not the registry's: those end as their parties agreed.",
-		Args:  cobra.MinimumNArgs(1),
-		RunE:  d.decide("revoked", (*store.Store).Revoke),
+		Long: "Put parties out for ever, with all that they offer. Contracts that they have with others are not the registry's: those end as " +
+			"their parties agreed.",
+		Args: cobra.MinimumNArgs(1),
+		RunE: d.decide("revoked", (*store.Store).Revoke),
 	}
 }
 

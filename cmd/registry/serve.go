@@ -72,9 +72,11 @@ func newServe(d *database) *cobra.Command {
 	// Who is served, and as whom.
 	flags.StringVar(&o.address, "address", ":8443", "address that serves the API, over TLS")
 	addKeyFile(command, &o.keyFile, "file with the registry's own key, by which connectors know it; it is created if it is not there")
-	flags.StringVar(&o.certFile, "tls-cert-file", "", "file with an ordinary certificate to show instead of a self-signed one of the registry's own key; read again when it changes")
+	flags.StringVar(&o.certFile, "tls-cert-file", "",
+		"file with an ordinary certificate to show instead of a self-signed one of the registry's own key; read again when it changes")
 	flags.StringVar(&o.certKeyFile, "tls-private-key-file", "", "file with the private key of that certificate")
-	flags.StringVar(&o.authorities, "ca-file", "", "file with certificates of authorities: parties whose current key they have certified are approved at once; read again when it changes")
+	flags.StringVar(&o.authorities, "ca-file", "",
+		"file with certificates of authorities: parties whose current key they have certified are approved at once; read again when it changes")
 	flags.BoolVar(&o.anonymousRead, "anonymous-read", false, "let everybody read what is offered, without a certificate")
 	flags.BoolVar(&o.anonymousEnrol, "anonymous-enrol", false, "approve every party that announces itself")
 	// For how long a silent party counts.
@@ -85,8 +87,10 @@ func newServe(d *database) *cobra.Command {
 	flags.IntVar(&o.limits.PerSecond, "max-requests", o.limits.PerSecond, "requests of one party in a second; ten times as many at once")
 	flags.IntVar(&o.limits.Watchers, "max-watchers", o.limits.Watchers, "watchers at the same time")
 	flags.IntVar(&o.limits.WatchersEach, "max-watchers-of-party", o.limits.WatchersEach, "watchers of one party at the same time")
-	flags.IntVar(&o.limits.Connections, "max-connections", o.limits.Connections, "connections at the same time, besides those of parties that watch")
-	flags.IntVar(&o.limits.ConnectionsEach, "max-connections-of-address", o.limits.ConnectionsEach, "connections from one address at the same time, besides those of parties that watch")
+	flags.IntVar(&o.limits.Connections, "max-connections", o.limits.Connections,
+		"connections at the same time, besides those of parties that watch")
+	flags.IntVar(&o.limits.ConnectionsEach, "max-connections-of-address", o.limits.ConnectionsEach,
+		"connections from one address at the same time, besides those of parties that watch")
 	// Who looks after it.
 	flags.StringVar(&o.metricsAddress, "metrics-address", "127.0.0.1:8445", `address that serves Prometheus metrics, which name nobody, to everybody who reaches it; "0" for none`)
 	flags.StringVar(&o.healthAddress, "health-address", ":8444", `address that serves /healthz and /readyz; "0" for none`)
@@ -95,7 +99,9 @@ func newServe(d *database) *cobra.Command {
 }
 
 func (o *serveOptions) validate() error {
-	for flag, address := range map[string]string{"--address": o.address, "--metrics-address": o.metricsAddress, "--health-address": o.healthAddress} {
+	for flag, address := range map[string]string{
+		"--address": o.address, "--metrics-address": o.metricsAddress, "--health-address": o.healthAddress,
+	} {
 		if _, _, err := net.SplitHostPort(address); err != nil && (address != "0" || flag == "--address") {
 			return fmt.Errorf("%s=%s: not [HOST]:PORT: %w", flag, address, err)
 		}
@@ -120,7 +126,7 @@ func (o *serveOptions) validate() error {
 	return nil
 }
 
-// run serves until ctx ends.
+// runServer serves until ctx ends.
 func (o *serveOptions) runServer(ctx context.Context, d *database, log logr.Logger) error {
 	debug.SetGCPercent(memoryPercent)
 	config, err := o.tls(log)
@@ -147,13 +153,15 @@ func (o *serveOptions) runServer(ctx context.Context, d *database, log logr.Logg
 	}
 	// Metrics and probes have ports of their own, so that parties see neither.
 	gathered := prometheus.NewRegistry()
-	for _, c := range append(registry.Collectors(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), diagnostics.BuildInfo(programName)) {
+	for _, c := range append(registry.Collectors(), collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), diagnostics.BuildInfo(programName)) {
 		if err := gathered.Register(c); err != nil {
 			return fmt.Errorf("register the metrics: %w", err)
 		}
 	}
 	probes := &diagnostics.Probes{Ready: registry.Ready}
-	log.Info("Serving the registry", "address", o.address, "schema", s.SchemaVersion(), "loaded", time.Since(began).Round(time.Millisecond).String())
+	log.Info("Serving the registry", "address", o.address, "schema", s.SchemaVersion(), "loaded",
+		time.Since(began).Round(time.Millisecond).String())
 	return ports.Run(ctx, []ports.Port{
 		{Flag: "--address", Address: o.address, Serve: func(ctx context.Context, l net.Listener) error { return registry.Run(ctx, l, config) }},
 		{Flag: "--metrics-address", Address: o.metricsAddress, Serve: metrics(gathered)},

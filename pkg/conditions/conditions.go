@@ -1,8 +1,8 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conditions writes the conditions of objects in one form, and tells people when one has changed: by an event about the object and a
-// line of the log.
+// Package conditions writes the conditions of objects in one form, and tells people when one has changed: by an event about the object and
+// a line of the log.
 //
 // It does not know what a condition means: who writes it says which change is a warning.
 package conditions
@@ -20,8 +20,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 )
 
-// Set sets a condition of an object of a generation. It cuts the message to what a status takes. A condition without a time has changed now, if its
-// status differs.
+// Set sets a condition of an object of a generation. It cuts the message to what a status takes. A condition without a time has changed
+// now, if its status differs.
 func Set(conditions *[]metav1.Condition, generation int64, c metav1.Condition) {
 	c.Message, c.ObservedGeneration = excerpt.Of(c.Message, v1alpha1.MaxMessage), generation
 	meta.SetStatusCondition(conditions, c)
@@ -58,12 +58,13 @@ type Recorder struct {
 	Kind func(Change) string
 }
 
-// Tell writes a line of the log, and one event about the object, for each condition of it that differs from before. It is called when the conditions
-// are written: who is killed before has not said what is not so.
+// Tell writes a line of the log, and one event about the object, for each condition of it that differs from before. It is called when the
+// conditions are written: who is killed before has not said what is not so.
 func (r Recorder) Tell(ctx context.Context, object client.Object, before, after []metav1.Condition) {
 	for _, change := range Changes(before, after) {
 		is := change.Is
-		log.FromContext(ctx).Info("Condition", "of", object.GetName(), "condition", is.Type, "status", is.Status, "reason", is.Reason, "message", is.Message)
+		log.FromContext(ctx).Info("Condition", "of", object.GetName(), "condition", is.Type, "status", is.Status, "reason", is.Reason,
+			"message", is.Message)
 		if kind := r.Kind(change); kind != "" && r.Events != nil {
 			r.Events.Event(object, kind, is.Reason, is.Message)
 		}

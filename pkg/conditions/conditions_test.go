@@ -25,7 +25,8 @@ func TestSet(t *testing.T) {
 	var all []metav1.Condition
 	conditions.Set(&all, 3, ready(metav1.ConditionTrue, "Good", strings.Repeat("m", 2000)))
 	if got := all[0]; len(got.Message) != 1024 || got.ObservedGeneration != 3 || got.LastTransitionTime.IsZero() {
-		t.Errorf("message of %d bytes, generation %d, changed at %s; want 1024, 3, now", len(got.Message), got.ObservedGeneration, got.LastTransitionTime)
+		t.Errorf("message of %d bytes, generation %d, changed at %s; want 1024, 3, now", len(got.Message), got.ObservedGeneration,
+			got.LastTransitionTime)
 	}
 }
 

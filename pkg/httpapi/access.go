@@ -72,7 +72,8 @@ func (v *v1) identify(ctx context.Context, r *http.Request, needed ...access) (c
 	case len(r.TLS.PeerCertificates) > 0 && v.cfg.Identify != nil:
 		return v.consumer(ctx, r.TLS, needed)
 	default:
-		return caller{}, rest.Refusal(http.StatusUnauthorized, messageNoToken+", or the client certificate of a consumer", "WWW-Authenticate", "Bearer")
+		return caller{}, rest.Refusal(http.StatusUnauthorized, messageNoToken+", or the client certificate of a consumer",
+			"WWW-Authenticate", "Bearer")
 	}
 }
 

@@ -67,7 +67,8 @@ func TestAnnounced(t *testing.T) {
 		TLSClientConfig:   &tls.Config{RootCAs: roots, ServerName: "liqo-broker.liqo-broker.svc", MinVersion: tls.VersionTLS12},
 	}}
 	get := func(scheme string) (*http.Response, error) {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, scheme+"://"+listener.Addr().String()+"/api/clusters", http.NoBody)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, scheme+"://"+listener.Addr().String()+"/api/clusters",
+			http.NoBody)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -109,7 +109,8 @@ func New(cfg Config) (*API, error) {
 	return a, nil
 }
 
-// known returns for whom a request counts whose caller was identified lately; false if that is not known, or if the token was sent in clear.
+// known returns for whom a request counts whose caller was identified lately; false if that is not known, or if the token was sent in
+// clear.
 func (a *API) known(r *http.Request) (source.Source, bool) {
 	if r.TLS == nil {
 		return source.Source{}, false
@@ -148,13 +149,15 @@ const (
 	messageOnlyPost       = "without a token only POST is allowed here"
 
 	// What consumers see.
-	messageOnlyOwn        = "a consumer may only see what is its own: consumers/%[1]s, consumers/%[1]s/advice, offers, workloads, and events of these"
+	messageOnlyOwn = "a consumer may only see what is its own: consumers/%[1]s, consumers/%[1]s/advice, offers, workloads, and " +
+		"events of these"
 	messageNotOwn         = "a consumer may only see what is its own"
 	messageHidden         = "a consumer may not see this"
 	messageTooManyStreams = "too many streams of events: there may be %d of each caller, and %d in all"
 
 	// What there is.
-	messageNoPath      = "not found: the paths are /api/clusters, /api/toggle, /api/v1/openapi.yaml and those that it describes, and /debug/namespaces/NAME"
+	messageNoPath = "not found: the paths are /api/clusters, /api/toggle, /api/v1/openapi.yaml and those that it describes, and " +
+		"/debug/namespaces/NAME"
 	messageNoV1        = "version 1 of the API is not served: the broker runs neither as orchestrator nor as aggregator"
 	messageNoClusters  = "the list of clusters is not served: the broker runs neither as catalog nor as orchestrator"
 	messageNoToggle    = "providers cannot be toggled: the broker does not run as orchestrator"
@@ -220,5 +223,6 @@ func withoutTokenInClear(next http.Handler) http.Handler {
 // Without a TLS configuration it accepts no tokens.
 func (a *API) Run(ctx context.Context, listener net.Listener, config *tls.Config) error {
 	bounded := httpserver.Bound(listener, httpserver.Bounds{Of: a.cfg.Source, All: maxConnections, Each: maxConnectionsEach})
-	return httpserver.Server{Name: "the HTTP API", Handler: a.Handler(), TLS: config, Timeout: requestTimeout, Endless: endless}.Run(ctx, bounded)
+	return httpserver.Server{Name: "the HTTP API", Handler: a.Handler(), TLS: config, Timeout: requestTimeout,
+		Endless: endless}.Run(ctx, bounded)
 }

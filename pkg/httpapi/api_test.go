@@ -93,7 +93,8 @@ func foreignCluster() *v09.ForeignCluster {
 		Labels:      map[string]string{"discovery.liqo.io/discovery-type": "LAN", "example.com/contract": "s3cret"},
 		Annotations: map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "s3cret"},
 		ManagedFields: []metav1.ManagedFieldsEntry{{
-			Manager: "s3cret", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")},
+			Manager: "s3cret", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1",
+			FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")},
 		}},
 	}}
 	fc.Spec.ClusterIdentity.ClusterID = "32f0b45b-5c06-4cc4-84b6-03a323ffc93d"
@@ -166,8 +167,9 @@ func TestWhoIsListed(t *testing.T) {
 	}
 	objects := []client.Object{
 		provider, off, consumer, backwards, both, former,
-		switched("provider", v1alpha1.SchedulingActive), switched("provider-off", v1alpha1.SchedulingDrained), switched("consumer-peered-back", v1alpha1.SchedulingDrained),
-		switched("both", v1alpha1.SchedulingCordoned), switched("former", v1alpha1.SchedulingActive),
+		switched("provider", v1alpha1.SchedulingActive), switched("provider-off", v1alpha1.SchedulingDrained),
+		switched("consumer-peered-back", v1alpha1.SchedulingDrained), switched("both", v1alpha1.SchedulingCordoned),
+		switched("former", v1alpha1.SchedulingActive),
 	}
 	everybody := []string{"both", "consumer", "consumer-peered-back", "former", "provider", "provider-off"}
 	providers := []string{"both", "provider", "provider-off"}
@@ -178,16 +180,31 @@ func TestWhoIsListed(t *testing.T) {
 		code   int
 		want   []string
 	}{
-		"Catalog":      {reason: "A catalog without consumers shows to everybody who advertises: also who has a peering towards it.", cfg: Config{Catalog: true}, code: http.StatusOK, want: everybody},
-		"Orchestrator": {reason: "Strangers learn of no consumer.", cfg: Config{Catalog: true, Orchestrator: true}, code: http.StatusOK, want: providers},
-		"Aggregator":   {reason: "Its consumers are not to learn of the providers.", cfg: Config{Catalog: true, Orchestrator: true, Aggregator: true}, code: http.StatusUnauthorized},
+		"Catalog": {
+			reason: "A catalog without consumers shows to everybody who advertises: also who has a peering towards it.", cfg: Config{Catalog: true},
+			code: http.StatusOK, want: everybody,
+		},
+		"Orchestrator": {
+			reason: "Strangers learn of no consumer.", cfg: Config{Catalog: true, Orchestrator: true}, code: http.StatusOK, want: providers,
+		},
+		"Aggregator": {
+			reason: "Its consumers are not to learn of the providers.", cfg: Config{Catalog: true, Orchestrator: true, Aggregator: true},
+			code: http.StatusUnauthorized,
+		},
 		"Asked": {
 			reason: "Who wants it open says so.", cfg: Config{Catalog: true, Aggregator: true, AnonymousCatalog: true},
 			code: http.StatusOK, want: providers,
 		},
-		"Reader":  {reason: "Who may list Providers sees all.", cfg: Config{Orchestrator: true, Aggregator: true}, token: "lister", code: http.StatusOK, want: everybody},
-		"Weak":    {reason: "Who may not is told so.", cfg: Config{Orchestrator: true, Aggregator: true}, token: "good", code: http.StatusForbidden},
-		"Unknown": {reason: "A token that nobody knows is not taken for none.", cfg: Config{Catalog: true}, token: "bad", code: http.StatusUnauthorized},
+		"Reader": {
+			reason: "Who may list Providers sees all.", cfg: Config{Orchestrator: true, Aggregator: true}, token: "lister", code: http.StatusOK,
+			want: everybody,
+		},
+		"Weak": {
+			reason: "Who may not is told so.", cfg: Config{Orchestrator: true, Aggregator: true}, token: "good", code: http.StatusForbidden,
+		},
+		"Unknown": {
+			reason: "A token that nobody knows is not taken for none.", cfg: Config{Catalog: true}, token: "bad", code: http.StatusUnauthorized,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -230,12 +247,16 @@ func TestToggle(t *testing.T) {
 		was    v1alpha1.Scheduling
 		want   bool
 	}{
-		"Off":        {reason: "A provider is drained.", method: http.MethodGet, target: "enable=false", want: false},
-		"On":         {reason: "A provider is activated.", method: http.MethodGet, target: "enable=true", was: v1alpha1.SchedulingDrained, want: true},
-		"Uncordon":   {reason: "So is one that is cordoned.", method: http.MethodPost, target: "enable=true", was: v1alpha1.SchedulingCordoned, want: true},
-		"Drain":      {reason: "Or it is drained.", method: http.MethodPost, target: "enable=false", was: v1alpha1.SchedulingCordoned, want: false},
-		"Post":       {reason: "POST does the same.", method: http.MethodPost, target: "enable=false", was: v1alpha1.SchedulingActive, want: false},
-		"AlreadyOff": {reason: "A repeated call is no error.", method: http.MethodPost, target: "enable=false", was: v1alpha1.SchedulingDrained, want: false},
+		"Off": {reason: "A provider is drained.", method: http.MethodGet, target: "enable=false", want: false},
+		"On":  {reason: "A provider is activated.", method: http.MethodGet, target: "enable=true", was: v1alpha1.SchedulingDrained, want: true},
+		"Uncordon": {
+			reason: "So is one that is cordoned.", method: http.MethodPost, target: "enable=true", was: v1alpha1.SchedulingCordoned, want: true,
+		},
+		"Drain": {reason: "Or it is drained.", method: http.MethodPost, target: "enable=false", was: v1alpha1.SchedulingCordoned, want: false},
+		"Post":  {reason: "POST does the same.", method: http.MethodPost, target: "enable=false", was: v1alpha1.SchedulingActive, want: false},
+		"AlreadyOff": {
+			reason: "A repeated call is no error.", method: http.MethodPost, target: "enable=false", was: v1alpha1.SchedulingDrained, want: false,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -261,15 +282,32 @@ func TestToggleWithoutToken(t *testing.T) {
 		header []string
 		code   int
 	}{
-		"Get":       {reason: "Nobody turns a provider off without saying who it is.", method: http.MethodGet, code: http.StatusUnauthorized},
-		"Post":      {reason: "So with POST.", method: http.MethodPost, code: http.StatusUnauthorized},
-		"OpenGet":   {reason: "A link changes nothing, whatever the flags say.", open: true, method: http.MethodGet, code: http.StatusMethodNotAllowed},
-		"OpenPost":  {reason: "Who asks for it has an open switch.", open: true, method: http.MethodPost, code: http.StatusOK},
-		"OpenToken": {reason: "A token that is shown must be good.", open: true, method: http.MethodPost, header: []string{"Authorization", "Bearer bad"}, code: http.StatusUnauthorized},
-		"CrossSite": {reason: "A page of another site does not turn it.", open: true, method: http.MethodPost, header: []string{"Sec-Fetch-Site", "cross-site"}, code: http.StatusForbidden},
-		"SameSite":  {reason: "Nor does one of another host of the site.", open: true, method: http.MethodPost, header: []string{"Sec-Fetch-Site", "same-site"}, code: http.StatusForbidden},
-		"Origin":    {reason: "Browsers that do not say so say whose page it is.", open: true, method: http.MethodPost, header: []string{"Origin", "https://evil.example"}, code: http.StatusForbidden},
-		"Dashboard": {reason: "A page from the same place does.", open: true, method: http.MethodPost, header: []string{"Sec-Fetch-Site", "same-origin", "Origin", "https://" + host}, code: http.StatusOK},
+		"Get":  {reason: "Nobody turns a provider off without saying who it is.", method: http.MethodGet, code: http.StatusUnauthorized},
+		"Post": {reason: "So with POST.", method: http.MethodPost, code: http.StatusUnauthorized},
+		"OpenGet": {
+			reason: "A link changes nothing, whatever the flags say.", open: true, method: http.MethodGet, code: http.StatusMethodNotAllowed,
+		},
+		"OpenPost": {reason: "Who asks for it has an open switch.", open: true, method: http.MethodPost, code: http.StatusOK},
+		"OpenToken": {
+			reason: "A token that is shown must be good.", open: true, method: http.MethodPost, header: []string{"Authorization", "Bearer bad"},
+			code: http.StatusUnauthorized,
+		},
+		"CrossSite": {
+			reason: "A page of another site does not turn it.", open: true, method: http.MethodPost,
+			header: []string{"Sec-Fetch-Site", "cross-site"}, code: http.StatusForbidden,
+		},
+		"SameSite": {
+			reason: "Nor does one of another host of the site.", open: true, method: http.MethodPost,
+			header: []string{"Sec-Fetch-Site", "same-site"}, code: http.StatusForbidden,
+		},
+		"Origin": {
+			reason: "Browsers that do not say so say whose page it is.", open: true, method: http.MethodPost,
+			header: []string{"Origin", "https://evil.example"}, code: http.StatusForbidden,
+		},
+		"Dashboard": {
+			reason: "A page from the same place does.", open: true, method: http.MethodPost,
+			header: []string{"Sec-Fetch-Site", "same-origin", "Origin", "https://" + host}, code: http.StatusOK,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -286,7 +324,8 @@ func TestToggleWithoutToken(t *testing.T) {
 	}
 	c := newClient(t, reviews(), &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: providerID}})
 	h := newHandler(t, Config{Client: c, Orchestrator: true})
-	w := call(t, h, http.MethodGet, "/api/toggle?id="+providerID+"&enable=false", "Authorization", "Bearer good", "Sec-Fetch-Site", "cross-site")
+	w := call(t, h, http.MethodGet, "/api/toggle?id="+providerID+"&enable=false", "Authorization", "Bearer good", "Sec-Fetch-Site",
+		"cross-site")
 	if w.Code != http.StatusForbidden || !enabled(t, c) {
 		t.Errorf("a page of another site toggles with a token: %d %s", w.Code, w.Body)
 	}
@@ -301,7 +340,9 @@ func TestTokenInClear(t *testing.T) {
 	}}
 	c := newClient(t, funcs, &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: providerID}})
 	h := newHandler(t, Config{Client: c, Catalog: true, Orchestrator: true, AnonymousToggle: true})
-	for _, path := range []string{"/api/clusters", "/api/v1/decisions", "/api/toggle?enable=false&id=" + providerID, "/debug/namespaces/shop"} {
+	for _, path := range []string{
+		"/api/clusters", "/api/v1/decisions", "/api/toggle?enable=false&id=" + providerID, "/debug/namespaces/shop",
+	} {
 		if w := call(t, h, http.MethodPost, "http://"+host+path, "Authorization", "Bearer good"); w.Code != http.StatusForbidden {
 			t.Errorf("%s: %d %s, want %d", path, w.Code, w.Body, http.StatusForbidden)
 		}
@@ -374,7 +415,8 @@ func TestRateOfKnownCallers(t *testing.T) {
 		if code := call(t, h, http.MethodGet, "/api/clusters").Code; code != http.StatusTooManyRequests {
 			t.Fatalf("strangers are answered %d", code)
 		}
-		if code := call(t, h, http.MethodPost, "http://"+host+"/api/toggle?enable=false&id="+providerID, "Authorization", "Bearer good").Code; code != http.StatusTooManyRequests {
+		if code := call(t, h, http.MethodPost, "http://"+host+"/api/toggle?enable=false&id="+providerID, "Authorization",
+			"Bearer good").Code; code != http.StatusTooManyRequests {
 			t.Errorf("a token in clear is answered %d", code)
 		}
 		refused := 0
@@ -391,7 +433,8 @@ func TestRateOfKnownCallers(t *testing.T) {
 	})
 }
 
-// TestRateOfKnownConsumers has strangers call more often than is answered: a consumer that was identified lately is answered, and has a bound too.
+// TestRateOfKnownConsumers has strangers call more often than is answered: a consumer that was identified lately is answered, and has a
+// bound too.
 func TestRateOfKnownConsumers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // No time passes between the calls.
 		h := newHandler(t, Config{
@@ -549,8 +592,8 @@ func TestBadInputChangesNothing(t *testing.T) {
 // reviews is an API server that knows three people: who may toggle, who may read decisions and who may list providers.
 func reviews() interceptor.Funcs {
 	rights := map[string]string{
-		"good": "update providers brokering.liqo.io", "reader": "list placementdecisions brokering.liqo.io", "lister": "list providers brokering.liqo.io",
-		"operator": "get plans brokering.liqo.io shop-consumer",
+		"good": "update providers brokering.liqo.io", "reader": "list placementdecisions brokering.liqo.io",
+		"lister": "list providers brokering.liqo.io", "operator": "get plans brokering.liqo.io shop-consumer",
 	}
 	return interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
 		switch o := o.(type) {
@@ -579,8 +622,10 @@ func TestToken(t *testing.T) {
 		"Basic":   {reason: "Only bearer tokens count.", header: []string{"Authorization", "Basic good"}, code: http.StatusUnauthorized},
 		"Unknown": {reason: "The token must be known.", header: []string{"Authorization", "Bearer bad"}, code: http.StatusUnauthorized},
 		"Weak":    {reason: "The caller must have the right.", header: []string{"Authorization", "Bearer reader"}, code: http.StatusForbidden},
-		"Down":    {reason: "Who cannot be checked is not admitted.", header: []string{"Authorization", "Bearer down"}, code: http.StatusServiceUnavailable},
-		"Good":    {reason: "Who has the right is admitted.", header: []string{"Authorization", "Bearer good"}, code: http.StatusOK},
+		"Down": {
+			reason: "Who cannot be checked is not admitted.", header: []string{"Authorization", "Bearer down"}, code: http.StatusServiceUnavailable,
+		},
+		"Good": {reason: "Who has the right is admitted.", header: []string{"Authorization", "Bearer good"}, code: http.StatusOK},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

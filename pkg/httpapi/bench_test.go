@@ -74,9 +74,11 @@ func newBusy(providers, consumers int) *busy {
 		id := cluster.Identity{ID: cluster.ID(fmt.Sprintf("55555555-6666-7777-8888-%012d", i)), Name: fmt.Sprintf("consumer-%d", i)}
 		d := snapshottest.Decision(&policy, id.ID, ids...)
 		for k := range 64 {
-			d.Explained = append(d.Explained, v1alpha1.ExplainedProvider{ID: string(ids[k]), Chosen: true, Score: "50", Terms: []v1alpha1.ExplainedTerm{
-				{KPI: "kpi1", Value: "1.5", Unit: "ms", Normalized: "0.5", Weight: 1}, {KPI: "kpi2", Value: "2.5", Unit: "ms", Normalized: "0.5", Weight: 1},
-			}})
+			d.Explained = append(d.Explained,
+				v1alpha1.ExplainedProvider{ID: string(ids[k]), Chosen: true, Score: "50", Terms: []v1alpha1.ExplainedTerm{
+					{KPI: "kpi1", Value: "1.5", Unit: "ms", Normalized: "0.5", Weight: 1},
+					{KPI: "kpi2", Value: "2.5", Unit: "ms", Normalized: "0.5", Weight: 1},
+				}})
 		}
 		b.consumers.Items = append(b.consumers.Items, *newConsumer(id, v1alpha1.ModeOrchestrated))
 		b.decisions.Items = append(b.decisions.Items, *d)
@@ -84,7 +86,8 @@ func newBusy(providers, consumers int) *busy {
 	return b
 }
 
-// BenchmarkReads answers with first pages and with single things, at 1,000 providers and 100 consumers, while something changes all the time.
+// BenchmarkReads answers with first pages and with single things, at 1,000 providers and 100 consumers, while something changes all the
+// time.
 func BenchmarkReads(b *testing.B) {
 	c := newBusy(1000, 100)
 	c.Client = snapshottest.NewClient(b, interceptor.Funcs{})
@@ -97,8 +100,9 @@ func BenchmarkReads(b *testing.B) {
 	go func() { done <- api.Start(ctx) }()
 	defer func() { cancel(); <-done }()
 	for _, path := range []string{
-		"/providers", "/providers/" + c.providers.Items[500].Name, "/consumers", "/consumers/" + c.consumers.Items[50].Name, "/offers", "/policies",
-		"/decisions?limit=10", "/decisions/all/" + c.consumers.Items[50].Name, "/consumers/" + c.consumers.Items[50].Name + "/advice", "/links",
+		"/providers", "/providers/" + c.providers.Items[500].Name, "/consumers", "/consumers/" + c.consumers.Items[50].Name, "/offers",
+		"/policies", "/decisions?limit=10", "/decisions/all/" + c.consumers.Items[50].Name,
+		"/consumers/" + c.consumers.Items[50].Name + "/advice", "/links",
 	} {
 		b.Run(path, func(b *testing.B) {
 			read := func() {

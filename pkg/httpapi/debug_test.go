@@ -42,14 +42,22 @@ func TestWhoMayAskForPlans(t *testing.T) {
 		cfg    Config
 		code   int
 	}{
-		"Operator":  {reason: "Who may get the plans there gets them.", token: "operator", code: http.StatusOK},
-		"Elsewhere": {reason: "And those of no other namespace, whether it exists or not.", token: "operator", name: "other", code: http.StatusForbidden},
-		"Reader":    {reason: "Who may list policies may not for that.", token: "reader", code: http.StatusForbidden},
-		"Toggler":   {reason: "Nor who may switch providers.", token: "good", code: http.StatusForbidden},
-		"Anonymous": {reason: "Nobody gets them without a name, whatever else is open.", cfg: Config{AnonymousToggle: true, AnonymousCatalog: true}, code: http.StatusUnauthorized},
-		"Post":      {reason: "Nothing can be changed.", token: "operator", method: http.MethodPost, code: http.StatusMethodNotAllowed},
-		"NoName":    {reason: "What is no name is asked of nobody.", token: "down", name: "Shop..x", code: http.StatusBadRequest},
-		"Failing":   {reason: "The log says why.", token: "operator", cfg: Config{Explainer: explains{errors.New("s3cret")}}, code: http.StatusInternalServerError},
+		"Operator": {reason: "Who may get the plans there gets them.", token: "operator", code: http.StatusOK},
+		"Elsewhere": {
+			reason: "And those of no other namespace, whether it exists or not.", token: "operator", name: "other", code: http.StatusForbidden,
+		},
+		"Reader":  {reason: "Who may list policies may not for that.", token: "reader", code: http.StatusForbidden},
+		"Toggler": {reason: "Nor who may switch providers.", token: "good", code: http.StatusForbidden},
+		"Anonymous": {
+			reason: "Nobody gets them without a name, whatever else is open.", cfg: Config{AnonymousToggle: true, AnonymousCatalog: true},
+			code: http.StatusUnauthorized,
+		},
+		"Post":   {reason: "Nothing can be changed.", token: "operator", method: http.MethodPost, code: http.StatusMethodNotAllowed},
+		"NoName": {reason: "What is no name is asked of nobody.", token: "down", name: "Shop..x", code: http.StatusBadRequest},
+		"Failing": {
+			reason: "The log says why.", token: "operator", cfg: Config{Explainer: explains{errors.New("s3cret")}},
+			code: http.StatusInternalServerError,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +93,9 @@ func TestPlanOfANamespace(t *testing.T) {
 	const namespace = "shop-consumer"
 	shadow := liqotest.ShadowPod(namespace, "web-0", map[string]string{"app": "web"})
 	pod := liqotest.Pod(shadow, "")
-	pod.Spec.Containers = []corev1.Container{{Name: "web", Env: []corev1.EnvVar{{Name: "PASSWORD", Value: "s3cret"}}, Args: []string{"s3cret"}}}
+	pod.Spec.Containers = []corev1.Container{
+		{Name: "web", Env: []corev1.EnvVar{{Name: "PASSWORD", Value: "s3cret"}}, Args: []string{"s3cret"}},
+	}
 	pod.Annotations = map[string]string{"note": "s3cret"}
 	writes := 0
 	wrote := func() error { writes++; return errors.New("nothing is to be written") }

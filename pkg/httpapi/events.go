@@ -69,12 +69,13 @@ type eventsInput struct {
 
 // events registers the stream of events.
 func (v *v1) events() {
-	op := v.describeOperation(v.api.Operation("watchEvents", http.MethodGet, eventsPath, "Watch what changes, by server-sent events", rest.Door(v.api, v.admitWatcher)), access{own: true})
-	op.Description = "Needs the right to watch what is asked for: the resources in brokering.liqo.io are providers, consumers (also for offers), placementpolicies, " +
-		"placementdecisions, workloads, links and advice. A consumer watches consumers, offers, workloads and advice that are its own, by its certificate.\n\n" +
-		"At first there is an event reset, an event set for each thing that there is, and an event synced. Then there are events set and deleted. The data " +
-		"of set and deleted is an Event as JSON. A watcher that calls again with the last ID goes on where it was; if that is too long ago, all begins again. " +
-		"A watcher that does not read fast enough is dropped."
+	op := v.describeOperation(v.api.Operation("watchEvents", http.MethodGet, eventsPath, "Watch what changes, by server-sent events",
+		rest.Door(v.api, v.admitWatcher)), access{own: true})
+	op.Description = "Needs the right to watch what is asked for: the resources in brokering.liqo.io are providers, consumers (also for " +
+		"offers), placementpolicies, placementdecisions, workloads, links and advice. A consumer watches consumers, offers, workloads and " +
+		"advice that are its own, by its certificate.\n\nAt first there is an event reset, an event set for each thing that there is, and an " +
+		"event synced. Then there are events set and deleted. The data of set and deleted is an Event as JSON. A watcher that calls again with " +
+		"the last ID goes on where it was; if that is too long ago, all begins again. A watcher that does not read fast enough is dropped."
 	v.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Event](), true, "Event")
 	rest.Stream(v.api, op, func(_ context.Context, in *eventsInput) (func(huma.Context), error) {
 		return func(ctx huma.Context) { v.stream(ctx, in) }, nil //nolint:contextcheck // Huma's has the other one.

@@ -80,7 +80,9 @@ func (s *events) next(t *testing.T, count int) []event {
 }
 
 // watch begins to watch some kinds, or providers, after an event.
-func (s *served) watch(t *testing.T, ctx context.Context, as *apiclient.ClientWithResponses, id string, kinds ...apiclient.WatchEventsParamsKinds) *events {
+func (s *served) watch(
+	t *testing.T, ctx context.Context, as *apiclient.ClientWithResponses, id string, kinds ...apiclient.WatchEventsParamsKinds,
+) *events {
 	t.Helper()
 	params := &apiclient.WatchEventsParams{Kinds: append(kinds, "providers")[:max(1, len(kinds))]}
 	if id != "" {
@@ -137,7 +139,8 @@ func TestWatch(t *testing.T) {
 	s.changed(t)
 	stream = s.watch(t, t.Context(), c, changed.id)
 	missed := stream.next(t, 2)
-	if !strings.Contains(missed[0].data, "Cordoned") || missed[0].name != "set" || missed[1].name != "deleted" || !strings.Contains(missed[1].data, "hidden-milan") {
+	if !strings.Contains(missed[0].data, "Cordoned") || missed[0].name != "set" || missed[1].name != "deleted" ||
+		!strings.Contains(missed[1].data, "hidden-milan") {
 		t.Errorf("what it missed: %v", missed)
 	}
 
@@ -180,7 +183,8 @@ func TestWatchersLoseTheirRights(t *testing.T) {
 			return sees.ID, nil
 		}
 	}, world()...)
-	answer, err := s.consumer(t, sees.ID).WatchEvents(t.Context(), &apiclient.WatchEventsParams{Kinds: []apiclient.WatchEventsParamsKinds{"workloads"}})
+	answer, err := s.consumer(t, sees.ID).WatchEvents(t.Context(),
+		&apiclient.WatchEventsParams{Kinds: []apiclient.WatchEventsParamsKinds{"workloads"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +205,8 @@ func TestFloodOfWatchers(t *testing.T) {
 		stream.next(t, 1)
 	}
 	refused := s.watch(t, t.Context(), c, "")
-	if refused.status != http.StatusTooManyRequests || refused.header.Get("Retry-After") == "" || refused.header.Get("Content-Type") != "application/problem+json" {
+	if refused.status != http.StatusTooManyRequests || refused.header.Get("Retry-After") == "" ||
+		refused.header.Get("Content-Type") != "application/problem+json" {
 		t.Errorf("one too many: %d %s", refused.status, refused.header)
 	}
 	stream := s.watch(t, t.Context(), s.as(t, "watch/providers", nil), "")
@@ -271,7 +276,8 @@ func TestConsumersLearnNothingOfOthers(t *testing.T) {
 // TestStreamsEndWithTheMode has a consumer watch while its mode changes: what it sees from then on begins again.
 func TestStreamsEndWithTheMode(t *testing.T) {
 	s := serve(t, nil, world()...)
-	answer, err := s.consumer(t, sees.ID).WatchEvents(t.Context(), &apiclient.WatchEventsParams{Kinds: []apiclient.WatchEventsParamsKinds{"workloads"}})
+	answer, err := s.consumer(t, sees.ID).WatchEvents(t.Context(),
+		&apiclient.WatchEventsParams{Kinds: []apiclient.WatchEventsParamsKinds{"workloads"}})
 	if err != nil {
 		t.Fatal(err)
 	}

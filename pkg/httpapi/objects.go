@@ -120,8 +120,8 @@ func (o *objects) items(ctx context.Context, kind feed.Kind) ([]feed.Item, error
 	return nil, fmt.Errorf("nothing is of the kind %s", kind)
 }
 
-// all lists objects.
-func (o *objects) all(ctx context.Context, lists ...client.ObjectList) error {
+// readAll lists objects.
+func (o *objects) readAll(ctx context.Context, lists ...client.ObjectList) error {
 	var errs []error
 	for _, l := range lists {
 		if err := o.reader.List(ctx, l, client.UnsafeDisableDeepCopy); err != nil {
@@ -139,7 +139,7 @@ func (o *objects) peers(ctx context.Context, now time.Time) (*overview.Peers, []
 	)
 	clusters, err := v09.Peers(ctx, o.reader)
 	tunnels, errTunnels := v09.Links(ctx, o.reader)
-	if err := errors.Join(err, errTunnels, o.all(ctx, &provide, &consume)); err != nil {
+	if err := errors.Join(err, errTunnels, o.readAll(ctx, &provide, &consume)); err != nil {
 		return nil, nil, err
 	}
 	p := &overview.Peers{Own: o.own, Clusters: clusters, Tunnels: tunnels, Providers: provide.Items, Consumers: consume.Items}
@@ -167,7 +167,7 @@ func (o *objects) providers(ctx context.Context, now time.Time) ([]feed.Item, er
 
 func (o *objects) consumers(ctx context.Context, kind feed.Kind) ([]feed.Item, error) {
 	var found v1alpha1.ConsumerList
-	if err := o.all(ctx, &found); err != nil {
+	if err := o.readAll(ctx, &found); err != nil {
 		return nil, err
 	}
 	items := make([]feed.Item, 0, len(found.Items))
@@ -184,7 +184,7 @@ func (o *objects) consumers(ctx context.Context, kind feed.Kind) ([]feed.Item, e
 
 func (o *objects) policies(ctx context.Context, kind feed.Kind, now time.Time) ([]feed.Item, error) {
 	var found v1alpha1.PlacementPolicyList
-	if err := o.all(ctx, &found); err != nil {
+	if err := o.readAll(ctx, &found); err != nil {
 		return nil, err
 	}
 	var items []feed.Item
@@ -200,7 +200,7 @@ func (o *objects) policies(ctx context.Context, kind feed.Kind, now time.Time) (
 		return items, nil
 	}
 	var decided v1alpha1.PlacementDecisionList
-	if err := o.all(ctx, &decided); err != nil {
+	if err := o.readAll(ctx, &decided); err != nil {
 		return nil, err
 	}
 	for i := range decided.Items {
@@ -222,10 +222,12 @@ func (o *objects) placed(ctx context.Context, kind feed.Kind, now time.Time) ([]
 		pods       corev1.PodList
 	)
 	peers, found, err := o.peers(ctx, now)
-	if err = errors.Join(err, o.all(ctx, &namespaces, &nodes, &pods)); err != nil {
+	if err = errors.Join(err, o.readAll(ctx, &namespaces, &nodes, &pods)); err != nil {
 		return nil, err
 	}
-	cluster := overview.OnBroker{Providers: peers.Providers, Consumers: peers.Consumers, Namespaces: namespaces.Items, Nodes: nodes.Items, Pods: pods.Items}
+	cluster := overview.OnBroker{
+		Providers: peers.Providers, Consumers: peers.Consumers, Namespaces: namespaces.Items, Nodes: nodes.Items, Pods: pods.Items,
+	}
 	placed := cluster.Placed("")
 	overview.AddPaths(placed, found)
 	if kind == advice {
@@ -244,7 +246,7 @@ func (o *objects) advice(ctx context.Context, peers *overview.Peers, found []ove
 		policies  v1alpha1.PlacementPolicyList
 		decisions v1alpha1.PlacementDecisionList
 	)
-	if err := o.all(ctx, &policies, &decisions); err != nil {
+	if err := o.readAll(ctx, &policies, &decisions); err != nil {
 		return nil, err
 	}
 	adviser := overview.Adviser{

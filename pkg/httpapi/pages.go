@@ -98,7 +98,9 @@ func pageOf[T any](ctx context.Context, v *v1, kind feed.Kind, q query[T]) (*lis
 }
 
 // get registers what answers with one item of a kind.
-func get[T, I any](v *v1, id, path string, kind feed.Kind, need access, summary string, asked func(*I) (key string, known rest.Conditional)) {
+func get[T, I any](
+	v *v1, id, path string, kind feed.Kind, need access, summary string, asked func(*I) (key string, known rest.Conditional),
+) {
 	need.verb = "get"
 	rest.Register(v.api, v.operation(id, http.MethodGet, path, need, summary), func(ctx context.Context, in *I) (*shown[T], error) {
 		key, known := asked(in)
@@ -143,7 +145,8 @@ func ownOf[T any](value T, hides bool) (T, bool) {
 	return own.Own(hides), true
 }
 
-// tagOf returns the tag of what a caller sees of an item, whose own tag would tell a consumer when something changes that is hidden from it.
+// tagOf returns the tag of what a caller sees of an item, whose own tag would tell a consumer when something changes that is hidden from
+// it.
 func (c caller) tagOf(tag string, shown any) (string, error) {
 	if c.consumer == "" {
 		return tag, nil

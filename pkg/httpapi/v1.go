@@ -41,15 +41,17 @@ type v1 struct {
 // newREST returns the frame of the API, without operations.
 func newREST(cfg *Config, mux *http.ServeMux) *rest.API {
 	return rest.New(rest.Config{
-		Title: "liqo-broker", Description: "What a broker of Liqo clusters knows, decides and advises. Errors are problem documents (RFC 9457). See docs/api.md.",
+		Title: "liqo-broker", Description: "What a broker of Liqo clusters knows, decides and advises. Errors are problem documents (RFC " +
+			"9457). See docs/api.md.",
 		Schemes: map[string]*huma.SecurityScheme{
 			"token": {
 				Type: "http", Scheme: "bearer",
 				Description: "A token of the broker's Kubernetes cluster for the audience liqo-broker, such as of kubectl create token.",
 			},
 			"certificate": {
-				Type:        "mutualTLS",
-				Description: "The client certificate that the broker's cluster issued to a consumer when it peered. It gives the consumer what is its own.",
+				Type: "mutualTLS",
+				Description: "The client certificate that the broker's cluster issued to a consumer when it peered. It gives the consumer what " +
+					"is its own.",
 			},
 		},
 		Base: base, Timeout: answerTimeout, MaxBody: maxBody, Failed: messageFailed,
@@ -77,7 +79,7 @@ func (v *v1) operation(id, method, path string, need access, summary string) hum
 	return v.describeOperation(v.api.Operation(id, method, path, summary, v.admit(need)), need)
 }
 
-// describe adds to an operation what it needs.
+// describeOperation adds to an operation what it needs.
 func (v *v1) describeOperation(op huma.Operation, need access) huma.Operation {
 	op.Description = "Needs the right to " + right(need.verb, need.resource).String() + "."
 	op.Security = []map[string][]string{{"token": {}}}

@@ -55,10 +55,17 @@ func newProvider(id cluster.Identity) *v1alpha1.Provider {
 	p.Spec.Price = &v1alpha1.Price{Currency: "EUR", CPU: new(resource.MustParse("10m"))}
 	p.Status = v1alpha1.ProviderStatus{
 		ClusterName: id.Name, Free: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3")},
-		KPIs: []v1alpha1.KPI{{Name: kpi.RoundTripTime, KPIValue: v1alpha1.KPIValueOf(kpi.KPI{Value: 1.5, Unit: kpi.Milliseconds, Measured: atMidnight, Expires: atMidnight})}},
+		KPIs: []v1alpha1.KPI{
+			{
+				Name: kpi.RoundTripTime, KPIValue: v1alpha1.KPIValueOf(kpi.KPI{
+					Value: 1.5, Unit: kpi.Milliseconds, Measured: atMidnight, Expires: atMidnight,
+				}),
+			},
+		},
 	}
 	meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{
-		Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonOffering, LastTransitionTime: metav1.NewTime(atMidnight),
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonOffering,
+		LastTransitionTime: metav1.NewTime(atMidnight),
 	})
 	return p
 }
@@ -72,8 +79,8 @@ func newConsumer(id cluster.Identity, mode v1alpha1.Mode) *v1alpha1.Consumer {
 		RoundTrips: []v1alpha1.RoundTrip{{Provider: string(milan.ID), KPIValue: v1alpha1.KPIValueOf(trip)}},
 	}
 	meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{
-		Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonOffering, Message: "Offering 6 CPU of hidden-name-milan",
-		LastTransitionTime: metav1.NewTime(atMidnight),
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonOffering,
+		Message: "Offering 6 CPU of hidden-name-milan", LastTransitionTime: metav1.NewTime(atMidnight),
 	})
 	return c
 }
@@ -86,8 +93,9 @@ func world() []client.Object {
 	policy.Spec.AppliesTo.Scope = v1alpha1.ScopeDefault
 	policy.Status.Summary = "hidden-name-turin"
 	objects := []client.Object{
-		newProvider(milan), newProvider(turin), newConsumer(sees, v1alpha1.ModeOrchestrated), newConsumer(blind, v1alpha1.ModeAggregated), node, policy,
-		liqotest.ForeignCluster(milan, true, false), liqotest.ForeignCluster(sees, false, true), liqotest.Tunnel(milan, "850μs", atMidnight),
+		newProvider(milan), newProvider(turin), newConsumer(sees, v1alpha1.ModeOrchestrated), newConsumer(blind, v1alpha1.ModeAggregated),
+		node, policy, liqotest.ForeignCluster(milan, true, false), liqotest.ForeignCluster(sees, false, true),
+		liqotest.Tunnel(milan, "850μs", atMidnight),
 	}
 	for _, c := range []cluster.Identity{sees, blind} {
 		twin := liqotest.TwinNamespace("shop-"+c.Name, c)
@@ -97,7 +105,8 @@ func world() []client.Object {
 		d := snapshottest.Decision(policy, c.ID, turin.ID)
 		d.ConsumerName, d.Chosen[0].Name = c.Name, turin.Name
 		d.Explained = []v1alpha1.ExplainedProvider{
-			{ID: string(turin.ID), Name: turin.Name, Chosen: true, Score: "87.5"}, {ID: string(milan.ID), Name: milan.Name, Excluded: "it costs too much"},
+			{ID: string(turin.ID), Name: turin.Name, Chosen: true, Score: "87.5"},
+			{ID: string(milan.ID), Name: milan.Name, Excluded: "it costs too much"},
 		}
 		objects = append(objects, twin, pod, d)
 	}
@@ -137,10 +146,11 @@ func serve(t *testing.T, change func(*Config), objects ...client.Object) *served
 	s := &served{authority: servingtest.NewAuthority(t), roots: x509.NewCertPool()}
 	trusted := x509.NewCertPool()
 	trusted.AppendCertsFromPEM([]byte(s.authority.PEM()))
-	s.client = snapshottest.NewClient(t, interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
-		people(o)
-		return nil
-	}}, objects...)
+	s.client = snapshottest.NewClient(t,
+		interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+			people(o)
+			return nil
+		}}, objects...)
 	cfg := Config{
 		Client: s.client, Reviewer: delegatedauth.New(s.client, Audience), Orchestrator: true, Aggregator: true, Log: logr.Discard(), Own: broker,
 		Identify: func(ctx context.Context, connection *tls.ConnectionState) (cluster.ID, error) {
@@ -253,15 +263,18 @@ func TestDocument(t *testing.T) {
 		}
 		return answer.StatusCode, answer.Header.Get("Content-Type"), string(text)
 	}
-	if code, mediaType, text := get("yaml", "somebody"); code != http.StatusOK || mediaType != "application/openapi+yaml" || text != string(checkedIn) {
-		t.Errorf("the document is served with %d as %s; it is the one that is checked in: %t. Run make generate", code, mediaType, text == string(checkedIn))
+	if code, mediaType, text := get("yaml", "somebody"); code != http.StatusOK || mediaType != "application/openapi+yaml" ||
+		text != string(checkedIn) {
+		t.Errorf("the document is served with %d as %s; it is the one that is checked in: %t. Run make generate", code, mediaType,
+			text == string(checkedIn))
 	}
 	code, _, text := get("json", "somebody")
 	var document struct {
 		OpenAPI string                    `json:"openapi"`
 		Paths   map[string]map[string]any `json:"paths"`
 	}
-	if err := json.Unmarshal([]byte(text), &document); err != nil || code != http.StatusOK || document.OpenAPI != "3.1.0" || len(document.Paths) < 13 {
+	if err := json.Unmarshal([]byte(text), &document); err != nil || code != http.StatusOK || document.OpenAPI != "3.1.0" ||
+		len(document.Paths) < 13 {
 		t.Errorf("%d: OpenAPI %s with %d paths (%v)", code, document.OpenAPI, len(document.Paths), err)
 	}
 	for token, want := range map[string]int{"": http.StatusUnauthorized, "unknown": http.StatusUnauthorized} {
@@ -289,7 +302,9 @@ func TestEveryOperation(t *testing.T) {
 		t.Errorf("getProvider: %s", a.Body)
 	}
 	call("setScheduling")
-	if a := ok(c.SetSchedulingWithResponse(ctx, string(turin.ID), apiclient.Scheduling{Scheduling: apiclient.SchedulingSchedulingDrained})); a.JSON200 == nil || a.JSON200.Scheduling != "Drained" {
+	if a := ok(
+		c.SetSchedulingWithResponse(ctx, string(turin.ID), apiclient.Scheduling{Scheduling: apiclient.SchedulingSchedulingDrained}),
+	); a.JSON200 == nil || a.JSON200.Scheduling != "Drained" {
 		t.Errorf("setScheduling: %d %s", a.StatusCode(), a.Body)
 	}
 	var p v1alpha1.Provider
@@ -301,11 +316,13 @@ func TestEveryOperation(t *testing.T) {
 		t.Errorf("listConsumers: %s", a.Body)
 	}
 	call("getConsumer")
-	if a := ok(c.GetConsumerWithResponse(ctx, string(sees.ID), nil)); a.JSON200 == nil || *a.JSON200.Mode != "Orchestrated" || a.JSON200.SharePercent != 100 {
+	if a := ok(c.GetConsumerWithResponse(ctx, string(sees.ID), nil)); a.JSON200 == nil || *a.JSON200.Mode != "Orchestrated" ||
+		a.JSON200.SharePercent != 100 {
 		t.Errorf("getConsumer: %s", a.Body)
 	}
 	call("listOffers")
-	if a := ok(c.ListOffersWithResponse(ctx, nil)); a.JSON200 == nil || len(a.JSON200.Items) != 2 || (*a.JSON200.Items[0].Offered)["cpu"] != "6" {
+	if a := ok(c.ListOffersWithResponse(ctx, nil)); a.JSON200 == nil || len(a.JSON200.Items) != 2 ||
+		(*a.JSON200.Items[0].Offered)["cpu"] != "6" {
 		t.Errorf("listOffers: %s", a.Body)
 	}
 	call("listPolicies")
@@ -321,14 +338,16 @@ func TestEveryOperation(t *testing.T) {
 		t.Errorf("listDecisions: %s", a.Body)
 	}
 	call("getDecision")
-	if a := ok(c.GetDecisionWithResponse(ctx, "cheap", string(sees.ID), nil)); a.JSON200 == nil || !a.JSON200.Complete || len(a.JSON200.Providers) != 2 ||
+	if a := ok(c.GetDecisionWithResponse(ctx, "cheap", string(sees.ID), nil)); a.JSON200 == nil || !a.JSON200.Complete ||
+		len(a.JSON200.Providers) != 2 ||
 		!a.JSON200.Providers[0].Chosen || *a.JSON200.Providers[0].Score != 87.5 || *a.JSON200.Providers[1].Excluded != "it costs too much" {
 		t.Errorf("getDecision: %s", a.Body)
 	}
 	call("listWorkloads")
 	if a := ok(c.ListWorkloadsWithResponse(ctx, nil)); a.JSON200 == nil || len(a.JSON200.Items) != 2 ||
 		*a.JSON200.Items[0].Path != "relay" || *a.JSON200.Items[1].Path != "direct" || a.JSON200.Items[1].Provider.Id != string(milan.ID) ||
-		*a.JSON200.Items[1].Address != "10.66.6.6" || a.JSON200.Items[1].Namespace != "shop" || a.JSON200.Items[1].BrokerNamespace != "shop-sees" {
+		*a.JSON200.Items[1].Address != "10.66.6.6" || a.JSON200.Items[1].Namespace != "shop" ||
+		a.JSON200.Items[1].BrokerNamespace != "shop-sees" {
 		t.Errorf("listWorkloads: %s", a.Body)
 	}
 	call("listLinks")
@@ -361,13 +380,16 @@ func TestConsumersSeeTheirOwn(t *testing.T) {
 	if a := ok(c.GetConsumerWithResponse(ctx, string(sees.ID), nil)); a.JSON200 == nil || a.JSON200.Id != string(sees.ID) {
 		t.Errorf("getConsumer: %s", a.Body)
 	}
-	if a := ok(c.ListWorkloadsWithResponse(ctx, nil)); a.JSON200 == nil || len(a.JSON200.Items) != 1 || a.JSON200.Items[0].Provider.Name == nil {
+	if a := ok(c.ListWorkloadsWithResponse(ctx, nil)); a.JSON200 == nil || len(a.JSON200.Items) != 1 ||
+		a.JSON200.Items[0].Provider.Name == nil {
 		t.Errorf("listWorkloads: %s", a.Body)
 	}
-	if a := ok(c.ListOffersWithResponse(ctx, nil)); a.JSON200 == nil || len(a.JSON200.Items) != 1 || a.JSON200.Items[0].Consumer.Id != string(sees.ID) {
+	if a := ok(c.ListOffersWithResponse(ctx, nil)); a.JSON200 == nil || len(a.JSON200.Items) != 1 ||
+		a.JSON200.Items[0].Consumer.Id != string(sees.ID) {
 		t.Errorf("listOffers: %s", a.Body)
 	}
-	if a := ok(c.GetAdviceWithResponse(ctx, string(sees.ID), nil)); a.JSON200 == nil || a.JSON200.Done || len(a.JSON200.Peers) != 2 || a.JSON200.Peers[0].Provider.Id != string(turin.ID) {
+	if a := ok(c.GetAdviceWithResponse(ctx, string(sees.ID), nil)); a.JSON200 == nil || a.JSON200.Done || len(a.JSON200.Peers) != 2 ||
+		a.JSON200.Peers[0].Provider.Id != string(turin.ID) {
 		t.Errorf("getAdvice: %s", a.Body)
 	}
 	for name, id := range map[string]string{"another one": string(blind.ID), "nobody": "nobody", "a provider": string(milan.ID)} {
@@ -377,7 +399,8 @@ func TestConsumersSeeTheirOwn(t *testing.T) {
 		want(t, "Nor what "+name+" is advised.", b, err, http.StatusForbidden)
 	}
 	other := string(blind.ID)
-	if a := ok(c.ListWorkloadsWithResponse(ctx, &apiclient.ListWorkloadsParams{Consumer: &other})); a.JSON200 == nil || len(a.JSON200.Items) != 0 {
+	if a := ok(c.ListWorkloadsWithResponse(ctx, &apiclient.ListWorkloadsParams{Consumer: &other})); a.JSON200 == nil ||
+		len(a.JSON200.Items) != 0 {
 		t.Errorf("the pods of another consumer: %s", a.Body)
 	}
 	for name, call := range map[string]func() (interface{ StatusCode() int }, error){
@@ -428,7 +451,8 @@ func TestAggregatedConsumersLearnNothing(t *testing.T) {
 	}
 	// The filters do not tell either: what matches is what is shown.
 	for _, provider := range []string{string(milan.ID), milan.Name} {
-		if a := ok(c.ListWorkloadsWithResponse(ctx, &apiclient.ListWorkloadsParams{Provider: &provider})); a.JSON200 == nil || len(a.JSON200.Items) != 0 {
+		if a := ok(c.ListWorkloadsWithResponse(ctx, &apiclient.ListWorkloadsParams{Provider: &provider})); a.JSON200 == nil ||
+			len(a.JSON200.Items) != 0 {
 			t.Errorf("the filter tells that a pod is on %s: %s", provider, a.Body)
 		}
 	}
@@ -462,18 +486,31 @@ func TestWhoMay(t *testing.T) {
 		certificate *tls.Certificate
 		code        int
 	}{
-		"Nobody":      {reason: "Nothing is served to who does not say who it is.", code: http.StatusUnauthorized},
-		"Unknown":     {reason: "A token must be known.", token: "unknown", code: http.StatusUnauthorized},
-		"Weak":        {reason: "A name is no right.", token: "somebody", code: http.StatusForbidden},
-		"Other":       {reason: "The right to something else is none.", token: "get/providers", code: http.StatusForbidden},
-		"Verb":        {reason: "The right to list is none to get.", token: "list/consumers", code: http.StatusForbidden},
-		"Right":       {reason: "Who has the right gets it.", token: "get/consumers", code: http.StatusOK},
-		"Consumer":    {reason: "A consumer gets its own.", certificate: s.authority.Sign(t, later, string(sees.ID)), code: http.StatusOK},
-		"Stranger":    {reason: "A certificate of another authority does not count.", certificate: servingtest.NewAuthority(t).Sign(t, later, string(sees.ID)), code: http.StatusUnauthorized},
-		"Expired":     {reason: "Nor does one that has expired.", certificate: s.authority.Sign(t, time.Now().Add(-time.Minute), string(sees.ID)), code: http.StatusUnauthorized},
-		"NoConsumer":  {reason: "The authority signs for others too.", certificate: s.authority.Sign(t, later, "system:node:a"), code: http.StatusUnauthorized},
-		"Provider":    {reason: "Who only provides has nothing of its own here.", certificate: s.authority.Sign(t, later, string(milan.ID)), code: http.StatusUnauthorized},
-		"OtherTenant": {reason: "A consumer does not see another.", certificate: s.authority.Sign(t, later, string(blind.ID)), code: http.StatusForbidden},
+		"Nobody":   {reason: "Nothing is served to who does not say who it is.", code: http.StatusUnauthorized},
+		"Unknown":  {reason: "A token must be known.", token: "unknown", code: http.StatusUnauthorized},
+		"Weak":     {reason: "A name is no right.", token: "somebody", code: http.StatusForbidden},
+		"Other":    {reason: "The right to something else is none.", token: "get/providers", code: http.StatusForbidden},
+		"Verb":     {reason: "The right to list is none to get.", token: "list/consumers", code: http.StatusForbidden},
+		"Right":    {reason: "Who has the right gets it.", token: "get/consumers", code: http.StatusOK},
+		"Consumer": {reason: "A consumer gets its own.", certificate: s.authority.Sign(t, later, string(sees.ID)), code: http.StatusOK},
+		"Stranger": {
+			reason: "A certificate of another authority does not count.", certificate: servingtest.NewAuthority(t).Sign(t, later, string(sees.ID)),
+			code: http.StatusUnauthorized,
+		},
+		"Expired": {
+			reason: "Nor does one that has expired.", certificate: s.authority.Sign(t, time.Now().Add(-time.Minute), string(sees.ID)),
+			code: http.StatusUnauthorized,
+		},
+		"NoConsumer": {
+			reason: "The authority signs for others too.", certificate: s.authority.Sign(t, later, "system:node:a"), code: http.StatusUnauthorized,
+		},
+		"Provider": {
+			reason: "Who only provides has nothing of its own here.", certificate: s.authority.Sign(t, later, string(milan.ID)),
+			code: http.StatusUnauthorized,
+		},
+		"OtherTenant": {
+			reason: "A consumer does not see another.", certificate: s.authority.Sign(t, later, string(blind.ID)), code: http.StatusForbidden,
+		},
 		"BadToken": {
 			reason: "A token that is shown must be good, also beside a certificate.", token: "unknown",
 			certificate: s.authority.Sign(t, later, string(sees.ID)), code: http.StatusUnauthorized,
@@ -565,12 +602,16 @@ func TestTags(t *testing.T) {
 			t.Errorf("%s: %d %s %s", match, a.StatusCode(), a.HTTPResponse.Header, a.Body)
 		}
 	}
-	if a := ok(c.ListProvidersWithResponse(ctx, &apiclient.ListProvidersParams{IfNoneMatch: &listTag})); a.StatusCode() != http.StatusNotModified {
+	if a := ok(
+		c.ListProvidersWithResponse(ctx, &apiclient.ListProvidersParams{IfNoneMatch: &listTag}),
+	); a.StatusCode() != http.StatusNotModified {
 		t.Errorf("the list: %d", a.StatusCode())
 	}
 	ok(c.SetSchedulingWithResponse(ctx, string(milan.ID), apiclient.Scheduling{Scheduling: "Cordoned"}))
 	s.changed(t)
-	if a := ok(c.GetProviderWithResponse(ctx, string(milan.ID), &apiclient.GetProviderParams{IfNoneMatch: &tag})); a.StatusCode() != http.StatusOK || a.JSON200.Scheduling != "Cordoned" {
+	if a := ok(
+		c.GetProviderWithResponse(ctx, string(milan.ID), &apiclient.GetProviderParams{IfNoneMatch: &tag}),
+	); a.StatusCode() != http.StatusOK || a.JSON200.Scheduling != "Cordoned" {
 		t.Errorf("after a change: %d %s", a.StatusCode(), a.Body)
 	}
 	if a := ok(c.ListProvidersWithResponse(ctx, &apiclient.ListProvidersParams{IfNoneMatch: &listTag})); a.StatusCode() != http.StatusOK {
@@ -606,14 +647,23 @@ func TestProblems(t *testing.T) {
 		"Word":        {path: "/providers?limit=all", code: http.StatusUnprocessableEntity},
 		"Parameter":   {path: "/providers?limt=1", code: http.StatusUnprocessableEntity},
 		"Filter":      {path: "/providers?scheduling=Off", code: http.StatusUnprocessableEntity},
-		"Body":        {method: http.MethodPut, path: "/providers/" + string(milan.ID) + "/scheduling", body: `{"scheduling":"Off"}`, code: http.StatusUnprocessableEntity},
-		"NoBody":      {method: http.MethodPut, path: "/providers/" + string(milan.ID) + "/scheduling", code: http.StatusBadRequest},
-		"NoJSON":      {method: http.MethodPut, path: "/providers/" + string(milan.ID) + "/scheduling", body: `{`, code: http.StatusBadRequest},
-		"More":        {method: http.MethodPut, path: "/providers/" + string(milan.ID) + "/scheduling", body: `{"scheduling":"Drained","more":1}`, code: http.StatusUnprocessableEntity},
-		"Large":       {method: http.MethodPut, path: "/providers/" + string(milan.ID) + "/scheduling", body: strings.Repeat(" ", maxBody+1), code: http.StatusRequestEntityTooLarge},
+		"Body": {
+			method: http.MethodPut, path: "/providers/" + string(milan.ID) + "/scheduling", body: `{"scheduling":"Off"}`,
+			code: http.StatusUnprocessableEntity,
+		},
+		"NoBody": {method: http.MethodPut, path: "/providers/" + string(milan.ID) + "/scheduling", code: http.StatusBadRequest},
+		"NoJSON": {method: http.MethodPut, path: "/providers/" + string(milan.ID) + "/scheduling", body: `{`, code: http.StatusBadRequest},
+		"More": {
+			method: http.MethodPut, path: "/providers/" + string(milan.ID) + "/scheduling", body: `{"scheduling":"Drained","more":1}`,
+			code: http.StatusUnprocessableEntity,
+		},
+		"Large": {
+			method: http.MethodPut, path: "/providers/" + string(milan.ID) + "/scheduling", body: strings.Repeat(" ", maxBody+1),
+			code: http.StatusRequestEntityTooLarge,
+		},
 		"Type": {
-			method: http.MethodPut, path: "/providers/" + string(milan.ID) + "/scheduling", mediaType: "text/plain", body: `{"scheduling":"Drained"}`,
-			code: http.StatusUnsupportedMediaType,
+			method: http.MethodPut, path: "/providers/" + string(milan.ID) + "/scheduling", mediaType: "text/plain",
+			body: `{"scheduling":"Drained"}`, code: http.StatusUnsupportedMediaType,
 		},
 		"NotAccepted": {
 			method: http.MethodPut, path: "/providers/" + string(milan.ID) + "/scheduling", accept: "image/png", body: `{"scheduling":"Drained"}`,
@@ -661,9 +711,10 @@ func TestProblems(t *testing.T) {
 // TestErrorsAreNotTold has a client that fails.
 func TestErrorsAreNotTold(t *testing.T) {
 	s := serve(t, func(c *Config) {
-		c.Client = snapshottest.NewClient(t, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
-			return errors.New("s3cret")
-		}})
+		c.Client = snapshottest.NewClient(t,
+			interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+				return errors.New("s3cret")
+			}})
 	})
 	a, err := s.as(t, "operator", nil).ListProvidersWithResponse(t.Context(), nil)
 	if want(t, "What fails is an error.", a, err, http.StatusInternalServerError); strings.Contains(string(a.Body), "s3cret") {
@@ -684,9 +735,12 @@ func TestOrigins(t *testing.T) {
 		"Off":     {reason: "By default no page of another origin reads anything.", origin: dashboard, path: "/api/v1/providers"},
 		"Allowed": {reason: "Who is allowed may.", origins: []string{dashboard}, origin: dashboard, path: "/api/v1/providers", want: dashboard},
 		"Other":   {reason: "Others may not.", origins: []string{dashboard}, origin: "https://evil.example.com", path: "/api/v1/providers"},
-		"Suffix":  {reason: "Origins are compared as they are.", origins: []string{dashboard}, origin: dashboard + ".evil.example", path: "/api/v1/providers"},
-		"Null":    {reason: "A page without an origin has none.", origins: []string{dashboard}, origin: "null", path: "/api/v1/providers"},
-		"Toggle":  {reason: "Only version 1 is for others' pages.", origins: []string{dashboard}, origin: dashboard, path: "/api/clusters"},
+		"Suffix": {
+			reason: "Origins are compared as they are.", origins: []string{dashboard}, origin: dashboard + ".evil.example",
+			path: "/api/v1/providers",
+		},
+		"Null":   {reason: "A page without an origin has none.", origins: []string{dashboard}, origin: "null", path: "/api/v1/providers"},
+		"Toggle": {reason: "Only version 1 is for others' pages.", origins: []string{dashboard}, origin: dashboard, path: "/api/clusters"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -710,7 +764,8 @@ func TestOrigins(t *testing.T) {
 // TestCatalogHasNoV1 asks a broker that has no consumers.
 func TestCatalogHasNoV1(t *testing.T) {
 	h := newHandler(t, Config{Client: newClient(t, reviews()), Catalog: true})
-	if w := call(t, h, http.MethodGet, "/api/v1/providers", "Authorization", "Bearer lister"); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "orchestrator") {
+	if w := call(t, h, http.MethodGet, "/api/v1/providers", "Authorization", "Bearer lister"); w.Code != http.StatusNotFound ||
+		!strings.Contains(w.Body.String(), "orchestrator") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }

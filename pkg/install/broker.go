@@ -59,9 +59,16 @@ func (i *Installer) brokerSteps() ([]step, error) {
 	}
 	withFlags := func(d *appsv1.Deployment) error { return addFlags(d, flags, outdated) }
 	return append(i.daemonSteps(base), []step{
-		{"let Liqo's gateway pass what it relays", patching(i.objects, deployment(gateway), func(d *appsv1.Deployment) error { return merge(d, "gateway.yaml") }), i.rollout(liqoNamespace, gateway)},
+		{
+			"let Liqo's gateway pass what it relays",
+			patching(i.objects, deployment(gateway), func(d *appsv1.Deployment) error { return merge(d, "gateway.yaml") }),
+			i.rollout(liqoNamespace, gateway),
+		},
 		i.beside("run the remote IPAM beside Liqo's network manager", patchIPAMGuard, patchRemoteIPAM),
-		{"open the port of the remote IPAM", patching(i.objects, service(networkManager), func(s *corev1.Service) error { return merge(s, "network-manager-service.yaml") }), nil},
+		{
+			"open the port of the remote IPAM",
+			patching(i.objects, service(networkManager), func(s *corev1.Service) error { return merge(s, "network-manager-service.yaml") }), nil,
+		},
 		i.rightsOfVirtualKubelets(),
 		i.configuring("have Liqo ask the broker, and use its virtual kubelet", withFlags),
 		i.virtualKubelets("give the peerings that exist the broker's virtual kubelet", true, withFlags),
@@ -69,8 +76,8 @@ func (i *Installer) brokerSteps() ([]step, error) {
 	}...), nil
 }
 
-// daemonSteps are those that run the daemon. One that is a release of Helm is only waited for: Helm would take what is changed beside it for
-// drift, and undo it.
+// daemonSteps are those that run the daemon. One that is a release of Helm is only waited for: Helm would take what is changed beside it
+// for drift, and undo it.
 func (i *Installer) daemonSteps(base []*unstructured.Unstructured) []step {
 	running := func(ctx context.Context) error {
 		if err := i.rollout(guardName, guardName)(ctx); err != nil {
@@ -118,7 +125,10 @@ func (i *Installer) brokerUndo() ([]step, error) {
 		i.virtualKubelets("give the peerings Liqo's virtual kubelet", false, withoutFlags),
 		i.leaving("remove the rules that hold without the daemon", admission, false),
 		i.leaving("remove the daemon, its kinds and the guard", base, true),
-		{"close the port of the remote IPAM", patching(i.objects, service(networkManager), func(s *corev1.Service) error { removePorts(s); return nil }), nil},
+		{
+			"close the port of the remote IPAM",
+			patching(i.objects, service(networkManager), func(s *corev1.Service) error { removePorts(s); return nil }), nil,
+		},
 		{"remove the remote IPAM from Liqo's network manager", i.withoutSidecars, i.rollout(liqoNamespace, networkManager)},
 		{"remove the hook of Liqo's gateway", patching(i.objects, deployment(gateway), removeHook), i.rollout(liqoNamespace, gateway)},
 		i.noRightsOfVirtualKubelets(),
@@ -183,8 +193,8 @@ func ownFlag(flag string) bool {
 	return outdated(flag) || name == flagExtraArgs && strings.HasPrefix(value, flagRemoteIPAM+"=")
 }
 
-// outdated reports whether a flag is one that an installation replaces by another value: the image of our virtual kubelets. A cluster may be
-// a broker and the consumer of several others, whose flags stay.
+// outdated reports whether a flag is one that an installation replaces by another value: the image of our virtual kubelets. A cluster may
+// be a broker and the consumer of several others, whose flags stay.
 func outdated(flag string) bool {
 	image, is := strings.CutPrefix(flag, flagImage+"=")
 	return is && liqo.OwnVirtualKubelet(image)
@@ -248,9 +258,10 @@ func (i *Installer) policies(name, folder string) step {
 	}, nil}
 }
 
-// excepted returns those of the admission rules that the operator does not want: what bounds the pods of consumers, where they are admitted at
-// the level privileged. The rule has no parameter for this: with the last policy whose parameter is a ConfigMap, an API server stops to watch
-// ConfigMaps, and does not begin again when there is a new one (k8s.io/apiserver@v0.34.1/pkg/admission/plugin/policy/generic/policy_source.go).
+// excepted returns those of the admission rules that the operator does not want: what bounds the pods of consumers, where they are admitted
+// at the level privileged. The rule has no parameter for this: with the last policy whose parameter is a ConfigMap, an API server stops to
+// watch ConfigMaps, and does not begin again when there is a new one
+// (k8s.io/apiserver@v0.34.1/pkg/admission/plugin/policy/generic/policy_source.go).
 func (i *Installer) excepted(ctx context.Context, rules []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	const rule = "pod-security.brokering.liqo.io"
 	var level corev1.ConfigMap
@@ -330,8 +341,8 @@ func (i *Installer) managerArgs(ctx context.Context) ([]string, error) {
 	return separate(container.Args), nil
 }
 
-// nothingReached returns an error while namespace liqo is offered to a peer, or while a virtual kubelet of Liqo would reflect it to one. With
-// force, what a peer says that does not answer is not waited for.
+// nothingReached returns an error while namespace liqo is offered to a peer, or while a virtual kubelet of Liqo would reflect it to one.
+// With force, what a peer says that does not answer is not waited for.
 func (i *Installer) nothingReached(ctx context.Context) error {
 	maps, err := i.namespaceMaps(ctx)
 	if err != nil {
@@ -355,7 +366,8 @@ func (i *Installer) allReached(ctx context.Context) error {
 		return err
 	}
 	_, err = i.eachVirtualNode(ctx, func(n *v09.VirtualNode) ([]change, error) {
-		if v09.HasNode(n) && !slices.ContainsFunc(maps, func(m v09.NamespaceMap) bool { return m.Namespace == n.Namespace && v09.Wanted(&m, liqoNamespace) }) {
+		if v09.HasNode(n) && !slices.ContainsFunc(maps,
+			func(m v09.NamespaceMap) bool { return m.Namespace == n.Namespace && v09.Wanted(&m, liqoNamespace) }) {
 			return nil, fmt.Errorf("peer %s has not been offered the remote IPAM yet", sheet.Plain(v09.StandsFor(n).Name))
 		}
 		return nil, nil
@@ -442,8 +454,8 @@ func (i *Installer) eachVirtualNode(ctx context.Context, do func(*v09.VirtualNod
 	return all, nil
 }
 
-// kubeletRuns returns an error unless the virtual kubelet of a node is the one that the node says, and has signed the node if it is to. If it is
-// not, no pod of another image is left that could: the step that removes traces takes the sign off.
+// kubeletRuns returns an error unless the virtual kubelet of a node is the one that the node says, and has signed the node if it is to. If
+// it is not, no pod of another image is left that could: the step that removes traces takes the sign off.
 func (i *Installer) kubeletRuns(ctx context.Context, n *v09.VirtualNode, signed bool) error {
 	name, spec := v09.KubeletDeployment(n)
 	if spec == nil {
@@ -494,7 +506,8 @@ func (i *Installer) kubeletRuns(ctx context.Context, n *v09.VirtualNode, signed 
 // otherKubelets returns the names of the pods of virtual kubelets of another image that still run for a node; empty if there are none.
 func (i *Installer) otherKubelets(ctx context.Context, n *v09.VirtualNode, image string) (string, error) {
 	var pods corev1.PodList
-	if err := i.List(ctx, &pods, client.InNamespace(n.Namespace), client.MatchingLabelsSelector{Selector: v09.VirtualKubeletSelector()}); err != nil {
+	if err := i.List(ctx, &pods, client.InNamespace(n.Namespace),
+		client.MatchingLabelsSelector{Selector: v09.VirtualKubeletSelector()}); err != nil {
 		return "", fmt.Errorf("list the virtual kubelets of node %s: %w", n.Name, err)
 	}
 	var others []string
@@ -538,8 +551,8 @@ func (i *Installer) alone(files ...string) func(context.Context) ([]change, erro
 	})
 }
 
-// withoutSidecars returns the changes that leave Liqo's network manager alone, but for what closes Liqo's IPAM where somebody else needs it:
-// who trades.
+// withoutSidecars returns the changes that leave Liqo's network manager alone, but for what closes Liqo's IPAM where somebody else needs
+// it: who trades.
 func (i *Installer) withoutSidecars(ctx context.Context) ([]change, error) {
 	trades, err := i.trades(ctx)
 	if err != nil {

@@ -21,10 +21,19 @@ func TestKeepDaemon(t *testing.T) {
 		"Gone": {"a flag that the daemon has no more would keep it from starting", append([]string{"--of-old=1", "--of-old-too"}, base...),
 			[]string{"--leader-elect", "--pod-security=$(LEVEL)", "--with-catalog", "--with-aggregator"}, false,
 			[]string{"--of-old=1", "--of-old-too"}},
-		"Modes": {"modes that were chosen stay", []string{"--with-orchestrator"}, []string{"--leader-elect", "--pod-security=$(LEVEL)", "--with-orchestrator"}, false, nil},
+		"Modes": {
+			"modes that were chosen stay", []string{"--with-orchestrator"},
+			[]string{"--leader-elect", "--pod-security=$(LEVEL)", "--with-orchestrator"}, false, nil,
+		},
 		"Given": {"unless others are given", []string{"--with-orchestrator"}, base, true, nil},
-		"Flags": {"further flags stay", []string{"--with-catalog", "--prometheus=http://p"}, []string{"--leader-elect", "--pod-security=$(LEVEL)", "--with-catalog", "--prometheus=http://p"}, false, nil},
-		"Value": {"a flag of the manifest has the value of the manifest", []string{"--with-catalog", "--pod-security=privileged"}, []string{"--leader-elect", "--pod-security=$(LEVEL)", "--with-catalog"}, false, nil},
+		"Flags": {
+			"further flags stay", []string{"--with-catalog", "--prometheus=http://p"},
+			[]string{"--leader-elect", "--pod-security=$(LEVEL)", "--with-catalog", "--prometheus=http://p"}, false, nil,
+		},
+		"Value": {
+			"a flag of the manifest has the value of the manifest", []string{"--with-catalog", "--pod-security=privileged"},
+			[]string{"--leader-elect", "--pod-security=$(LEVEL)", "--with-catalog"}, false, nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want, live := pod("broker", slices.Clone(base)...), pod("broker", tc.live...)

@@ -28,7 +28,10 @@ func (i *Installer) consumerSteps(broker cluster.Identity) ([]step, error) {
 	withFlags := func(d *appsv1.Deployment) error { return addFlags(d, flags, outdated) }
 	return []step{
 		{fmt.Sprintf("let %s peer with this cluster too, if it sells by a contract and was named", called(broker)), i.letIn(broker), nil},
-		{fmt.Sprintf("wait for the remote IPAM of %s to arrive", called(broker)), nothing, func(ctx context.Context) error { return i.arrived(ctx, broker) }},
+		{
+			fmt.Sprintf("wait for the remote IPAM of %s to arrive", called(broker)), nothing,
+			func(ctx context.Context) error { return i.arrived(ctx, broker) },
+		},
 		i.rightsOfVirtualKubelets(),
 		i.configuring("have Liqo use the broker's virtual kubelet", withFlags),
 		i.virtualKubelets("give the peerings that exist the broker's virtual kubelet", true, withFlags),
@@ -38,8 +41,8 @@ func (i *Installer) consumerSteps(broker cluster.Identity) ([]step, error) {
 // annotationContract is on a ForeignCluster that a connector has made.
 const annotationContract = "brokering.liqo.io/by-contract"
 
-// letIn returns the change by which a broker can peer with this cluster that has sold to it: a connector lets no seller in, so that people have to name
-// it. Where they have made the peering, it is as they want it.
+// letIn returns the change by which a broker can peer with this cluster that has sold to it: a connector lets no seller in, so that people
+// have to name it. Where they have made the peering, it is as they want it.
 func (i *Installer) letIn(broker cluster.Identity) func(context.Context) ([]change, error) {
 	return func(ctx context.Context) ([]change, error) {
 		if i.options.Broker == "" {
@@ -71,7 +74,8 @@ func (i *Installer) arrived(ctx context.Context, broker cluster.Identity) error 
 	at := client.ObjectKey{Namespace: v09.TwinNameOfLiqo(broker), Name: networkManager}
 	err := i.Get(ctx, at, &corev1.Service{})
 	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("there is no Service %s: the broker must be installed on %s, and peer with this cluster, which one that sells by a contract may where --broker names it", at, called(broker))
+		return fmt.Errorf("there is no Service %s: the broker must be installed on %s, and peer with this cluster, which one that sells by a "+
+			"contract may where --broker names it", at, called(broker))
 	}
 	if err != nil {
 		return fmt.Errorf("read Service %s: %w", at, err)

@@ -179,8 +179,8 @@ func (i *Installer) Prepare(ctx context.Context) error {
 	return i.run.runSteps(ctx, steps)
 }
 
-// Unprepare undoes Prepare: for all brokers, or for the one that the options name, so that the cluster stays the consumer of others. One that
-// trades stays guarded.
+// Unprepare undoes Prepare: for all brokers, or for the one that the options name, so that the cluster stays the consumer of others. One
+// that trades stays guarded.
 func (i *Installer) Unprepare(ctx context.Context) error {
 	l, err := i.requirements(ctx)
 	if err != nil {

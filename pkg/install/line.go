@@ -94,7 +94,8 @@ func (line09) check(ctx context.Context, o objects) (string, error) {
 	err := o.Get(ctx, client.ObjectKey{Namespace: liqoNamespace, Name: controllerManager}, &d)
 	switch {
 	case apierrors.IsNotFound(err):
-		return "", requirement("this cluster has Liqo's kinds, but no Deployment %s/%s: Liqo must run in namespace %s", liqoNamespace, controllerManager, liqoNamespace)
+		return "", requirement("this cluster has Liqo's kinds, but no Deployment %s/%s: Liqo must run in namespace %s", liqoNamespace,
+			controllerManager, liqoNamespace)
 	case apierrors.IsForbidden(err):
 		return "", requirement("you may not read Liqo's installation: %w", err)
 	case err != nil:

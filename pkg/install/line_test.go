@@ -113,19 +113,34 @@ func TestRefused(t *testing.T) {
 		do      []func(*Installer, context.Context) error
 		says    string
 	}{
-		"NoLiqo":        {nil, counting, nil, Options{}, all, "this cluster has no Liqo"},
-		"Line1":         {line1{}, counting, nil, Options{}, all, "Liqo 1.x is not supported yet"},
-		"KindsOnly":     {line09{}, counting, nil, Options{}, all, "no Deployment liqo/liqo-controller-manager"},
-		"OldLiqo":       {line09{}, counting, []client.Object{old}, Options{}, all, "has the image liqo/liqo-controller-manager:v0.8.3, and the broker needs Liqo v0.9.x"},
-		"Forbidden":     {line09{}, forbidden, []client.Object{manager}, Options{}, all, "you may not read Liqo's installation"},
-		"NoRights":      {line09{}, denied, []client.Object{manager}, Options{}, all, "you lack the rights of an administrator"},
-		"Unreachable":   {line09{}, gone, []client.Object{manager}, Options{}, all, "connection refused"},
-		"OfHelm":        {line09{}, counting, []client.Object{manager, daemonOfHelm()}, Options{Modes: modes[:1]}, all[:1], `release "mine" of Helm in namespace "liqo-broker", and its modes are values of that: use helm upgrade`},
-		"SecondBroker":  {line09{}, counting, []client.Object{manager, second}, Options{}, all[:1], "another broker already, in namespace elsewhere"},
-		"Nobody":        {line09{}, counting, []client.Object{manager}, Options{}, []func(*Installer, context.Context) error{prepare}, "no peer of this cluster is the broker"},
-		"TwoPeers":      {line09{}, counting, []client.Object{manager, peer("a", "milan"), peer("b", "turin")}, Options{}, all[2:3], "which peer is the broker?"},
-		"NotItsBroker":  {line09{}, counting, []client.Object{manager, peer("a", "milan"), peer("b", "turin")}, Options{Broker: "turin"}, all[3:], "no consumer of turin (b)"},
-		"UnknownBroker": {line09{}, counting, []client.Object{manager, peer("a", "milan")}, Options{Broker: "oslo"}, all[2:], `(--broker="oslo")`},
+		"NoLiqo":    {nil, counting, nil, Options{}, all, "this cluster has no Liqo"},
+		"Line1":     {line1{}, counting, nil, Options{}, all, "Liqo 1.x is not supported yet"},
+		"KindsOnly": {line09{}, counting, nil, Options{}, all, "no Deployment liqo/liqo-controller-manager"},
+		"OldLiqo": {
+			line09{}, counting, []client.Object{old}, Options{}, all,
+			"has the image liqo/liqo-controller-manager:v0.8.3, and the broker needs Liqo v0.9.x",
+		},
+		"Forbidden":   {line09{}, forbidden, []client.Object{manager}, Options{}, all, "you may not read Liqo's installation"},
+		"NoRights":    {line09{}, denied, []client.Object{manager}, Options{}, all, "you lack the rights of an administrator"},
+		"Unreachable": {line09{}, gone, []client.Object{manager}, Options{}, all, "connection refused"},
+		"OfHelm":      {line09{}, counting, []client.Object{manager, daemonOfHelm()}, Options{Modes: modes[:1]}, all[:1], `release "mine" of Helm in namespace "liqo-broker", and its modes are values of that: use helm upgrade`},
+		"SecondBroker": {
+			line09{}, counting, []client.Object{manager, second}, Options{}, all[:1], "another broker already, in namespace elsewhere",
+		},
+		"Nobody": {
+			line09{}, counting, []client.Object{manager}, Options{}, []func(*Installer, context.Context) error{prepare},
+			"no peer of this cluster is the broker",
+		},
+		"TwoPeers": {
+			line09{}, counting, []client.Object{manager, peer("a", "milan"), peer("b", "turin")}, Options{}, all[2:3], "which peer is the broker?",
+		},
+		"NotItsBroker": {
+			line09{}, counting, []client.Object{manager, peer("a", "milan"), peer("b", "turin")}, Options{Broker: "turin"}, all[3:],
+			"no consumer of turin (b)",
+		},
+		"UnknownBroker": {
+			line09{}, counting, []client.Object{manager, peer("a", "milan")}, Options{Broker: "oslo"}, all[2:], `(--broker="oslo")`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for n, do := range tc.do {
@@ -144,18 +159,20 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestLeaveOne has a consumer of two brokers leave one, and then the other. The sign that its virtual kubelet is ours comes off its node with the
-// last, though Liqo's has not taken it off.
+// TestLeaveOne has a consumer of two brokers leave one, and then the other. The sign that its virtual kubelet is ours comes off its node
+// with the last, though Liqo's has not taken it off.
 func TestLeaveOne(t *testing.T) {
 	milan, turin := cluster.Identity{ID: "a", Name: "milan"}, cluster.Identity{ID: "b", Name: "turin"}
 	flag := func(broker cluster.Identity) string {
 		return "--kubelet-extra-args=--remote-ipam=server=" + remoteIPAMOf(broker)
 	}
-	manager := pod("controller-manager", "--kubelet-image=liqo/virtual-kubelet:v0.9.4", "--kubelet-image=capacitorset/liqo-broker-vk:v0.1.0", flag(milan), flag(turin))
+	manager := pod("controller-manager", "--kubelet-image=liqo/virtual-kubelet:v0.9.4", "--kubelet-image=capacitorset/liqo-broker-vk:v0.1.0",
+		flag(milan), flag(turin))
 	manager.Status.UpdatedReplicas, manager.Status.Replicas, manager.Status.AvailableReplicas = 1, 1, 1
 	role := virtualKubeletRights()
 	virtual := &v09.VirtualNode{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-turin", Name: "liqo-turin"}}
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "liqo-turin", Labels: map[string]string{liqo.LabelVirtualKubelet: "v0.1.0", "kept": "yes"},
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "liqo-turin",
+		Labels:      map[string]string{liqo.LabelVirtualKubelet: "v0.1.0", "kept": "yes"},
 		Annotations: map[string]string{liqo.LabelVirtualKubelet: "v0.1.0"}}}
 	c := at(t, line09{}, interceptor.Funcs{}, manager, role, virtual, node, peer("a", "milan"), peer("b", "turin"))
 	for _, step := range []struct {
@@ -183,21 +200,24 @@ func TestLeaveOne(t *testing.T) {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(node), node); err != nil {
 			t.Fatal(err)
 		}
-		if got := node.Labels[liqo.LabelVirtualKubelet] + node.Annotations[liqo.LabelVirtualKubelet]; (got == "") != (step.leave == turin) || node.Labels["kept"] == "" {
+		if got := node.Labels[liqo.LabelVirtualKubelet] + node.Annotations[liqo.LabelVirtualKubelet]; (got == "") != (step.leave == turin) ||
+			node.Labels["kept"] == "" {
 			t.Errorf("without %s the node is %v", step.leave.Name, node.ObjectMeta)
 		}
 	}
 }
 
-// TestLostInTheMiddle loses the connection, and has somebody press Ctrl-C, at each write of an installation in turn: the error names the step
-// and says how to go on, and nothing is written after it.
+// TestLostInTheMiddle loses the connection, and has somebody press Ctrl-C, at each write of an installation in turn: the error names the
+// step and says how to go on, and nothing is written after it.
 func TestLostInTheMiddle(t *testing.T) {
 	manager := pod("controller-manager", "--kubelet-image=liqo/virtual-kubelet:v0.9.4")
 	for _, interrupt := range []bool{false, true} {
 		for at1 := 1; at1 <= 3; at1++ {
 			ctx, cancel := context.WithCancel(t.Context())
 			writes := 0
-			c := at(t, line09{}, interceptor.Funcs{Patch: func(ctx context.Context, _ client.WithWatch, _ client.Object, _ client.Patch, _ ...client.PatchOption) error {
+			c := at(t, line09{}, interceptor.Funcs{Patch: func(
+				ctx context.Context, _ client.WithWatch, _ client.Object, _ client.Patch, _ ...client.PatchOption,
+			) error {
 				if writes++; writes < at1 {
 					return nil
 				}
@@ -250,7 +270,8 @@ func TestDaemonOfHelm(t *testing.T) {
 	if err := i.Update(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
-	if own := names(); len(own) != len(ofHelm)+2 || ofHelm[0] != "wait for the daemon and the guard, which Helm runs" || slices.Contains(ofHelm, "run the daemon and the guard") ||
+	if own := names(); len(own) != len(ofHelm)+2 || ofHelm[0] != "wait for the daemon and the guard, which Helm runs" ||
+		slices.Contains(ofHelm, "run the daemon and the guard") ||
 		!slices.Contains(own, "run the daemon and the guard") || !slices.Equal(own[3:], ofHelm[1:]) {
 		t.Errorf("the steps beside Helm are %q, else %q", ofHelm, own)
 	}

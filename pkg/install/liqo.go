@@ -101,8 +101,8 @@ func containers(spec *corev1.PodSpec) []*corev1.Container {
 	return all
 }
 
-// What we run beside Liqo's network manager (patches/liqo-install), of the image sidecarImage: on a broker both, and on a cluster that trades
-// what closes Liqo's IPAM.
+// What we run beside Liqo's network manager (patches/liqo-install), of the image sidecarImage: on a broker both, and on a cluster that
+// trades what closes Liqo's IPAM.
 const (
 	sidecarImage    = "liqo-broker-network-manager"
 	patchIPAMGuard  = "ipam-guard.yaml"
@@ -272,7 +272,8 @@ func stockKubelet(d *appsv1.Deployment) error {
 	}
 	tag := tagOf(container.Image)
 	if tag == "" {
-		return fmt.Errorf("the flag %s of %s was replaced, and its image %s does not say which version of Liqo's virtual kubelet belongs to it: set the flag", flagImage, controllerManager, container.Image)
+		return fmt.Errorf("the flag %s of %s was replaced, and its image %s does not say which version of Liqo's virtual kubelet belongs to "+
+			"it: set the flag", flagImage, controllerManager, container.Image)
 	}
 	container.Args = append(container.Args, flagImage+"=ghcr.io/liqotech/virtual-kubelet:"+tag)
 	return nil

@@ -166,7 +166,8 @@ func TestFlags(t *testing.T) {
 			return slices.Contains(args, secondBroker) && strings.Contains(strings.Join(args, " "), "address-1")
 		}},
 		"PrepareABroker": {append([]string{stockImage}, broker...), consumer, outdated, func(args []string) bool {
-			return slices.Contains(args, "--resource-plugin-address=liqo-broker-resource-plugin.liqo-broker:7000") && strings.Contains(strings.Join(args, " "), "address-1")
+			return slices.Contains(args, "--resource-plugin-address=liqo-broker-resource-plugin.liqo-broker:7000") &&
+				strings.Contains(strings.Join(args, " "), "address-1")
 		}},
 		"SomebodyElseLast": {append(slices.Clone(broker), stockImage), broker, outdated, func(args []string) bool {
 			k, err := kubeletOf(args)
@@ -245,7 +246,8 @@ func TestStockKubelet(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if args := d.Spec.Template.Spec.Containers[0].Args; !slices.Equal(args, []string{"--verbose", "--kubelet-image=ghcr.io/liqotech/virtual-kubelet:v0.9.4"}) {
+	if args := d.Spec.Template.Spec.Containers[0].Args; !slices.Equal(args,
+		[]string{"--verbose", "--kubelet-image=ghcr.io/liqotech/virtual-kubelet:v0.9.4"}) {
 		t.Errorf("the flags are %v", args)
 	}
 	d.Spec.Template.Spec.Containers[0] = corev1.Container{Image: "liqo@sha256:abc"}
@@ -255,7 +257,8 @@ func TestStockKubelet(t *testing.T) {
 }
 
 func TestChoosePeer(t *testing.T) {
-	broker, impostor, other := cluster.Identity{ID: "0a11", Name: "broker"}, cluster.Identity{ID: "0b22", Name: "0a11"}, cluster.Identity{ID: "0a33", Name: "broker"}
+	broker, impostor, other := cluster.Identity{ID: "0a11", Name: "broker"}, cluster.Identity{ID: "0b22", Name: "0a11"},
+		cluster.Identity{ID: "0a33", Name: "broker"}
 	for name, tc := range map[string]struct {
 		reason string
 		peers  []cluster.Identity

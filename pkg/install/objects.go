@@ -140,7 +140,7 @@ func (o objects) mutateRead(object client.Object, to func() error) ([]change, er
 	}}}, nil
 }
 
-// describe names an object for people.
+// describeObject names an object for people.
 func (o objects) describeObject(object client.Object) string {
 	kind := object.GetObjectKind().GroupVersionKind().Kind
 	if gvk, err := apiutil.GVKForObject(object, o.Scheme()); err == nil {
@@ -173,7 +173,8 @@ func (o objects) rolledOut(ctx context.Context, at client.ObjectKey) error {
 	if s.ObservedGeneration >= d.Generation && s.UpdatedReplicas == want && s.Replicas == want && s.AvailableReplicas == want {
 		return nil
 	}
-	waiting := fmt.Errorf("the Deployment %s has %d of %d pods as it should be, and %d ready", at, s.UpdatedReplicas, want, s.AvailableReplicas)
+	waiting := fmt.Errorf("the Deployment %s has %d of %d pods as it should be, and %d ready", at, s.UpdatedReplicas, want,
+		s.AvailableReplicas)
 	return errors.Join(waiting, o.pullable(ctx, &d))
 }
 
@@ -198,7 +199,8 @@ func (o objects) pullable(ctx context.Context, d *appsv1.Deployment) error {
 		}
 		for _, c := range append(status.InitContainerStatuses, status.ContainerStatuses...) {
 			switch waiting := c.State.Waiting; {
-			case waiting == nil || !slices.ContainsFunc(containers(&pods.Items[i].Spec), func(of *corev1.Container) bool { return of.Name == c.Name && wanted[of.Image] }):
+			case waiting == nil || !slices.ContainsFunc(containers(&pods.Items[i].Spec),
+				func(of *corev1.Container) bool { return of.Name == c.Name && wanted[of.Image] }):
 				// It runs, or is about to be replaced.
 			case waiting.Reason == "ImagePullBackOff", waiting.Reason == "InvalidImageName", waiting.Reason == "ErrImageNeverPull":
 				return hopelessError{fmt.Errorf("pod %s cannot have image %s: %s (--registry and --tag say which one it is)",

@@ -83,7 +83,8 @@ func (i *Installer) brokerRequirements(ctx context.Context) error {
 	}
 	for n := range peers {
 		if peers[n].InBand {
-			return requirement("the peering with cluster %s is in-band, and the broker needs out-of-band peerings: end it and peer again", called(peers[n].Identity))
+			return requirement("the peering with cluster %s is in-band, and the broker needs out-of-band peerings: end it and peer again",
+				called(peers[n].Identity))
 		}
 	}
 	return i.unclaimed(ctx)
@@ -99,7 +100,8 @@ func (i *Installer) lookForHelm(ctx context.Context) error {
 	i.ofHelm = err == nil && ofHelm(&d)
 	if i.ofHelm && i.options.modesGiven {
 		release, namespace := d.Annotations["meta.helm.sh/release-name"], d.Annotations["meta.helm.sh/release-namespace"]
-		return requirement("the broker is release %q of Helm in namespace %q, and its modes are values of that: use helm upgrade", release, namespace)
+		return requirement("the broker is release %q of Helm in namespace %q, and its modes are values of that: use helm upgrade",
+			release, namespace)
 	}
 	return nil
 }
@@ -135,7 +137,8 @@ func (i *Installer) notABroker(ctx context.Context) error {
 	}
 	for n := range maps {
 		if m := &maps[n]; v09.Wanted(m, liqoNamespace) {
-			return requirement("namespace %s is offered to peer %s, and Liqo's own virtual kubelet would hand it all Secrets there: run uninstall, or delete "+
+			return requirement("namespace %s is offered to peer %s, and Liqo's own virtual kubelet would hand it all Secrets there: run "+
+				"uninstall, or delete "+
 				"the NamespaceOffloading in it", liqoNamespace, m.Name)
 		}
 	}
@@ -165,7 +168,8 @@ func (i *Installer) unused(ctx context.Context) error {
 	}
 	if len(twins) > 0 {
 		const shown = 5
-		return requirement("consumers still use this broker: %d namespaces of theirs are here (%s). Have them take these back; with --force, what "+
+		return requirement("consumers still use this broker: %d namespaces of theirs are here (%s). Have them take these back; with "+
+			"--force, what "+
 			"runs goes on, and nobody places new pods", len(twins), strings.Join(twins[:min(shown, len(twins))], ", "))
 	}
 	return i.noConsumer(ctx)

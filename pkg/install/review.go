@@ -98,7 +98,8 @@ type Reviewed struct {
 // Tag returns the tag of the images that this Installer installs.
 func (i *Installer) Tag() string { return i.options.Tag }
 
-// Review returns what is found of the steps by which this cluster became what a setup says, with the images that it uses. It writes nothing.
+// Review returns what is found of the steps by which this cluster became what a setup says, with the images that it uses. It writes
+// nothing.
 func (i *Installer) Review(ctx context.Context, s Setup) ([]Reviewed, error) {
 	l, err := i.line(ctx)
 	if err != nil {

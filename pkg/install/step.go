@@ -67,7 +67,7 @@ type runner struct {
 	timeout time.Duration
 }
 
-// run takes steps in their order, and says so. It ends with the first error.
+// runSteps takes steps in their order, and says so. It ends with the first error.
 func (r *runner) runSteps(ctx context.Context, steps []step) error {
 	for i, s := range steps {
 		begin := time.Now()

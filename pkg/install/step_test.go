@@ -60,18 +60,28 @@ func TestRun(t *testing.T) {
 		wantOut   []string
 		wantErr   string
 	}{
-		"Changes":   {"what is not as wanted is changed, and awaited", false, "flat", 0, 0, time.Minute, "round", []string{"patch World", "waiting: the world still turns", "done in 60.0 s"}, ""},
+		"Changes": {
+			"what is not as wanted is changed, and awaited", false, "flat", 0, 0, time.Minute, "round",
+			[]string{"patch World", "waiting: the world still turns", "done in 60.0 s"}, "",
+		},
 		"Nothing":   {"what is as wanted stays", false, "round", 0, 0, 0, "round", []string{"as it should be"}, ""},
 		"DryRun":    {"nothing is changed or awaited", true, "flat", 0, 0, time.Hour, "flat", []string{"would patch World (dry run)"}, ""},
 		"Conflict":  {"who was slower looks again", false, "flat", maxAttempts - 1, 0, 0, "round", []string{"patch World"}, ""},
 		"Conflicts": {"but not for ever", false, "flat", maxAttempts, 0, 0, "flat", nil, "somebody was faster"},
-		"Webhook":   {"a webhook that does not answer is awaited", false, "flat", 0, 10 * time.Second, 0, "round", []string{"waiting: patch World: ", "EOF", "done in 10.0 s"}, ""},
-		"Silent":    {"but not for ever", false, "flat", 0, time.Hour, 0, "flat", nil, "not so after 3m0s: patch World: "},
-		"TooLong":   {"what takes too long says what it waits for", false, "flat", 0, 0, time.Hour, "round", nil, "not so after 3m0s: the world still turns"},
+		"Webhook": {
+			"a webhook that does not answer is awaited", false, "flat", 0, 10 * time.Second, 0, "round",
+			[]string{"waiting: patch World: ", "EOF", "done in 10.0 s"}, "",
+		},
+		"Silent": {"but not for ever", false, "flat", 0, time.Hour, 0, "flat", nil, "not so after 3m0s: patch World: "},
+		"TooLong": {
+			"what takes too long says what it waits for", false, "flat", 0, 0, time.Hour, "round", nil, "not so after 3m0s: the world still turns",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := &world{is: tc.is, want: "round", answersAt: time.Now().Add(tc.answers), settledAt: time.Now().Add(tc.settles), conflicts: tc.conflicts}
+				w := &world{
+					is: tc.is, want: "round", answersAt: time.Now().Add(tc.answers), settledAt: time.Now().Add(tc.settles), conflicts: tc.conflicts,
+				}
 				var out strings.Builder
 				r := runner{out: &out, dryRun: tc.dryRun, timeout: DefaultTimeout}
 				err := r.runSteps(t.Context(), []step{w.step()})

@@ -213,7 +213,7 @@ func mark(metadata map[string]any, faults []string) {
 	annotations[AnnotationUnreadable] = excerpt.Of(strings.Join(faults, "; "), maxUnreadable)
 }
 
-// tell logs what does not fit, once in a while for each object.
+// reportFaults logs what does not fit, once in a while for each object.
 func (r *repairer) reportFaults(kind metav1.TypeMeta, content map[string]any, faults []string) {
 	metadata, _ := content[fieldMetadata].(map[string]any)
 	uid := fmt.Sprint(metadata["uid"])

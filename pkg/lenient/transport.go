@@ -76,7 +76,8 @@ func (t *transport) concerns(request *http.Request, response *http.Response) boo
 	_, path, found := strings.Cut(request.URL.Path, "/apis/")
 	parts := strings.SplitN(path, "/", 3)
 	metadataOnly := strings.Contains(request.Header.Get("Accept"), "as=")
-	if !found || len(parts) < 3 || metadataOnly || !t.repairer.scheme.IsVersionRegistered(schema.GroupVersion{Group: parts[0], Version: parts[1]}) {
+	if !found || len(parts) < 3 || metadataOnly ||
+		!t.repairer.scheme.IsVersionRegistered(schema.GroupVersion{Group: parts[0], Version: parts[1]}) {
 		return false
 	}
 	kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))

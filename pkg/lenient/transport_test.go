@@ -111,14 +111,16 @@ func TestDecisionWithoutABadField(t *testing.T) {
 	if err := apiServer(t, badDecision).Get(t.Context(), client.ObjectKey{Name: "bad.c1"}, &d); err != nil {
 		t.Fatalf("Get(): %v", err)
 	}
-	if d.Policy != "bad" || d.Consumer != "c1" || len(d.Chosen) != 1 || d.Chosen[0].ID != "p1" || lenient.UnreadableIn(&d, "better[0].sinceTime") == "" {
+	if d.Policy != "bad" || d.Consumer != "c1" || len(d.Chosen) != 1 || d.Chosen[0].ID != "p1" ||
+		lenient.UnreadableIn(&d, "better[0].sinceTime") == "" {
 		t.Errorf("%+v", d)
 	}
 }
 
 func TestOneBadEventEndsNoWatch(t *testing.T) {
 	const event = `{"type":"MODIFIED","object":%s}` + "\n"
-	c := apiServer(t, fmt.Sprintf(event, badPolicy)+fmt.Sprintf(event, `{"apiVersion":"brokering.liqo.io/v1alpha1","kind":"PlacementPolicy","metadata":7}`)+
+	c := apiServer(t, fmt.Sprintf(event, badPolicy)+
+		fmt.Sprintf(event, `{"apiVersion":"brokering.liqo.io/v1alpha1","kind":"PlacementPolicy","metadata":7}`)+
 		fmt.Sprintf(event, goodPolicy))
 	watch, err := c.Watch(t.Context(), &v1alpha1.PlacementPolicyList{})
 	if err != nil {
@@ -185,7 +187,9 @@ func TestNothingFitsButTheMetadata(t *testing.T) {
 }
 
 func TestUnreadableIsBounded(t *testing.T) {
-	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{lenient.AnnotationUnreadable: strings.Repeat("é", 1<<17)}}}
+	p := &v1alpha1.Provider{
+		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{lenient.AnnotationUnreadable: strings.Repeat("é", 1<<17)}},
+	}
 	if text := lenient.Unreadable(p); len(text) > 1024 {
 		t.Errorf("Unreadable() has %d bytes of what somebody else wrote", len(text))
 	}

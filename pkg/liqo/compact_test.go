@@ -32,7 +32,9 @@ func TestCompactPod(t *testing.T) {
 		t.Errorf("a pod that waits keeps %v", one.Spec.Affinity)
 	}
 	data := func(p *corev1.Pod) *byte {
-		return unsafe.StringData(p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0].Values[0])
+		return unsafe.StringData(
+			p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0].Values[0],
+		)
 	}
 	if data(one) != data(two) {
 		t.Error("two pods have the name of one cluster twice")

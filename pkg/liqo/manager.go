@@ -73,7 +73,8 @@ func (m Manager) isOff(flag string) (off bool) {
 	return off
 }
 
-// cutFlag returns what follows a flag in an argument, and whether something does, if the argument is the flag. Go's flags take one dash as well.
+// cutFlag returns what follows a flag in an argument, and whether something does, if the argument is the flag. Go's flags take one dash as
+// well.
 func cutFlag(arg, flag string) (value string, joined, is bool) {
 	name, value, joined := strings.Cut(arg, "=")
 	return value, joined, name == flag || "-"+name == flag
@@ -82,10 +83,12 @@ func cutFlag(arg, flag string) (value string, joined, is bool) {
 // Unguarded returns why Liqo would give peers more than they are to have; none if it would not.
 func (m Manager) Unguarded() (why []string) {
 	if image := m.Value(flagKubeletImage); !OwnVirtualKubelet(image) {
-		why = append(why, fmt.Sprintf("%s has %s=%q: Liqo's own virtual kubelet hands out the Secrets of namespaces that peers name", ManagerName, flagKubeletImage, image))
+		why = append(why, fmt.Sprintf("%s has %s=%q: Liqo's own virtual kubelet hands out the Secrets of namespaces that peers name", ManagerName,
+			flagKubeletImage, image))
 	}
 	if m.Value(flagResourcePlugin) == "" && !m.isOff(flagIncomingPeering) {
-		why = append(why, fmt.Sprintf("%s has neither %s nor %s=false: every peer gets a part of this cluster", ManagerName, flagResourcePlugin, flagIncomingPeering))
+		why = append(why, fmt.Sprintf("%s has neither %s nor %s=false: every peer gets a part of this cluster", ManagerName, flagResourcePlugin,
+			flagIncomingPeering))
 	}
 	return why
 }

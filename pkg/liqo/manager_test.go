@@ -17,22 +17,27 @@ import (
 
 // TestUnguarded reads command lines as Liqo's controller manager does.
 func TestUnguarded(t *testing.T) {
-	const own, ofLiqo, plugin = "--kubelet-image=example.com/liqo-broker-vk:v1", "--kubelet-image=ghcr.io/liqotech/virtual-kubelet:v0.9.4", "--resource-plugin-address=broker:6001"
+	const own, ofLiqo, plugin = "--kubelet-image=example.com/liqo-broker-vk:v1", "--kubelet-image=ghcr.io/liqotech/virtual-kubelet:v0.9.4",
+		"--resource-plugin-address=broker:6001"
 	const kubelet, everybody = "--kubelet-image", "every peer gets a part"
 	cases := map[string]struct {
 		reason string
 		line   liqo.Manager
 		want   []string // Parts of the reasons, in order.
 	}{
-		"Guarded":       {"Both are ours.", liqo.Manager{own, plugin}, nil},
-		"TwoWords":      {"A value may be a word of its own.", liqo.Manager{"--kubelet-image", "liqo-broker-vk", "--resource-plugin-address", "broker:6001"}, nil},
-		"OneDash":       {"Go takes one dash.", liqo.Manager{own[1:], plugin[1:]}, nil},
-		"NotIncoming":   {"Nobody gets anything.", liqo.Manager{own, "--enable-incoming-peering=false"}, nil},
-		"NotIncoming0":  {"There are other words for it.", liqo.Manager{own, "--enable-incoming-peering=0"}, nil},
-		"Nothing":       {"Liqo has its own of each.", liqo.Manager{"/usr/bin/liqo-controller-manager"}, []string{kubelet, everybody}},
-		"LiqosKubelet":  {"It believes what peers write.", liqo.Manager{ofLiqo, plugin}, []string{kubelet}},
-		"LastKubelet":   {"The last one counts.", liqo.Manager{own, plugin, ofLiqo}, []string{kubelet}},
-		"LastIncoming":  {"Also of these.", liqo.Manager{own, "--enable-incoming-peering=false", "--enable-incoming-peering"}, []string{everybody}},
+		"Guarded": {"Both are ours.", liqo.Manager{own, plugin}, nil},
+		"TwoWords": {
+			"A value may be a word of its own.", liqo.Manager{"--kubelet-image", "liqo-broker-vk", "--resource-plugin-address", "broker:6001"}, nil,
+		},
+		"OneDash":      {"Go takes one dash.", liqo.Manager{own[1:], plugin[1:]}, nil},
+		"NotIncoming":  {"Nobody gets anything.", liqo.Manager{own, "--enable-incoming-peering=false"}, nil},
+		"NotIncoming0": {"There are other words for it.", liqo.Manager{own, "--enable-incoming-peering=0"}, nil},
+		"Nothing":      {"Liqo has its own of each.", liqo.Manager{"/usr/bin/liqo-controller-manager"}, []string{kubelet, everybody}},
+		"LiqosKubelet": {"It believes what peers write.", liqo.Manager{ofLiqo, plugin}, []string{kubelet}},
+		"LastKubelet":  {"The last one counts.", liqo.Manager{own, plugin, ofLiqo}, []string{kubelet}},
+		"LastIncoming": {
+			"Also of these.", liqo.Manager{own, "--enable-incoming-peering=false", "--enable-incoming-peering"}, []string{everybody},
+		},
 		"Incoming":      {"It is said.", liqo.Manager{own, "--enable-incoming-peering=true"}, []string{everybody}},
 		"IncomingWord":  {"Go takes no word of its own here.", liqo.Manager{own, "--enable-incoming-peering", "false"}, []string{everybody}},
 		"IncomingJunk":  {"It cannot be read.", liqo.Manager{own, "--enable-incoming-peering=no"}, []string{everybody}},
@@ -65,7 +70,9 @@ func TestReadManager(t *testing.T) {
 	if line, err := read(); err == nil {
 		t.Errorf("a Deployment without containers has the command line %q", line)
 	}
-	d.Spec.Template.Spec.Containers = []corev1.Container{{Command: []string{"manager"}, Args: []string{"--a", "b"}}, {Args: []string{"--kubelet-image=x"}}}
+	d.Spec.Template.Spec.Containers = []corev1.Container{
+		{Command: []string{"manager"}, Args: []string{"--a", "b"}}, {Args: []string{"--kubelet-image=x"}},
+	}
 	if line, err := read(); err != nil || fmt.Sprint(line) != "[manager --a b]" {
 		t.Errorf("ReadManager() = %q, %v", line, err)
 	}

@@ -31,9 +31,10 @@ func TestHold(t *testing.T) {
 			before: defaults, held: append(list{forUnreachable, forNotReady}, defaults...), released: defaults,
 		},
 		"OwnWish": {
-			reason: "So does what the consumer wishes.",
-			before: list{virtual, limited(forNotReady, 5), limited(forUnreachable, 7)},
-			held:   list{forUnreachable, forNotReady, virtual, limited(forNotReady, 5), limited(forUnreachable, 7)}, released: list{virtual, limited(forNotReady, 5), limited(forUnreachable, 7)},
+			reason:   "So does what the consumer wishes.",
+			before:   list{virtual, limited(forNotReady, 5), limited(forUnreachable, 7)},
+			held:     list{forUnreachable, forNotReady, virtual, limited(forNotReady, 5), limited(forUnreachable, 7)},
+			released: list{virtual, limited(forNotReady, 5), limited(forUnreachable, 7)},
 		},
 		"Forever": {
 			reason: "A pod that stays by itself is left alone, and stays so.",

@@ -21,8 +21,10 @@ func TestNew(t *testing.T) {
 		"Default": {reason: "Info is shown, debug is not.", info: true},
 		"Debug":   {reason: "V(1) is debug.", args: []string{"--log-level=debug", "--log-format=json"}, info: true, debug: true},
 		"Error":   {reason: "Only errors are shown.", args: []string{"--log-level=error"}},
-		"Level":   {reason: "A bad level names the flag.", args: []string{"--log-level=loud"}, err: "--log-level=loud: must be debug, info or error"},
-		"Format":  {reason: "A bad format names the flag.", args: []string{"--log-format=xml"}, err: "--log-format=xml: must be console or json"},
+		"Level": {
+			reason: "A bad level names the flag.", args: []string{"--log-level=loud"}, err: "--log-level=loud: must be debug, info or error",
+		},
+		"Format": {reason: "A bad format names the flag.", args: []string{"--log-format=xml"}, err: "--log-format=xml: must be console or json"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -16,8 +16,10 @@ func TestPrefixes(t *testing.T) {
 		want   string
 		fails  bool
 	}{
-		"None":     {reason: "It may be left out.", want: ""},
-		"Some":     {reason: "It may be repeated, in both families.", args: []string{"--allow=10.0.0.0/8", "--allow=fd00::/64"}, want: "10.0.0.0/8,fd00::/64"},
+		"None": {reason: "It may be left out.", want: ""},
+		"Some": {
+			reason: "It may be repeated, in both families.", args: []string{"--allow=10.0.0.0/8", "--allow=fd00::/64"}, want: "10.0.0.0/8,fd00::/64",
+		},
 		"HostBits": {reason: "Who writes an address of the network means the network.", args: []string{"--allow=10.1.2.3/8"}, want: "10.0.0.0/8"},
 		"Address":  {reason: "It must say how many addresses it means.", args: []string{"--allow=10.0.0.1"}, fails: true},
 		"Name":     {reason: "Names are none.", args: []string{"--allow=example.org"}, fails: true},

@@ -69,21 +69,26 @@ func TestAdvise(t *testing.T) {
 	}{
 		"Running": {
 			reason: "Who runs its pods can be reached directly, also one that takes no new ones.",
-			of:     Adviser{Providers: []v1alpha1.Provider{advised("a", false, cordoned), advised("b", true, active)}, Policies: all, Placed: on("a", 2)},
-			want:   []AdvisedPeer{with(peer("a", running), 2, false)},
+			of: Adviser{
+				Providers: []v1alpha1.Provider{advised("a", false, cordoned), advised("b", true, active)}, Policies: all, Placed: on("a", 2),
+			},
+			want: []AdvisedPeer{with(peer("a", running), 2, false)},
 		},
 		"Chosen": {
 			reason: "Who is chosen will run some.",
 			of: Adviser{
 				Providers: []v1alpha1.Provider{advised("a", true, active), advised("b", true, active)}, Policies: all,
-				Decisions: []v1alpha1.PlacementDecision{chooses(&all[0], "c", v1alpha1.ChosenProvider{ID: "b"}), chooses(&all[0], "d", v1alpha1.ChosenProvider{ID: "a"})},
+				Decisions: []v1alpha1.PlacementDecision{
+					chooses(&all[0], "c", v1alpha1.ChosenProvider{ID: "b"}), chooses(&all[0], "d", v1alpha1.ChosenProvider{ID: "a"}),
+				},
 			},
 			want: []AdvisedPeer{with(peer("b", chosen), 0, false, "p")},
 		},
 		"Unusable": {
 			reason: "Who is chosen and takes no pods at present will not.",
 			of: Adviser{
-				Providers: []v1alpha1.Provider{advised("a", true, cordoned), advised("b", false, active), advised("x", true, active), advised("y", true, active)}, Policies: all,
+				Providers: []v1alpha1.Provider{advised("a", true, cordoned), advised("b", false, active), advised("x", true, active),
+					advised("y", true, active)}, Policies: all,
 				Decisions: []v1alpha1.PlacementDecision{chooses(&all[0], "c", v1alpha1.ChosenProvider{ID: "a"}, v1alpha1.ChosenProvider{ID: "b"},
 					v1alpha1.ChosenProvider{ID: "x", Barred: true}, v1alpha1.ChosenProvider{ID: "y", AwaySinceTime: &now})},
 			},
@@ -92,7 +97,9 @@ func TestAdvise(t *testing.T) {
 			reason: "What an earlier policy of the name has chosen is nobody's choice.",
 			of: Adviser{
 				Providers: []v1alpha1.Provider{advised("a", true, active)}, Policies: all,
-				Decisions: []v1alpha1.PlacementDecision{chooses(&v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "0"}}, "c", v1alpha1.ChosenProvider{ID: "a"})},
+				Decisions: []v1alpha1.PlacementDecision{
+					chooses(&v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "0"}}, "c", v1alpha1.ChosenProvider{ID: "a"}),
+				},
 			},
 		},
 		"Free": {
@@ -111,7 +118,8 @@ func TestAdvise(t *testing.T) {
 			reason: "First what is to do, and where it helps most.",
 			of: Adviser{
 				Providers: []v1alpha1.Provider{advised("a", true, active), advised("b", true, active), advised("e", true, active)},
-				Placed:    on("e", 2), Links: []Link{{From: Cluster{ID: "c"}, To: Cluster{ID: "a"}, Direct: true, Connected: true}, {From: Cluster{ID: "c"}, To: Cluster{ID: "b"}, Connected: true}},
+				Placed:    on("e", 2), Links: []Link{{From: Cluster{ID: "c"}, To: Cluster{ID: "a"}, Direct: true, Connected: true},
+					{From: Cluster{ID: "c"}, To: Cluster{ID: "b"}, Connected: true}},
 			},
 			want: []AdvisedPeer{with(peer("e", running, free), 2, false), with(peer("b", free), 0, false), with(peer("a", free), 0, true)},
 		},
@@ -136,7 +144,8 @@ func TestAdvise(t *testing.T) {
 
 func TestLinks(t *testing.T) {
 	now := time.Now()
-	own, provider, consumer, hidden := cluster.Identity{ID: "own"}, cluster.Identity{ID: "p", Name: "provider"}, cluster.Identity{ID: "c"}, cluster.Identity{ID: "h"}
+	own, provider, consumer, hidden := cluster.Identity{ID: "own"}, cluster.Identity{ID: "p", Name: "provider"}, cluster.Identity{ID: "c"},
+		cluster.Identity{ID: "h"}
 	up, forged := liqotest.Tunnel(provider, "2ms", now), liqotest.Tunnel(provider, "1ms", now)
 	forged.Namespace = liqotest.Tenant(consumer) // The consumer says that its tunnel leads to the provider.
 	told := func(id cluster.Identity, mode v1alpha1.Mode, expires time.Time) v1alpha1.Consumer {
@@ -146,7 +155,9 @@ func TestLinks(t *testing.T) {
 		return c
 	}
 	peers := Peers{
-		Own: own, Clusters: []liqo.Peer{v09.PeerOf(liqotest.ForeignCluster(provider, true, false)), v09.PeerOf(liqotest.ForeignCluster(consumer, false, true))},
+		Own: own, Clusters: []liqo.Peer{
+			v09.PeerOf(liqotest.ForeignCluster(provider, true, false)), v09.PeerOf(liqotest.ForeignCluster(consumer, false, true)),
+		},
 		Tunnels: []liqo.Link{v09.LinkOf(up), v09.LinkOf(forged)},
 		Consumers: []v1alpha1.Consumer{
 			told(consumer, v1alpha1.ModeOrchestrated, now.Add(time.Minute)), told(hidden, v1alpha1.ModeAggregated, now.Add(time.Minute)),

@@ -42,29 +42,39 @@ func providerRemedies(p *v1alpha1.Provider) map[string]remedy {
 	peering := fmt.Sprintf(lookAtPeering, Argument(p.Status.ClusterName))
 	change := "kubectl edit provider.brokering.liqo.io " + p.Name
 	return map[string]remedy{
-		v1alpha1.ReasonNotPeered:          hint("Peer with it again, or, if it is not to return: kubectl delete provider.brokering.liqo.io " + p.Name),
-		v1alpha1.ReasonPeeringEnds:        hint("Wait until the peering has ended; pods are recreated elsewhere"),
-		v1alpha1.ReasonNoOffer:            problem(peering + ". It may offer nothing, or Liqo has not accepted the offer: kubectl get resourceoffers -A"),
-		v1alpha1.ReasonInvalidOffer:       problem("Only its administrator can correct the offer: kubectl describe provider.brokering.liqo.io " + p.Name),
+		v1alpha1.ReasonNotPeered:   hint("Peer with it again, or, if it is not to return: kubectl delete provider.brokering.liqo.io " + p.Name),
+		v1alpha1.ReasonPeeringEnds: hint("Wait until the peering has ended; pods are recreated elsewhere"),
+		v1alpha1.ReasonNoOffer: problem(peering +
+			". It may offer nothing, or Liqo has not accepted the offer: kubectl get resourceoffers -A"),
+		v1alpha1.ReasonInvalidOffer: problem(
+			"Only its administrator can correct the offer: kubectl describe provider.brokering.liqo.io " + p.Name,
+		),
 		v1alpha1.ReasonInvalidDeclaration: problem("Correct spec.capacity.declared: " + change),
 		v1alpha1.ReasonNothingDeclared:    problem("Declare what it has in spec.capacity.declared, or use another rule: " + change),
 		v1alpha1.ReasonNodeNotReady:       problem(peering + ", and whether it can be reached"),
-		v1alpha1.ReasonNodeUnknown:        problem("Look at the virtual kubelet on this cluster, in the tenant namespace of the provider: kubectl get pods -A -l app.kubernetes.io/component=virtual-kubelet"),
-		v1alpha1.ReasonNodeRefused:        problem("Look at the labels of its virtual node: kubectl describe provider.brokering.liqo.io " + p.Name),
-		v1alpha1.ReasonWithdrawn:          hint("It has withdrawn its offer, and pods leave it; ask its administrator whether that is meant"),
-		v1alpha1.ReasonClusterNameTaken:   problem("One of the two clusters must get another name at Liqo, and peer again"),
-		v1alpha1.ReasonCordoned:           {}, v1alpha1.ReasonDrained: {},
+		v1alpha1.ReasonNodeUnknown: problem("Look at the virtual kubelet on this cluster, in the tenant namespace of the provider: " +
+			"kubectl get pods -A -l app.kubernetes.io/component=virtual-kubelet"),
+		v1alpha1.ReasonNodeRefused: problem(
+			"Look at the labels of its virtual node: kubectl describe provider.brokering.liqo.io " + p.Name,
+		),
+		v1alpha1.ReasonWithdrawn:        hint("It has withdrawn its offer, and pods leave it; ask its administrator whether that is meant"),
+		v1alpha1.ReasonClusterNameTaken: problem("One of the two clusters must get another name at Liqo, and peer again"),
+		v1alpha1.ReasonCordoned:         {}, v1alpha1.ReasonDrained: {},
 	}
 }
 
 func consumerRemedies(c *v1alpha1.Consumer) map[string]remedy {
 	change := "kubectl edit consumer.brokering.liqo.io " + c.Name
 	return map[string]remedy{
-		v1alpha1.ReasonNotPeered:        hint("It has left. If it is not to return: kubectl delete consumer.brokering.liqo.io " + c.Name),
-		v1alpha1.ReasonPeeringEnds:      hint("Wait until the peering has ended"),
-		v1alpha1.ReasonPeeringPending:   hint("Wait a moment. If it stays so: " + fmt.Sprintf(lookAtPeering, Argument(c.Status.ClusterName))),
-		v1alpha1.ReasonNoProvider:       problem("See which providers can be used, and what policies and limits leave: kubectl liqo-broker providers"),
-		v1alpha1.ReasonModeNotServed:    problem("Let the broker run the mode (--with-orchestrator, --with-aggregator), or change spec.mode: " + change),
+		v1alpha1.ReasonNotPeered:      hint("It has left. If it is not to return: kubectl delete consumer.brokering.liqo.io " + c.Name),
+		v1alpha1.ReasonPeeringEnds:    hint("Wait until the peering has ended"),
+		v1alpha1.ReasonPeeringPending: hint("Wait a moment. If it stays so: " + fmt.Sprintf(lookAtPeering, Argument(c.Status.ClusterName))),
+		v1alpha1.ReasonNoProvider: problem(
+			"See which providers can be used, and what policies and limits leave: kubectl liqo-broker providers",
+		),
+		v1alpha1.ReasonModeNotServed: problem(
+			"Let the broker run the mode (--with-orchestrator, --with-aggregator), or change spec.mode: " + change,
+		),
 		v1alpha1.ReasonClusterNameTaken: problem("One of the two clusters must get another name at Liqo, and peer again"),
 		v1alpha1.ReasonSuspended:        {},
 	}
@@ -100,7 +110,8 @@ func findings(o Observed) []Finding {
 	for i := range o.Queries {
 		q := &o.Queries[i]
 		if c := meta.FindStatusCondition(q.Status.Conditions, v1alpha1.ConditionMeasured); c != nil && c.Status == metav1.ConditionFalse {
-			all = append(all, found("Query "+q.Name, c, problem("See what Prometheus answers, and correct the query: kubectl edit providerquery.brokering.liqo.io "+q.Name)))
+			all = append(all, found("Query "+q.Name, c,
+				problem("See what Prometheus answers, and correct the query: kubectl edit providerquery.brokering.liqo.io "+q.Name)))
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Finding) int {
@@ -119,13 +130,24 @@ func findings(o Observed) []Finding {
 func ofBroker(b Broker) []Finding {
 	switch {
 	case !b.Installed:
-		return []Finding{{true, "There is no Deployment liqo-broker in namespace liqo-broker", "Install the broker, or finish it: kubectl liqo-broker install"}}
+		return []Finding{
+			{true, "There is no Deployment liqo-broker in namespace liqo-broker", "Install the broker, or finish it: kubectl liqo-broker install"},
+		}
 	case b.Wanted == 0:
-		return []Finding{{true, "The broker is scaled to zero: nothing is decided", "Start it: kubectl scale -n liqo-broker deploy/liqo-broker --replicas=1"}}
+		return []Finding{
+			{true, "The broker is scaled to zero: nothing is decided", "Start it: kubectl scale -n liqo-broker deploy/liqo-broker --replicas=1"},
+		}
 	case b.Ready < b.Wanted:
-		return []Finding{{true, fmt.Sprintf("%d of %d replicas of the broker are ready", b.Ready, b.Wanted), "See why: kubectl describe pods -n liqo-broker. " + lookAtLog}}
+		return []Finding{
+			{
+				true, fmt.Sprintf("%d of %d replicas of the broker are ready", b.Ready, b.Wanted),
+				"See why: kubectl describe pods -n liqo-broker. " + lookAtLog,
+			},
+		}
 	case len(b.Modes) == 0:
-		return []Finding{{true, "The broker has no mode among its flags", "Give it one of --with-catalog, --with-orchestrator and --with-aggregator"}}
+		return []Finding{
+			{true, "The broker has no mode among its flags", "Give it one of --with-catalog, --with-orchestrator and --with-aggregator"},
+		}
 	default:
 		return nil
 	}
@@ -136,10 +158,19 @@ func ofProvider(p *v1alpha1.Provider) []Finding {
 	of := "Provider " + ProviderIdentity(p).String()
 	all = append(all, mainFinding(of, p.Status.Conditions, providerRemedies(p))...)
 	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionObjectsRefused); c != nil && c.Status == metav1.ConditionTrue {
-		all = append(all, found(of, c, problem("Only its administrator can correct what Liqo has of it: kubectl describe provider.brokering.liqo.io "+p.Name)))
+		all = append(
+			all, found(
+				of, c, problem("Only its administrator can correct what Liqo has of it: kubectl describe provider.brokering.liqo.io "+p.Name),
+			),
+		)
 	}
 	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionDraining); c != nil && c.Reason == v1alpha1.ReasonPodsHeld {
-		all = append(all, found(of, c, problem("See why each stays, and make room elsewhere or allow gaps (spec.moveSingletons of the policy): kubectl describe provider.brokering.liqo.io "+p.Name)))
+		all = append(
+			all, found(
+				of, c, problem("See why each stays, and make room elsewhere or allow gaps (spec.moveSingletons of the policy): kubectl describe "+
+					"provider.brokering.liqo.io "+p.Name),
+			),
+		)
 	}
 	return all
 }
@@ -147,10 +178,12 @@ func ofProvider(p *v1alpha1.Provider) []Finding {
 func ofConsumer(c *v1alpha1.Consumer) []Finding {
 	of := "Consumer " + ConsumerIdentity(c).String()
 	all := mainFinding(of, c.Status.Conditions, consumerRemedies(c))
-	if ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Reason == v1alpha1.ReasonProvidersHidden {
+	if ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady); ready != nil &&
+		ready.Reason == v1alpha1.ReasonProvidersHidden {
 		all = append(all, found(of, ready, hint("Use spec.nodes One, or the mode Orchestrated: kubectl edit consumer.brokering.liqo.io "+c.Name)))
 	}
-	if met := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReservationMet); met != nil && met.Status == metav1.ConditionFalse && c.IsServed() {
+	if met := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReservationMet); met != nil &&
+		met.Status == metav1.ConditionFalse && c.IsServed() {
 		all = append(all, found(of, met, problem("Change spec.capacity, or add providers: kubectl edit consumer.brokering.liqo.io "+c.Name)))
 	}
 	return all

@@ -26,7 +26,9 @@ func FuzzNames(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, message string) {
 		p := v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "id"}}
 		p.Status.ClusterName = name
-		p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoOffer, Message: message}}
+		p.Status.Conditions = []metav1.Condition{
+			{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoOffer, Message: message},
+		}
 		status := Summarize(Observed{Providers: []v1alpha1.Provider{p}})
 		shown := []string{(&UnknownError{Known: []cluster.Identity{ProviderIdentity(&p)}}).Error()}
 		for _, row := range Providers(now, []v1alpha1.Provider{p}).Rows {
@@ -47,7 +49,8 @@ func FuzzNames(f *testing.F) {
 
 func TestFind(t *testing.T) {
 	clusters := []cluster.Identity{
-		{ID: "aa11", Name: "milan"}, {ID: "aa22", Name: "milano"}, {ID: "bb11", Name: "twin"}, {ID: "bb22", Name: "twin"}, {ID: "cc", Name: "aa11"}, {ID: "dd"},
+		{ID: "aa11", Name: "milan"}, {ID: "aa22", Name: "milano"}, {ID: "bb11", Name: "twin"}, {ID: "bb22", Name: "twin"},
+		{ID: "cc", Name: "aa11"}, {ID: "dd"},
 	}
 	for text, want := range map[string]string{
 		"aa11": "aa11", // An ID goes before a name.

@@ -99,8 +99,10 @@ func Summarize(o Observed) Status {
 		Broker:    brokerOf(o.Deployment),
 		Providers: group(o.Providers, func(p *v1alpha1.Provider) []metav1.Condition { return p.Status.Conditions }, v1alpha1.ConditionReady),
 		Consumers: group(o.Consumers, func(c *v1alpha1.Consumer) []metav1.Condition { return c.Status.Conditions }, v1alpha1.ConditionReady),
-		Policies:  group(o.Policies, func(p *v1alpha1.PlacementPolicy) []metav1.Condition { return p.Status.Conditions }, v1alpha1.ConditionDecided),
-		Queries:   group(o.Queries, func(q *v1alpha1.ProviderQuery) []metav1.Condition { return q.Status.Conditions }, v1alpha1.ConditionMeasured),
+		Policies: group(o.Policies, func(p *v1alpha1.PlacementPolicy) []metav1.Condition { return p.Status.Conditions },
+			v1alpha1.ConditionDecided),
+		Queries: group(o.Queries, func(q *v1alpha1.ProviderQuery) []metav1.Condition { return q.Status.Conditions },
+			v1alpha1.ConditionMeasured),
 		Decisions: Decisions{Total: len(o.Decisions)},
 		Next:      findings(o),
 	}
@@ -189,7 +191,8 @@ func (s *Status) String() string {
 	line("Offers", "%d of %d accepted from providers, %d of %d accepted by consumers",
 		s.Offers.FromProviders.Accepted, s.Offers.FromProviders.Total, s.Offers.ToConsumers.Accepted, s.Offers.ToConsumers.Total)
 	if len(s.Capacity.Offered) > 0 {
-		line("Capacity", "%s offered; %s used; %s free", sheet.Amount(s.Capacity.Offered), cpuAndMemory(s.Capacity.Used), cpuAndMemory(s.Capacity.Free))
+		line("Capacity", "%s offered; %s used; %s free", sheet.Amount(s.Capacity.Offered), cpuAndMemory(s.Capacity.Used),
+			cpuAndMemory(s.Capacity.Free))
 	}
 	// What to do about it: as much as fits a screen.
 	if len(s.Next) == 0 {

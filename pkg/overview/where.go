@@ -161,7 +161,8 @@ func placedOf(pod *corev1.Pod, at metav1.Time) Placed {
 		status = "Waiting"
 	}
 	return Placed{
-		Namespace: pod.Namespace, Pod: pod.Name, Node: pod.Spec.NodeName, Address: pod.Status.PodIP, Status: status, Ready: podstate.Ready(pod), Since: at,
+		Namespace: pod.Namespace, Pod: pod.Name, Node: pod.Spec.NodeName, Address: pod.Status.PodIP, Status: status,
+		Ready: podstate.Ready(pod), Since: at,
 	}
 }
 
@@ -193,8 +194,10 @@ func Pods(now time.Time, pods []Placed, broker bool) *metav1.Table {
 	}
 	namespace, pod := usual("Namespace", func(p *Placed) string { return p.Namespace }), usual("Pod", func(p *Placed) string { return p.Pod })
 	provider := usual("Provider", func(p *Placed) string { return p.Provider.called() })
-	status, ready := usual("Status", func(p *Placed) string { return p.Status }), usual("Ready", func(p *Placed) string { return map[bool]string{true: "True", false: "False"}[p.Ready] })
-	address, at := usual("Address", func(p *Placed) string { return p.Address }), usual("Since", func(p *Placed) string { return sheet.Since(now, p.Since) })
+	status, ready := usual("Status", func(p *Placed) string { return p.Status }),
+		usual("Ready", func(p *Placed) string { return map[bool]string{true: "True", false: "False"}[p.Ready] })
+	address, at := usual("Address", func(p *Placed) string { return p.Address }),
+		usual("Since", func(p *Placed) string { return sheet.Since(now, p.Since) })
 	node := wide("Node", func(p *Placed) string { return p.Node })
 	if !broker {
 		path := usual("Path", func(p *Placed) string { return p.Path })

@@ -33,20 +33,37 @@ func TestExcludes(t *testing.T) {
 		from    string
 		want    bool
 	}{
-		"Remapped":      {reason: "A pod of a peer comes from where the peer is seen.", from: "10.60.1.2"},
-		"AsItIs":        {reason: "So where nothing is remapped.", from: "10.70.1.2"},
-		"External":      {reason: "What a peer relays comes from its external CIDR.", from: "10.201.0.9"},
-		"ExternalHere":  {reason: "Which is remapped as well.", from: "10.61.0.9"},
-		"Own":           {reason: "An own pod may have an address that a peer's pod has at home.", from: "10.200.1.2", want: true},
-		"Node":          {reason: "A node is no peer.", from: "192.0.2.1", want: true},
-		"Unknown":       {reason: "As long as the peers are not known, it may be one.", unknown: true, from: "192.0.2.1"},
-		"Gone":          {reason: "The prefix of a peer that has left is free again.", events: func(p *Peers) { p.remove(a) }, from: "10.60.1.2", want: true},
-		"GoneUnseen":    {reason: "So if nobody saw it leave.", events: func(p *Peers) { p.remove(toolscache.DeletedFinalStateUnknown{Obj: a}) }, from: "10.60.1.2", want: true},
-		"OtherStays":    {reason: "The others' stay.", events: func(p *Peers) { p.remove(a) }, from: "10.70.1.2"},
-		"Moved":         {reason: "A peer may get another prefix.", events: func(p *Peers) { p.set(tunnel("a", "10.200.0.0/16", "10.62.0.0/16", "", "")) }, from: "10.62.1.2"},
-		"Undecided":     {reason: "What a peer asks for is not yet what it has: it may be our own.", events: func(p *Peers) { p.set(tunnel("c", "192.0.2.0/24", "", "", "")) }, from: "192.0.2.1", want: true},
-		"Unreadable":    {reason: "What cannot be read hides nothing else.", events: func(p *Peers) { p.set(tunnel("c", "all", "None", "10.63.0.0/16", "None")) }, from: "10.63.0.1"},
-		"OtherLength":   {reason: "A peer is routed where it is seen, whatever it says of itself later.", events: func(p *Peers) { p.set(tunnel("a", "10.99.0.0/24", "10.60.0.0/16", "", "")) }, from: "10.60.1.2"},
+		"Remapped":     {reason: "A pod of a peer comes from where the peer is seen.", from: "10.60.1.2"},
+		"AsItIs":       {reason: "So where nothing is remapped.", from: "10.70.1.2"},
+		"External":     {reason: "What a peer relays comes from its external CIDR.", from: "10.201.0.9"},
+		"ExternalHere": {reason: "Which is remapped as well.", from: "10.61.0.9"},
+		"Own":          {reason: "An own pod may have an address that a peer's pod has at home.", from: "10.200.1.2", want: true},
+		"Node":         {reason: "A node is no peer.", from: "192.0.2.1", want: true},
+		"Unknown":      {reason: "As long as the peers are not known, it may be one.", unknown: true, from: "192.0.2.1"},
+		"Gone": {
+			reason: "The prefix of a peer that has left is free again.", events: func(p *Peers) { p.remove(a) }, from: "10.60.1.2", want: true,
+		},
+		"GoneUnseen": {
+			reason: "So if nobody saw it leave.", events: func(p *Peers) { p.remove(toolscache.DeletedFinalStateUnknown{Obj: a}) },
+			from: "10.60.1.2", want: true,
+		},
+		"OtherStays": {reason: "The others' stay.", events: func(p *Peers) { p.remove(a) }, from: "10.70.1.2"},
+		"Moved": {
+			reason: "A peer may get another prefix.", events: func(p *Peers) { p.set(tunnel("a", "10.200.0.0/16", "10.62.0.0/16", "", "")) },
+			from: "10.62.1.2",
+		},
+		"Undecided": {
+			reason: "What a peer asks for is not yet what it has: it may be our own.",
+			events: func(p *Peers) { p.set(tunnel("c", "192.0.2.0/24", "", "", "")) }, from: "192.0.2.1", want: true,
+		},
+		"Unreadable": {
+			reason: "What cannot be read hides nothing else.", events: func(p *Peers) { p.set(tunnel("c", "all", "None", "10.63.0.0/16", "None")) },
+			from: "10.63.0.1",
+		},
+		"OtherLength": {
+			reason: "A peer is routed where it is seen, whatever it says of itself later.",
+			events: func(p *Peers) { p.set(tunnel("a", "10.99.0.0/24", "10.60.0.0/16", "", "")) }, from: "10.60.1.2",
+		},
 		"SomethingElse": {reason: "Other objects say nothing.", events: func(p *Peers) { p.set("x"); p.remove("x") }, from: "10.60.1.2"},
 	}
 	for name, tc := range cases {

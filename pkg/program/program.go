@@ -22,7 +22,8 @@ const (
 	ExitUsage   = 2 // The command line cannot be understood.
 )
 
-// Main runs a command, whose context a signal ends, and exits if it fails. What went wrong is written to the standard error, after who says it.
+// Main runs a command, whose context a signal ends, and exits if it fails. What went wrong is written to the standard error, after who says
+// it.
 func Main(who string, run func(context.Context) error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	err := run(ctx)

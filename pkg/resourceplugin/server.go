@@ -177,7 +177,7 @@ func (s *Server) Read(ctx context.Context, consumer cluster.ID) ([]resourcereade
 	return pools, nil
 }
 
-// check fails unless a cluster is a peer. Its errors are gRPC statuses.
+// checkConsumer fails unless a cluster is a peer. Its errors are gRPC statuses.
 func (s *Server) checkConsumer(ctx context.Context, id cluster.ID) error {
 	if !s.synced(ctx) {
 		return status.Error(codes.Unavailable, "the broker does not know its peers yet")

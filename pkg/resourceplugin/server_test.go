@@ -63,7 +63,9 @@ func (l *ledger) offers(context.Context) (Offers, error) {
 func (l *ledger) set(provider cluster.ID, cpu string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.accounts[provider] = capacity.Account{Offers: capacity.OffersAll, Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}
+	l.accounts[provider] = capacity.Account{
+		Offers: capacity.OffersAll, Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)},
+	}
 }
 
 // harness is a running server and clients of it.
@@ -275,10 +277,19 @@ func TestReadErrors(t *testing.T) {
 		waits    time.Duration // Zero for patience.
 		want     []codes.Code
 	}{
-		"NoID":      {reason: "A consumer has an ID.", synced: ready, want: []codes.Code{codes.InvalidArgument}},
-		"NotSynced": {reason: "A broker that knows nothing does not answer zero.", consumer: "c", synced: waitForEnd, waits: 100 * time.Millisecond, want: []codes.Code{codes.DeadlineExceeded, codes.Unavailable}},
-		"GivenUp":   {reason: "A broker that cannot know says so.", consumer: "c", synced: func(context.Context) bool { return false }, want: []codes.Code{codes.Unavailable}},
-		"Broken":    {reason: "A failure to read is not zero either.", consumer: "c", synced: ready, err: errors.New("boom"), want: []codes.Code{codes.Internal}},
+		"NoID": {reason: "A consumer has an ID.", synced: ready, want: []codes.Code{codes.InvalidArgument}},
+		"NotSynced": {
+			reason: "A broker that knows nothing does not answer zero.", consumer: "c", synced: waitForEnd, waits: 100 * time.Millisecond,
+			want: []codes.Code{codes.DeadlineExceeded, codes.Unavailable},
+		},
+		"GivenUp": {
+			reason: "A broker that cannot know says so.", consumer: "c", synced: func(context.Context) bool { return false },
+			want: []codes.Code{codes.Unavailable},
+		},
+		"Broken": {
+			reason: "A failure to read is not zero either.", consumer: "c", synced: ready, err: errors.New("boom"),
+			want: []codes.Code{codes.Internal},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

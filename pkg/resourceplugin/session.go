@@ -60,7 +60,7 @@ func sessionOf(ctx context.Context) *session {
 	return newSession()
 }
 
-// tell notes an answer.
+// tellOffers notes an answer.
 func (s *session) tellOffers(consumer cluster.ID, offered []capacity.NodeOffer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

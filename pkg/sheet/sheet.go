@@ -1,8 +1,8 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sheet makes tables for people, and what stands in their cells: amounts, ages, conditions and shortened IDs. A table has no control
-// characters, and in each cell only as much as there is room for: clusters choose their names themselves.
+// Package sheet makes tables for people, and what stands in their cells: amounts, ages, conditions and shortened IDs. A table has no
+// control characters, and in each cell only as much as there is room for: clusters choose their names themselves.
 //
 // It does not know what the rows are about, nor how a terminal or a script is written to.
 package sheet
@@ -26,8 +26,8 @@ const (
 // none is shown where there is nothing.
 const none = "-"
 
-// Column is one column of a table; a wide one is for who asks for more, and a long one has room for a sentence. Cell returns what stands in the
-// row of an item; where that is empty, a dash is shown.
+// Column is one column of a table; a wide one is for who asks for more, and a long one has room for a sentence. Cell returns what stands in
+// the row of an item; where that is empty, a dash is shown.
 type Column[T any] struct {
 	Name       string
 	Wide, Long bool

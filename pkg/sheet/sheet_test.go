@@ -12,8 +12,8 @@ import (
 
 func TestPlain(t *testing.T) {
 	for text, want := range map[string]string{
-		"milan": "milan", "Zürich Łódź": "Zürich Łódź", "a\x1b[2Jb": "a?[2Jb", "two\nlines\tand a tab": "two lines and a tab", "a\rb\x00\x7f\u009b": "a?b???",
-		"right\u202eleft\u200b": "right?left?", "not \xff UTF-8": "not ? UTF-8",
+		"milan": "milan", "Zürich Łódź": "Zürich Łódź", "a\x1b[2Jb": "a?[2Jb", "two\nlines\tand a tab": "two lines and a tab",
+		"a\rb\x00\x7f\u009b": "a?b???", "right\u202eleft\u200b": "right?left?", "not \xff UTF-8": "not ? UTF-8",
 	} {
 		if got := Plain(text); got != want {
 			t.Errorf("%q is shown as %q instead of %q", text, got, want)
@@ -23,7 +23,8 @@ func TestPlain(t *testing.T) {
 
 func TestAmounts(t *testing.T) {
 	for _, c := range []struct{ cpu, memory, want string }{
-		{"1500m", "16Gi", "1.5 CPU, 16Gi"}, {"0", "0", "0 CPU, 0"}, {"8", "1536Mi", "8 CPU, 1.5Gi"}, {"1m", "512Ki", "0 CPU, 0.5Mi"}, {"1e18", "1Ei", "1000000000000000000 CPU, 1073741824Gi"},
+		{"1500m", "16Gi", "1.5 CPU, 16Gi"}, {"0", "0", "0 CPU, 0"}, {"8", "1536Mi", "8 CPU, 1.5Gi"}, {"1m", "512Ki", "0 CPU, 0.5Mi"},
+		{"1e18", "1Ei", "1000000000000000000 CPU, 1073741824Gi"},
 	} {
 		of := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(c.cpu), corev1.ResourceMemory: resource.MustParse(c.memory)}
 		if got := Amount(of); got != c.want {

@@ -70,7 +70,8 @@ func (r *Reader) FollowersOf(ctx context.Context, name string, consumer cluster.
 // twins returns the names of the twin namespaces of some consumers that are asked for. The
 // question has the policy that the namespace follows, or nil.
 func (r *Reader) twins(
-	ctx context.Context, of func(consumer cluster.ID) bool, wanted func(*corev1.Namespace, cluster.ID, *v1alpha1.PlacementPolicy) (bool, error),
+	ctx context.Context, of func(consumer cluster.ID) bool,
+	wanted func(*corev1.Namespace, cluster.ID, *v1alpha1.PlacementPolicy) (bool, error),
 ) ([]string, error) {
 	var policies v1alpha1.PlacementPolicyList
 	if err := r.reader.List(ctx, &policies, client.UnsafeDisableDeepCopy); err != nil {

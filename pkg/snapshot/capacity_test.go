@@ -50,7 +50,8 @@ func TestUnservedCapacity(t *testing.T) {
 	unserved.Spec.Mode = v1alpha1.ModeAggregated
 	unserved.Spec.Capacity.Reserved = v1alpha1.Quantities(cpu("2"))
 	reader := snapshottest.NewClient(t, interceptor.Funcs{},
-		provider(a.ID, "4", v1alpha1.SchedulingActive), liqotest.VirtualNode(a, true), liqotest.TwinNamespace("of-c", c), unserved, pod("of-c", "liqo-a", "1", corev1.PodRunning))
+		provider(a.ID, "4", v1alpha1.SchedulingActive), liqotest.VirtualNode(a, true), liqotest.TwinNamespace("of-c", c), unserved,
+		pod("of-c", "liqo-a", "1", corev1.PodRunning))
 	for mode, want := range map[v1alpha1.Mode]corev1.ResourceList{v1alpha1.ModeAggregated: cpu("4"), v1alpha1.ModeOrchestrated: cpu("1")} {
 		r := snapshot.New(reader, "", func(m v1alpha1.Mode) bool { return m == mode })
 		snap, err := r.Capacity(t.Context())
@@ -75,7 +76,8 @@ func TestSuspendedCapacity(t *testing.T) {
 		consumer := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(c.ID)}}
 		consumer.Spec.Scheduling, consumer.Spec.Capacity.Reserved = scheduling, v1alpha1.Quantities(cpu("2"))
 		snap, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, provider(a.ID, "4", v1alpha1.SchedulingActive),
-			liqotest.VirtualNode(a, true), liqotest.TwinNamespace("of-c", c), consumer, pod("of-c", "liqo-a", "1", corev1.PodRunning)), "", nil).Capacity(t.Context())
+			liqotest.VirtualNode(a, true), liqotest.TwinNamespace("of-c", c), consumer, pod("of-c", "liqo-a", "1", corev1.PodRunning)), "",
+			nil).Capacity(t.Context())
 		if err != nil {
 			t.Fatalf("Capacity(): %v", err)
 		}
@@ -95,7 +97,8 @@ func TestConfusedCapacity(t *testing.T) {
 		consumer.Spec.Capacity.Reserved = v1alpha1.Quantities(cpu("2"))
 		consumer.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason}}
 		snap, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{},
-			provider(a.ID, "4", v1alpha1.SchedulingActive), liqotest.VirtualNode(a, true), liqotest.TwinNamespace("of-c", c), consumer, pod("of-c", "liqo-a", "1", corev1.PodRunning),
+			provider(a.ID, "4", v1alpha1.SchedulingActive), liqotest.VirtualNode(a, true), liqotest.TwinNamespace("of-c", c), consumer,
+			pod("of-c", "liqo-a", "1", corev1.PodRunning),
 		), "", nil).Capacity(t.Context())
 		if err != nil {
 			t.Fatalf("Capacity(): %v", err)
@@ -117,8 +120,8 @@ func TestCordonedCapacity(t *testing.T) {
 		v1alpha1.Scheduling("Other"): {"3", "2"},
 	} {
 		snap, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{},
-			provider(a.ID, "3", scheduling), provider(b.ID, "2", v1alpha1.SchedulingActive), liqotest.VirtualNode(a, true), liqotest.VirtualNode(b, true),
-			liqotest.TwinNamespace("of-c", c), pod("of-c", "liqo-a", "1", corev1.PodRunning),
+			provider(a.ID, "3", scheduling), provider(b.ID, "2", v1alpha1.SchedulingActive), liqotest.VirtualNode(a, true),
+			liqotest.VirtualNode(b, true), liqotest.TwinNamespace("of-c", c), pod("of-c", "liqo-a", "1", corev1.PodRunning),
 		), "", nil).Capacity(t.Context())
 		if err != nil {
 			t.Fatalf("Capacity(): %v", err)
@@ -138,9 +141,9 @@ func TestCapacity(t *testing.T) {
 	reserved := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(c.ID)}}
 	reserved.Spec.Capacity.Reserved = v1alpha1.Quantities(cpu("1500m"))
 	objects := []client.Object{
-		provider(a.ID, "4", v1alpha1.SchedulingActive), provider(b.ID, "2", v1alpha1.SchedulingActive), provider("off", "8", v1alpha1.SchedulingDrained), provider("down", "", v1alpha1.SchedulingActive),
-		liqotest.VirtualNode(a, true), liqotest.VirtualNode(b, true),
-		liqotest.TwinNamespace("of-c", c), liqotest.TwinNamespace("of-a", a),
+		provider(a.ID, "4", v1alpha1.SchedulingActive), provider(b.ID, "2", v1alpha1.SchedulingActive),
+		provider("off", "8", v1alpha1.SchedulingDrained), provider("down", "", v1alpha1.SchedulingActive), liqotest.VirtualNode(a, true),
+		liqotest.VirtualNode(b, true), liqotest.TwinNamespace("of-c", c), liqotest.TwinNamespace("of-a", a),
 		reserved,
 		pod("of-c", "liqo-a", "1", corev1.PodRunning),
 		pod("of-c", "liqo-b", "125m", corev1.PodPending),
@@ -281,13 +284,22 @@ func TestAccountChanged(t *testing.T) {
 		before, after any
 		want          bool
 	}{
-		"Bound":    {reason: "A pod that is bound takes its place.", before: pod("ns", "", "1", corev1.PodPending), after: running, want: true},
-		"Ended":    {reason: "A pod that ends gives it back.", before: running, after: pod("ns", "liqo-a", "1", corev1.PodSucceeded), want: true},
-		"Resized":  {reason: "A pod may change what it requests.", before: running, after: larger, want: true},
-		"Started":  {reason: "A pod that starts takes what it took.", before: pod("ns", "liqo-a", "1", corev1.PodPending), after: running},
-		"Beat":     {reason: "A node that is ready again is a Provider that changes.", before: liqotest.VirtualNode(id, true), after: liqotest.VirtualNode(id, false)},
-		"Toggled":  {reason: "A provider that is disabled has nothing to offer.", before: provider(id.ID, "4", v1alpha1.SchedulingActive), after: provider(id.ID, "4", v1alpha1.SchedulingDrained), want: true},
-		"Offered":  {reason: "A provider may have less.", before: provider(id.ID, "4", v1alpha1.SchedulingActive), after: provider(id.ID, "3", v1alpha1.SchedulingActive), want: true},
+		"Bound":   {reason: "A pod that is bound takes its place.", before: pod("ns", "", "1", corev1.PodPending), after: running, want: true},
+		"Ended":   {reason: "A pod that ends gives it back.", before: running, after: pod("ns", "liqo-a", "1", corev1.PodSucceeded), want: true},
+		"Resized": {reason: "A pod may change what it requests.", before: running, after: larger, want: true},
+		"Started": {reason: "A pod that starts takes what it took.", before: pod("ns", "liqo-a", "1", corev1.PodPending), after: running},
+		"Beat": {
+			reason: "A node that is ready again is a Provider that changes.", before: liqotest.VirtualNode(id, true),
+			after: liqotest.VirtualNode(id, false),
+		},
+		"Toggled": {
+			reason: "A provider that is disabled has nothing to offer.", before: provider(id.ID, "4", v1alpha1.SchedulingActive),
+			after: provider(id.ID, "4", v1alpha1.SchedulingDrained), want: true,
+		},
+		"Offered": {
+			reason: "A provider may have less.", before: provider(id.ID, "4", v1alpha1.SchedulingActive),
+			after: provider(id.ID, "3", v1alpha1.SchedulingActive), want: true,
+		},
 		"Accounts": {reason: "What the broker writes is no change.", before: provider(id.ID, "4", v1alpha1.SchedulingActive), after: moved},
 		"Terms":    {reason: "People may change a consumer's terms.", before: &v1alpha1.Consumer{}, after: reserved, want: true},
 	}

@@ -98,7 +98,7 @@ type direct struct {
 	consumers remoteipam.DirectConsumers
 }
 
-// read returns what is said in a tenant namespace. The reader must not have it from a
+// readDirects returns what is said in a tenant namespace. The reader must not have it from a
 // cache.
 func (d *directs) readDirects(ctx context.Context, reader client.Reader, tenant string) (remoteipam.DirectConsumers, error) {
 	d.mu.Lock()

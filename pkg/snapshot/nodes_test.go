@@ -104,9 +104,11 @@ func TestPools(t *testing.T) {
 			want:    map[string]string{"": "500m", nodeA: "3500m", nodeB: "2"},
 		},
 		"SwitchedBack": {
-			reason:  "So have the nodes of providers.",
-			objects: []client.Object{seen(v1alpha1.ModeOrchestrated, one), a, b, told(""), told(nodeA), told(nodeB), onNode(nodeA, "liqo-a", "500m")},
-			want:    map[string]string{"": "5500m", nodeA: "500m", nodeB: "0"},
+			reason: "So have the nodes of providers.",
+			objects: []client.Object{
+				seen(v1alpha1.ModeOrchestrated, one), a, b, told(""), told(nodeA), told(nodeB), onNode(nodeA, "liqo-a", "500m"),
+			},
+			want: map[string]string{"": "5500m", nodeA: "500m", nodeB: "0"},
 		},
 		"BackBeforeTold": {
 			reason:  "A consumer that had only nodes of providers gets the one of the broker.",
@@ -159,15 +161,18 @@ func TestPools(t *testing.T) {
 		},
 		"Itself": {
 			reason:  "A consumer has no node of itself.",
-			objects: []client.Object{seen(v1alpha1.ModeOrchestrated, many), named("id-c", "c", "8", v1alpha1.SchedulingActive), b}, want: map[string]string{nodeB: "2"},
+			objects: []client.Object{seen(v1alpha1.ModeOrchestrated, many), named("id-c", "c", "8", v1alpha1.SchedulingActive), b},
+			want:    map[string]string{nodeB: "2"},
 		},
 		"Unchosen": {
 			reason:  "A provider that no policy has chosen for the consumer gets none of its pods.",
-			objects: []client.Object{seen(v1alpha1.ModeOrchestrated, many), a, b, usual, ofUsual, told(nodeA)}, want: map[string]string{nodeA: "0", nodeB: "2"},
+			objects: []client.Object{seen(v1alpha1.ModeOrchestrated, many), a, b, usual, ofUsual, told(nodeA)},
+			want:    map[string]string{nodeA: "0", nodeB: "2"},
 		},
 		"Wishable": {
 			reason:  "One that its pods can wish may get some.",
-			objects: []client.Object{seen(v1alpha1.ModeOrchestrated, many), a, b, usual, ofUsual, wish, ofWish}, want: map[string]string{nodeA: "4", nodeB: "2"},
+			objects: []client.Object{seen(v1alpha1.ModeOrchestrated, many), a, b, usual, ofUsual, wish, ofWish},
+			want:    map[string]string{nodeA: "4", nodeB: "2"},
 		},
 		"Forged": {
 			reason:  "What another cluster writes into its own tenant namespace is told to nobody.",
@@ -185,7 +190,8 @@ func TestPools(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			objects := slices.Concat(tc.objects, []client.Object{
 				liqotest.ForeignCluster(consumerC, false, true), liqotest.TwinNamespace("of-c", consumerC),
-				liqotest.VirtualNode(cluster.Identity{ID: "id-a", Name: "a"}, true), liqotest.VirtualNode(cluster.Identity{ID: "id-b", Name: "b"}, true),
+				liqotest.VirtualNode(cluster.Identity{ID: "id-a", Name: "a"}, true),
+				liqotest.VirtualNode(cluster.Identity{ID: "id-b", Name: "b"}, true),
 			})
 			r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, objects...), ownID, nil)
 			snap, err := r.Capacity(t.Context())
@@ -242,7 +248,8 @@ func TestResourceThatNobodyHasAnyMore(t *testing.T) {
 			gpus.Spec.Scheduling, gpus.Status.Offered = v1alpha1.SchedulingDrained, nil
 			for round := range 3 {
 				if offers = tell(offers...); all() != 0 {
-					t.Errorf("round %d: the consumer's nodes have %d GPUs, and no provider has one: pods are bound to them that nobody can run", round, all())
+					t.Errorf("round %d: the consumer's nodes have %d GPUs, and no provider has one: pods are bound to them that nobody can run",
+						round, all())
 				}
 			}
 		})
@@ -277,12 +284,14 @@ func TestPinned(t *testing.T) {
 		provider     string
 		pinned       bool
 	}{
-		"Provider":  {reason: "The node of a provider.", node: nodeA, provider: "id-a", pinned: true},
-		"OtherName": {reason: "The mark counts.", node: nodename.Name(ownID, cluster.Identity{ID: "id-a", Name: "b"}), provider: "id-a", pinned: true},
-		"Gone":      {reason: "The node of a provider that is gone.", node: nodeGone, pinned: true},
-		"Stranger":  {reason: "Another node that looks like one.", node: nodeB},
-		"Others":    {reason: "The node of another broker.", node: nodename.Name("id-other", cluster.Identity{ID: "id-a", Name: "a"})},
-		"Broker":    {reason: "The node of the broker.", node: "liqo-broker"},
+		"Provider": {reason: "The node of a provider.", node: nodeA, provider: "id-a", pinned: true},
+		"OtherName": {
+			reason: "The mark counts.", node: nodename.Name(ownID, cluster.Identity{ID: "id-a", Name: "b"}), provider: "id-a", pinned: true,
+		},
+		"Gone":     {reason: "The node of a provider that is gone.", node: nodeGone, pinned: true},
+		"Stranger": {reason: "Another node that looks like one.", node: nodeB},
+		"Others":   {reason: "The node of another broker.", node: nodename.Name("id-other", cluster.Identity{ID: "id-a", Name: "a"})},
+		"Broker":   {reason: "The node of the broker.", node: "liqo-broker"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -322,13 +331,21 @@ func TestNodesChanged(t *testing.T) {
 		before, after any
 		want          bool
 	}{
-		"Mode":      {reason: "A mode that is known may show providers.", before: seen("", "PerProvider"), after: seen("Orchestrated", "PerProvider"), want: true},
-		"Renamed":   {reason: "A provider has a name for its node.", before: named("id-a", "", "1", v1alpha1.SchedulingActive), after: named("id-a", "a", "1", v1alpha1.SchedulingActive), want: true},
+		"Mode": {
+			reason: "A mode that is known may show providers.", before: seen("", "PerProvider"), after: seen("Orchestrated", "PerProvider"),
+			want: true,
+		},
+		"Renamed": {
+			reason: "A provider has a name for its node.", before: named("id-a", "", "1", v1alpha1.SchedulingActive),
+			after: named("id-a", "a", "1", v1alpha1.SchedulingActive), want: true,
+		},
 		"Withdrawn": {reason: "An operator may remove a node.", before: told(nodeA), after: leaving, want: true},
 		"Told":      {reason: "What Liqo tells is no change.", before: told(nodeA), after: updated},
 		"Chosen":    {reason: "A policy chooses another provider.", before: decision("x", "id-a"), after: decision("x", "id-b"), want: true},
 		"Barred":    {reason: "It may exclude the one that it chose.", before: decision("x", "id-a"), after: barring, want: true},
-		"Forged":    {reason: "What is for another consumer is not for this one any more.", before: decision("x", "id-a"), after: forged, want: true},
+		"Forged": {
+			reason: "What is for another consumer is not for this one any more.", before: decision("x", "id-a"), after: forged, want: true,
+		},
 		"Orphaned":  {reason: "What no policy owns, none has decided.", before: decision("x", "id-a"), after: orphaned, want: true},
 		"Explained": {reason: "It explains the same choice.", before: decision("x", "id-a", "id-b"), after: decision("y", "id-b", "id-a")},
 		"Observed":  {reason: "The status of a policy changes nothing.", before: policy(1), after: policy(1)},

@@ -107,7 +107,7 @@ func (r *Reader) follow(ctx context.Context, n *Twin, ns *corev1.Namespace, shad
 	return nil
 }
 
-// add adds a provider to a namespace, of which the policy says something.
+// addProvider adds a provider to a namespace, of which the policy says something.
 func (n *Twin) addProvider(p *v1alpha1.Provider, ns *corev1.Namespace, said placement.Choice) {
 	known := provider(p, ns, n.Offloading)
 	known.Choice = said

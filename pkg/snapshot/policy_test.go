@@ -74,20 +74,44 @@ func TestPolicy(t *testing.T) {
 		undecided bool
 		barred    bool
 	}{
-		"None":      {reason: "Without a policy all providers are used.", objects: decided(policy("a", other), policy("s", onRequest))},
-		"Default":   {reason: "The default applies, and of two the first.", objects: decided(policy("z", byDefault), policy("b", byDefault), policy("a", other)), want: "b"},
-		"Named":     {reason: "Who is named does not follow the default.", objects: decided(policy("a", byDefault), policy("z", named), policy("y", named)), want: "y"},
-		"NamedLast": {reason: "The order of the names does not matter for that.", objects: decided(policy("a", named), policy("z", byDefault)), want: "a"},
-		"Wished":    {reason: "A wish goes before what applies, and of two the first.", objects: decided(policy("a", named), policy("s", onRequest), policy("r", onRequestOfOurs), wish("s"), wish("r")), want: "r"},
+		"None": {reason: "Without a policy all providers are used.", objects: decided(policy("a", other), policy("s", onRequest))},
+		"Default": {
+			reason:  "The default applies, and of two the first.",
+			objects: decided(policy("z", byDefault), policy("b", byDefault), policy("a", other)), want: "b",
+		},
+		"Named": {
+			reason: "Who is named does not follow the default.", objects: decided(policy("a", byDefault), policy("z", named), policy("y", named)),
+			want: "y",
+		},
+		"NamedLast": {
+			reason: "The order of the names does not matter for that.", objects: decided(policy("a", named), policy("z", byDefault)), want: "a",
+		},
+		"Wished": {
+			reason:  "A wish goes before what applies, and of two the first.",
+			objects: decided(policy("a", named), policy("s", onRequest), policy("r", onRequestOfOurs), wish("s"), wish("r")), want: "r",
+		},
 		"NotToWish": {
 			reason:  "Only what is there to wish can be wished.",
 			objects: decided(policy("a", byDefault), policy("n", other), policy("o", onRequestOfOthers), wish("n"), wish("o"), wish("x")), want: "a",
 		},
 		"Undecided": {reason: "A policy may not have chosen yet.", objects: []client.Object{a}, want: "a", undecided: true},
-		"Earlier":   {reason: "An earlier policy of the name has chosen.", objects: of(func(d *v1alpha1.PlacementDecision) { d.OwnerReferences[0].UID = "old" }), want: "a", undecided: true},
-		"Policy":    {reason: "Another policy has chosen, whatever the name of the object says.", objects: of(func(d *v1alpha1.PlacementDecision) { d.Policy = "z" }), want: "a", undecided: true},
-		"Consumer":  {reason: "It was chosen for another consumer.", objects: of(func(d *v1alpha1.PlacementDecision) { d.Consumer = "id-x" }), want: "a", undecided: true},
-		"Barred":    {reason: "A policy that cannot decide may exclude what it chose.", objects: of(func(d *v1alpha1.PlacementDecision) { d.Chosen[0].Barred = true }), want: "a", barred: true},
+		"Earlier": {
+			reason: "An earlier policy of the name has chosen.", objects: of(func(d *v1alpha1.PlacementDecision) {
+				d.OwnerReferences[0].UID = "old"
+			}), want: "a", undecided: true,
+		},
+		"Policy": {
+			reason: "Another policy has chosen, whatever the name of the " +
+				"object says.", objects: of(func(d *v1alpha1.PlacementDecision) { d.Policy = "z" }), want: "a", undecided: true,
+		},
+		"Consumer": {
+			reason: "It was chosen for another consumer.", objects: of(func(d *v1alpha1.PlacementDecision) { d.Consumer = "id-x" }), want: "a",
+			undecided: true,
+		},
+		"Barred": {
+			reason: "A policy that cannot decide may exclude " +
+				"what it chose.", objects: of(func(d *v1alpha1.PlacementDecision) { d.Chosen[0].Barred = true }), want: "a", barred: true,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -145,18 +169,45 @@ func TestBinding(t *testing.T) {
 		policies []client.Object
 		want     string
 	}{
-		"Name":      {reason: "A namespace goes before its consumer.", policies: []client.Object{consumers, bind("z", named("other", "shop"))}, want: "z"},
-		"TwinName":  {reason: "What the broker calls the namespace is not its name.", policies: []client.Object{consumers, bind("z", named(ns.Name))}, want: "a-consumer"},
-		"Label":     {reason: "People may label the namespace on the broker.", policies: []client.Object{consumers, bind("z", labelled("secret"))}, want: "z"},
-		"Other":     {reason: "Another label is not meant.", policies: []client.Object{consumers, bind("z", labelled("public"))}, want: "a-consumer"},
-		"Both":      {reason: "Name and label must both fit.", policies: []client.Object{consumers, bind("z", both)}, want: "a-consumer"},
-		"Stranger":  {reason: "A namespace of another consumer may be called the same.", policies: []client.Object{consumers, bind("z", named("shop"), "id-x")}, want: "a-consumer"},
-		"Ours":      {reason: "A list of consumers bounds the binding.", policies: []client.Object{consumers, bind("z", named("shop"), "id-c")}, want: "z"},
-		"NotUsual":  {reason: "What is bound to one namespace does not apply to the others.", policies: []client.Object{bind("a", named("other"), "id-c")}},
-		"First":     {reason: "Of two the first by name.", policies: []client.Object{bind("z", named("shop")), bind("y", labelled("secret"))}, want: "y"},
-		"Wish":      {reason: "A wish of the pods goes before.", policies: []client.Object{bind("a", named("shop")), policy("s", func(s *v1alpha1.PlacementPolicySpec) { s.AppliesTo.Scope = v1alpha1.ScopeOnRequest }), liqotest.ShadowPod(ns.Name, "pod", map[string]string{liqo.LabelPolicy: "s"})}, want: "s"},
-		"Senseless": {reason: "A selector that nobody can mean means nothing.", policies: []client.Object{consumers, bind("b", senseless)}, want: "a-consumer"},
-		"Empty":     {reason: "So does a binding without names and selector.", policies: []client.Object{consumers, bind("b", v1alpha1.NamespaceBinding{})}, want: "a-consumer"},
+		"Name": {
+			reason: "A namespace goes before its consumer.", policies: []client.Object{consumers, bind("z", named("other", "shop"))}, want: "z",
+		},
+		"TwinName": {
+			reason: "What the broker calls the namespace is not its name.", policies: []client.Object{consumers, bind("z", named(ns.Name))},
+			want: "a-consumer",
+		},
+		"Label": {
+			reason: "People may label the namespace on the broker.", policies: []client.Object{consumers, bind("z", labelled("secret"))}, want: "z",
+		},
+		"Other": {
+			reason: "Another label is not meant.", policies: []client.Object{consumers, bind("z", labelled("public"))}, want: "a-consumer",
+		},
+		"Both": {reason: "Name and label must both fit.", policies: []client.Object{consumers, bind("z", both)}, want: "a-consumer"},
+		"Stranger": {
+			reason:   "A namespace of another consumer may be called the same.",
+			policies: []client.Object{consumers, bind("z", named("shop"), "id-x")}, want: "a-consumer",
+		},
+		"Ours": {
+			reason: "A list of consumers bounds the binding.", policies: []client.Object{consumers, bind("z", named("shop"), "id-c")}, want: "z",
+		},
+		"NotUsual": {
+			reason: "What is bound to one namespace does not apply to the others.", policies: []client.Object{bind("a", named("other"), "id-c")},
+		},
+		"First": {
+			reason: "Of two the first by name.", policies: []client.Object{bind("z", named("shop")), bind("y", labelled("secret"))}, want: "y",
+		},
+		"Wish": {
+			reason: "A wish of the pods goes before.", policies: []client.Object{bind("a", named("shop")),
+				policy("s", func(s *v1alpha1.PlacementPolicySpec) { s.AppliesTo.Scope = v1alpha1.ScopeOnRequest }),
+				liqotest.ShadowPod(ns.Name, "pod", map[string]string{liqo.LabelPolicy: "s"})}, want: "s",
+		},
+		"Senseless": {
+			reason: "A selector that nobody can mean means nothing.", policies: []client.Object{consumers, bind("b", senseless)}, want: "a-consumer",
+		},
+		"Empty": {
+			reason: "So does a binding without names and selector.", policies: []client.Object{consumers, bind("b", v1alpha1.NamespaceBinding{})},
+			want: "a-consumer",
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

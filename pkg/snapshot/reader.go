@@ -323,7 +323,9 @@ func (r *Reader) copyOf(
 		return placement.Copy{Missing: true}, nil
 	}
 	_, pinned := nodename.MarkOf(liqo.OriginNode(pod))
-	c := placement.Copy{Leaving: !pod.DeletionTimestamp.IsZero(), Ready: podstate.Ready(pod), Requests: capacity.Requests(&pod.Spec), Pinned: pinned}
+	c := placement.Copy{
+		Leaving: !pod.DeletionTimestamp.IsZero(), Ready: podstate.Ready(pod), Requests: capacity.Requests(&pod.Spec), Pinned: pinned,
+	}
 	if pod.Spec.NodeName == "" {
 		c.Outdated = r.outdated(pod, s)
 		return c, nil

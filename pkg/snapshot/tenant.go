@@ -34,7 +34,8 @@ func (r *Reader) TenantOf(ctx context.Context, namespace string) (cluster.ID, er
 // tenant returns what the foreign cluster is called whose tenant namespace a namespace is.
 func (r *Reader) tenant(ctx context.Context, namespace string) (cluster.Identity, error) {
 	var list v09.ForeignClusterList
-	if err := r.reader.List(ctx, &list, client.MatchingFields{IndexForeignClusterTenant: namespace}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.reader.List(ctx, &list, client.MatchingFields{IndexForeignClusterTenant: namespace},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return cluster.Identity{}, fmt.Errorf("find the foreign cluster of the tenant namespace %s: %w", namespace, err)
 	}
 	if len(list.Items) == 0 {
@@ -178,7 +179,7 @@ func ownersOf(offers []v09.ResourceOffer, tenants map[string]cluster.Identity) O
 	return owners
 }
 
-// add adds the owner of the node of an offer that is in a tenant namespace.
+// addOffer adds the owner of the node of an offer that is in a tenant namespace.
 func (o Owners) addOffer(offer *v09.ResourceOffer, tenant cluster.Identity) {
 	if tenant.ID == "" || !v09.FromPeer(offer) || v09.CheckOffer(offer, tenant.ID) != nil {
 		return

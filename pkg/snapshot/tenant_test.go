@@ -58,19 +58,43 @@ func TestClusterOf(t *testing.T) {
 		node   *corev1.Node
 		want   cluster.ID
 	}{
-		"Honest":       {reason: "The usual node of a cluster.", offers: []client.Object{offerOf(a, "")}, node: nodeThatSays("liqo-a", a.ID), want: a.ID},
-		"Named":        {reason: "One that the offer names.", offers: []client.Object{offerOf(a, "x")}, node: nodeThatSays("x", a.ID), want: a.ID},
-		"Lying":        {reason: "The namespace of the offer counts, not what the node says.", offers: []client.Object{offerOf(a, ""), offerOf(evil, "")}, node: nodeThatSays("liqo-the-evil", a.ID), want: evil.ID},
-		"LyingNamed":   {reason: "Whatever the name.", offers: []client.Object{offerOf(evil, "x")}, node: nodeThatSays("x", a.ID), want: evil.ID},
-		"LyingPrefix":  {reason: "Or its beginning.", offers: []client.Object{prefixed}, node: nodeThatSays("gpu-the-evil", a.ID), want: evil.ID},
-		"Contended":    {reason: "Nobody takes a node from its cluster by offering one of the same name.", offers: []client.Object{offerOf(a, ""), offerOf(evil, "liqo-a")}, node: nodeThatSays("liqo-a", a.ID), want: a.ID},
-		"Nobody":       {reason: "A node that two offer, and that says it is a third one's, is of none.", offers: []client.Object{offerOf(a, "x"), offerOf(evil, "x")}, node: nodeThatSays("x", "id-b")},
-		"Leftover":     {reason: "A node whose offer has gone is still of its cluster: pods leave it.", node: nodeThatSays("liqo-a", a.ID), want: a.ID},
-		"Forged":       {reason: "An offer in another cluster's name is of nobody.", offers: []client.Object{inTheNameOfA}, node: nodeThatSays("x", evil.ID), want: evil.ID},
-		"OurOwn":       {reason: "What this cluster offers to others is no node of theirs.", offers: []client.Object{ours}, node: nodeThatSays("x", a.ID), want: a.ID},
-		"NoTenant":     {reason: "Nor is what is in no tenant namespace.", offers: []client.Object{nowhere}, node: nodeThatSays("x", evil.ID), want: evil.ID},
-		"NotVirtual":   {reason: "A node of this cluster is nobody's.", node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker"}}},
-		"PartOfAnName": {reason: "A name that only ends alike is another name.", offers: []client.Object{offerOf(evil, "")}, node: nodeThatSays("liqo-evil", a.ID), want: a.ID},
+		"Honest": {
+			reason: "The usual node of a cluster.", offers: []client.Object{offerOf(a, "")}, node: nodeThatSays("liqo-a", a.ID), want: a.ID,
+		},
+		"Named": {reason: "One that the offer names.", offers: []client.Object{offerOf(a, "x")}, node: nodeThatSays("x", a.ID), want: a.ID},
+		"Lying": {
+			reason: "The namespace of the offer counts, not what the node says.", offers: []client.Object{offerOf(a, ""), offerOf(evil, "")},
+			node: nodeThatSays("liqo-the-evil", a.ID), want: evil.ID,
+		},
+		"LyingNamed":  {reason: "Whatever the name.", offers: []client.Object{offerOf(evil, "x")}, node: nodeThatSays("x", a.ID), want: evil.ID},
+		"LyingPrefix": {reason: "Or its beginning.", offers: []client.Object{prefixed}, node: nodeThatSays("gpu-the-evil", a.ID), want: evil.ID},
+		"Contended": {
+			reason: "Nobody takes a node from its cluster by offering one of the same name.",
+			offers: []client.Object{offerOf(a, ""), offerOf(evil, "liqo-a")}, node: nodeThatSays("liqo-a", a.ID), want: a.ID,
+		},
+		"Nobody": {
+			reason: "A node that two offer, and that says it is a third one's, is of none.",
+			offers: []client.Object{offerOf(a, "x"), offerOf(evil, "x")}, node: nodeThatSays("x", "id-b"),
+		},
+		"Leftover": {
+			reason: "A node whose offer has gone is still of its cluster: pods leave it.", node: nodeThatSays("liqo-a", a.ID), want: a.ID,
+		},
+		"Forged": {
+			reason: "An offer in another cluster's name is of nobody.", offers: []client.Object{inTheNameOfA}, node: nodeThatSays("x", evil.ID),
+			want: evil.ID,
+		},
+		"OurOwn": {
+			reason: "What this cluster offers to others is no node of theirs.", offers: []client.Object{ours},
+			node: nodeThatSays("x", a.ID), want: a.ID,
+		},
+		"NoTenant": {
+			reason: "Nor is what is in no tenant namespace.", offers: []client.Object{nowhere}, node: nodeThatSays("x", evil.ID), want: evil.ID,
+		},
+		"NotVirtual": {reason: "A node of this cluster is nobody's.", node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker"}}},
+		"PartOfAnName": {
+			reason: "A name that only ends alike is another name.", offers: []client.Object{offerOf(evil, "")},
+			node: nodeThatSays("liqo-evil", a.ID), want: a.ID,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -106,7 +130,8 @@ func TestOffersByTenant(t *testing.T) {
 	toEvil.Name, replicated.Name = "to-evil", "replicated"
 	replicated.Labels[liqo.LabelReplicated] = "true"
 
-	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, offerOf(a, "honest"), forged, own, origin, claim, toA, toEvil, replicated), "", nil)
+	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, offerOf(a, "honest"), forged, own, origin, claim, toA,
+		toEvil, replicated), "", nil)
 	names := func(offers []liqo.Offer) (names []string) {
 		for i := range offers {
 			names = append(names, offers[i].Name)
@@ -148,7 +173,8 @@ func TestOffersByTenant(t *testing.T) {
 // from all namespaces.
 func TestWithoutTenantNamespace(t *testing.T) {
 	a := cluster.Identity{ID: "id-a", Name: "a"}
-	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, offerOf(a, ""), liqotest.OfferTo(a, nil), liqotest.Tunnel(a, "1ms", time.Now())), "", nil)
+	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, offerOf(a, ""), liqotest.OfferTo(a, nil),
+		liqotest.Tunnel(a, "1ms", time.Now())), "", nil)
 	for name, peer := range map[string]*liqo.Peer{"NoNamespace": {Identity: a}, "NoPeer": nil} {
 		t.Run(name, func(t *testing.T) {
 			by, refused, errBy := r.OffersBy(t.Context(), peer)
@@ -188,8 +214,11 @@ func TestLinksTo(t *testing.T) {
 // whose offer has gone.
 func TestNodesOf(t *testing.T) {
 	a, evil := cluster.Identity{ID: "id-a", Name: "a"}, cluster.Identity{ID: "id-evil", Name: "evil"}
-	peers := map[cluster.ID]*v09.ForeignCluster{a.ID: liqotest.ForeignCluster(a, true, false), evil.ID: liqotest.ForeignCluster(evil, true, false)}
-	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, peers[a.ID], peers[evil.ID], offerOf(a, ""), offerOf(evil, ""), offerOf(evil, "no-node"),
+	peers := map[cluster.ID]*v09.ForeignCluster{
+		a.ID: liqotest.ForeignCluster(a, true, false), evil.ID: liqotest.ForeignCluster(evil, true, false),
+	}
+	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, peers[a.ID], peers[evil.ID], offerOf(a, ""), offerOf(evil, ""),
+		offerOf(evil, "no-node"),
 		nodeThatSays("liqo-a", a.ID), nodeThatSays("liqo-evil", a.ID), nodeThatSays("liqo-old", a.ID)), "", nil)
 	for id, want := range map[cluster.ID][]string{
 		a.ID:    {"liqo-a offered own", "liqo-evil", "liqo-old own"},
@@ -222,8 +251,8 @@ func TestCapacityOfLyingNode(t *testing.T) {
 	a, evil := cluster.Identity{ID: "id-a", Name: "a"}, cluster.Identity{ID: "id-evil", Name: "evil"}
 	snap, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{},
 		liqotest.ForeignCluster(a, true, false), liqotest.ForeignCluster(evil, true, false), offerOf(a, ""), offerOf(evil, ""),
-		provider(a.ID, "4", v1alpha1.SchedulingActive), provider(evil.ID, "8", v1alpha1.SchedulingActive), nodeThatSays("liqo-a", a.ID), nodeThatSays("liqo-evil", a.ID),
-		pod("of-c", "liqo-a", "1", corev1.PodRunning), pod("of-c", "liqo-evil", "2", corev1.PodRunning),
+		provider(a.ID, "4", v1alpha1.SchedulingActive), provider(evil.ID, "8", v1alpha1.SchedulingActive), nodeThatSays("liqo-a", a.ID),
+		nodeThatSays("liqo-evil", a.ID), pod("of-c", "liqo-a", "1", corev1.PodRunning), pod("of-c", "liqo-evil", "2", corev1.PodRunning),
 	), "", nil).Capacity(t.Context())
 	if err != nil {
 		t.Fatalf("Capacity(): %v", err)
@@ -282,7 +311,8 @@ func TestNamesake(t *testing.T) {
 }
 
 func TestCheckNodeName(t *testing.T) {
-	a, b, evil := cluster.Identity{ID: "id-a", Name: "a"}, cluster.Identity{ID: "id-b", Name: "b"}, cluster.Identity{ID: "id-evil", Name: "evil"}
+	a, b, evil := cluster.Identity{ID: "id-a", Name: "a"}, cluster.Identity{ID: "id-b", Name: "b"},
+		cluster.Identity{ID: "id-evil", Name: "evil"}
 	boom := errors.New("boom")
 	worker := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker"}}
 	objects := []client.Object{
@@ -295,13 +325,15 @@ func TestCheckNodeName(t *testing.T) {
 		peer         cluster.ID
 		want         error
 	}{
-		"Free":     {reason: "A new name.", name: "gpu-evil", peer: evil.ID},
-		"Usual":    {reason: "The name that Liqo gives.", name: "liqo-evil", peer: evil.ID},
-		"Again":    {reason: "A cluster that peers again finds its node.", name: "liqo-a", peer: a.ID},
-		"Left":     {reason: "Also without an offer.", name: "left", peer: evil.ID},
-		"Others":   {reason: "The usual node of another cluster.", name: "liqo-a", peer: evil.ID, want: snapshot.ErrNodeTaken},
-		"Named":    {reason: "A node that another cluster offers, before it exists.", name: "gpu-a", peer: evil.ID, want: snapshot.ErrNodeTaken},
-		"NotYet":   {reason: "The usual node of a cluster that has not offered anything yet.", name: "liqo-b", peer: evil.ID, want: snapshot.ErrNodeTaken},
+		"Free":   {reason: "A new name.", name: "gpu-evil", peer: evil.ID},
+		"Usual":  {reason: "The name that Liqo gives.", name: "liqo-evil", peer: evil.ID},
+		"Again":  {reason: "A cluster that peers again finds its node.", name: "liqo-a", peer: a.ID},
+		"Left":   {reason: "Also without an offer.", name: "left", peer: evil.ID},
+		"Others": {reason: "The usual node of another cluster.", name: "liqo-a", peer: evil.ID, want: snapshot.ErrNodeTaken},
+		"Named":  {reason: "A node that another cluster offers, before it exists.", name: "gpu-a", peer: evil.ID, want: snapshot.ErrNodeTaken},
+		"NotYet": {
+			reason: "The usual node of a cluster that has not offered anything yet.", name: "liqo-b", peer: evil.ID, want: snapshot.ErrNodeTaken,
+		},
 		"Leftover": {reason: "A node of a cluster that is gone.", name: "gone", peer: evil.ID, want: snapshot.ErrNodeTaken},
 		"Worker":   {reason: "A node of this cluster.", name: "worker", peer: evil.ID, want: snapshot.ErrNodeTaken},
 	}

@@ -84,9 +84,11 @@ func TestCopies(t *testing.T) {
 			want:    with(func(c *placement.Copy) { c.Spot, c.Provider, c.Unheard = placement.OnProvider, "id-z", true }),
 		},
 		"Sole": {
-			reason:  "A pod of a StatefulSet may run only once.",
-			objects: []client.Object{liqotest.ShadowPod(namespace, "web-0", map[string]string{"app": "web", "statefulset.kubernetes.io/pod-name": "web-0"})},
-			want:    with(func(c *placement.Copy) { c.Missing, c.Sole = true, true }),
+			reason: "A pod of a StatefulSet may run only once.",
+			objects: []client.Object{
+				liqotest.ShadowPod(namespace, "web-0", map[string]string{"app": "web", "statefulset.kubernetes.io/pod-name": "web-0"}),
+			},
+			want: with(func(c *placement.Copy) { c.Missing, c.Sole = true, true }),
 		},
 		"OwnNode": {
 			reason:  "A pod on another node is on the broker.",
@@ -128,9 +130,14 @@ func TestCopies(t *testing.T) {
 				c.Spot, c.Provider, c.Leaving = placement.OnProvider, providerA.ID, true
 			}),
 		},
-		"Finished":  {reason: "A pod that has ended by itself is no copy.", objects: []client.Object{shadow(), pod("liqo-provider-a", phase(corev1.PodSucceeded))}},
-		"NotWanted": {reason: "A pod that the consumer deletes is no copy.", objects: []client.Object{deleted(shadow()), pod("liqo-provider-a", nil)}},
-		"Stray":     {reason: "A pod that no consumer asked for is no copy.", objects: []client.Object{pod("liqo-provider-a", nil)}},
+		"Finished": {
+			reason:  "A pod that has ended by itself is no copy.",
+			objects: []client.Object{shadow(), pod("liqo-provider-a", phase(corev1.PodSucceeded))},
+		},
+		"NotWanted": {
+			reason: "A pod that the consumer deletes is no copy.", objects: []client.Object{deleted(shadow()), pod("liqo-provider-a", nil)},
+		},
+		"Stray": {reason: "A pod that no consumer asked for is no copy.", objects: []client.Object{pod("liqo-provider-a", nil)}},
 	}
 	silent := liqotest.VirtualNode(cluster.Identity{ID: "id-z", Name: "provider-z"}, false)
 	silent.Status.Conditions[0].Status = corev1.ConditionUnknown
@@ -145,7 +152,8 @@ func TestCopies(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s\nTwin(): %v", tc.reason, err)
 			}
-			if diff := cmp.Diff(tc.want, got.Snapshot.Copies, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(placement.Copy{}, "Requests")); diff != "" {
+			if diff := cmp.Diff(tc.want, got.Snapshot.Copies, cmpopts.EquateEmpty(),
+				cmpopts.IgnoreFields(placement.Copy{}, "Requests")); diff != "" {
 				t.Errorf("%s\nNamespace().Snapshot.Copies: -want +got\n%s", tc.reason, diff)
 			}
 			if !got.Snapshot.Effective || !cmp.Equal(got.Snapshot.Selected, []cluster.ID{providerA.ID}) {
@@ -254,12 +262,16 @@ func TestRoom(t *testing.T) {
 	pod := liqotest.Pod(shadow, "liqo-provider-a", providerA.ID)
 	one := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 	pod.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: one}}}
-	policy := &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: "policy"}, Spec: v1alpha1.PlacementPolicySpec{AppliesTo: v1alpha1.AppliesTo{Scope: v1alpha1.ScopeDefault}}}
+	policy := &v1alpha1.PlacementPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "policy"},
+		Spec:       v1alpha1.PlacementPolicySpec{AppliesTo: v1alpha1.AppliesTo{Scope: v1alpha1.ScopeDefault}},
+	}
 	for _, levels := range []bool{false, true} {
 		if levels {
 			policy.Spec.Scaling = &v1alpha1.Scaling{}
 		}
-		c := snapshottest.NewClient(t, interceptor.Funcs{}, p, policy, shadow, pod, liqotest.ShadowPod(namespace, "web-1", nil), liqotest.VirtualNode(providerA, true))
+		c := snapshottest.NewClient(t, interceptor.Funcs{}, p, policy, shadow, pod, liqotest.ShadowPod(namespace, "web-1", nil),
+			liqotest.VirtualNode(providerA, true))
 		got, err := snapshot.New(c, "", nil).Twin(t.Context(), liqotest.TwinNamespace(namespace, consumer))
 		if err != nil {
 			t.Fatalf("Twin(): %v", err)

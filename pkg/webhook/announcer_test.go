@@ -62,7 +62,8 @@ func TestKeep(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "liqo-broker"}, Webhooks: []admissionv1.MutatingWebhook{{Name: "place"}},
 	}
 	c := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(configuration).Build()
-	a, certificate := &Announcer{Client: c, Configuration: "liqo-broker"}, []byte("-----BEGIN CERTIFICATE-----\nQQ==\n-----END CERTIFICATE-----\n")
+	a, certificate := &Announcer{Client: c, Configuration: "liqo-broker"},
+		[]byte("-----BEGIN CERTIFICATE-----\nQQ==\n-----END CERTIFICATE-----\n")
 	for _, taken := range []bool{false, true, false, false} {
 		if err := c.Get(t.Context(), client.ObjectKey{Name: "liqo-broker"}, configuration); err != nil {
 			t.Fatal(err)

@@ -100,8 +100,8 @@ func TestPackagesAreDocumented(t *testing.T) {
 	}
 }
 
-// TestControllersAreSetUpAlike checks that who has seen one controller being added to a manager has seen all. Those of the connector also return what
-// other parts ask.
+// TestControllersAreSetUpAlike checks that who has seen one controller being added to a manager has seen all. Those of the connector also
+// return what other parts ask.
 func TestControllersAreSetUpAlike(t *testing.T) {
 	shapes := map[string]*regexp.Regexp{
 		"pkg/controller":      regexp.MustCompile(`^func Setup\(mgr ctrl\.Manager, cfg Config\) error {\n`),

@@ -41,7 +41,11 @@ var floors = []floor{
 		"pkg/conditions", "pkg/daemon", "pkg/liqo", "pkg/liqo/v09", "pkg/promquery", "pkg/remoteipam", "pkg/serving", "pkg/lenient",
 		"pkg/trade/objects", "pkg/trade/party", "pkg/trade/registry/store",
 	}},
-	{"shared", "the API, the manifests, and what every part may use", []string{"deploy", "patches", "pkg/api", "pkg/excerpt", "pkg/logging", "pkg/netflag", "pkg/program", "pkg/sheet", "pkg/version", "pkg/wake"}},
+	{
+		"shared", "the API, the manifests, and what every part may use", []string{
+			"deploy", "patches", "pkg/api", "pkg/excerpt", "pkg/logging", "pkg/netflag", "pkg/program", "pkg/sheet", "pkg/version", "pkg/wake",
+		},
+	},
 	{"core", "decides on values", []string{"pkg/core", "pkg/trade/core"}},
 }
 

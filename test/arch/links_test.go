@@ -27,12 +27,25 @@ var programs = map[string]struct {
 	reason  string
 	without []string
 }{
-	"broker":              {"the daemon and the guard do the same whether their cluster trades or not", slices.Concat(trade, []string{virtualKubelet + "/internal"})},
-	"connector":           {"it sells by the objects of a broker, and is none", slices.Concat(brokering, []string{"pkg/trade/registry/server", "pkg/trade/registry/store"})},
-	"kubectl-liqo_broker": {"whoever uses the plugin may see and change both, and it serves nobody", []string{"pkg/trade/registry/server", "pkg/trade/registry/store", "pkg/serving/ports"}},
-	"network-manager":     {"it runs in a pod of Liqo, and is about addresses alone", slices.Concat(trade, brokering, []string{virtualKubelet + "/internal"})},
-	"registry":            {"it needs no Kubernetes", slices.Concat(clients, brokering, []string{"pkg/api", "pkg/trade/connector", "pkg/trade/negotiation", "pkg/trade/core/contract"})},
-	"virtual-kubelet":     {"it runs on consumers too, which have none of our objects", slices.Concat(trade, brokering, []string{"pkg/api"})},
+	"broker": {
+		"the daemon and the guard do the same whether their cluster trades or not", slices.Concat(trade, []string{virtualKubelet + "/internal"}),
+	},
+	"connector": {
+		"it sells by the objects of a broker, and is none",
+		slices.Concat(brokering, []string{"pkg/trade/registry/server", "pkg/trade/registry/store"}),
+	},
+	"kubectl-liqo_broker": {
+		"whoever uses the plugin may see and change both, and it serves nobody",
+		[]string{"pkg/trade/registry/server", "pkg/trade/registry/store", "pkg/serving/ports"},
+	},
+	"network-manager": {
+		"it runs in a pod of Liqo, and is about addresses alone", slices.Concat(trade, brokering, []string{virtualKubelet + "/internal"}),
+	},
+	"registry": {
+		"it needs no Kubernetes", slices.Concat(clients, brokering,
+			[]string{"pkg/api", "pkg/trade/connector", "pkg/trade/negotiation", "pkg/trade/core/contract"}),
+	},
+	"virtual-kubelet": {"it runs on consumers too, which have none of our objects", slices.Concat(trade, brokering, []string{"pkg/api"})},
 }
 
 // TestPrograms checks what each program links, so that a package which imports a little too much is seen before its users are.
@@ -92,7 +105,8 @@ func dependencies(t *testing.T, folder string) []string {
 	return found
 }
 
-// publishedLiqo writes a go.mod of the virtual kubelet with Liqo as it was published: what it links is the same, and no patched copy need be there.
+// publishedLiqo writes a go.mod of the virtual kubelet with Liqo as it was published: what it links is the same, and no patched copy need
+// be there.
 func publishedLiqo(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()

@@ -128,8 +128,9 @@ func mentions(paragraph string) []mention {
 	return all
 }
 
-// TestArchitectureNamesWhatIsDeclared checks that the Go files which ARCHITECTURE.md names are there, and that functions, methods, fields and types
-// are declared in the file that it says, or in one of several, or, where it gives their type or their package and no file, anywhere.
+// TestArchitectureNamesWhatIsDeclared checks that the Go files which ARCHITECTURE.md names are there, and that functions, methods, fields
+// and types are declared in the file that it says, or in one of several, or, where it gives their type or their package and no file,
+// anywhere.
 func TestArchitectureNamesWhatIsDeclared(t *testing.T) {
 	files, declared, checked := goFiles(t), declarations(t), 0
 	for _, paragraph := range paragraphs(architecture(t)) {
@@ -174,7 +175,8 @@ func paragraphs(page string) []string {
 	return regexp.MustCompile(`\n\n|\n(?:\||\*| ?\d+\.)`).Split(fence.ReplaceAllString(page, ""), -1)
 }
 
-// declarations returns what all Go files declare: as NAME of a file, TYPE.METHOD, TYPE.FIELD and, also of methods, PACKAGE.NAME of a file or of any.
+// declarations returns what all Go files declare: as NAME of a file, TYPE.METHOD, TYPE.FIELD and, also of methods, PACKAGE.NAME of a file
+// or of any.
 func declarations(t *testing.T) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}

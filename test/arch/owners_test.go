@@ -17,8 +17,8 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// TestObjectsHaveOwners compares which packages of the connector write our objects with the table in ARCHITECTURE.md: what is keyed by something else
-// than a contract has its order only as long as nobody else writes it.
+// TestObjectsHaveOwners compares which packages of the connector write our objects with the table in ARCHITECTURE.md: what is keyed by
+// something else than a contract has its order only as long as nobody else writes it.
 func TestObjectsHaveOwners(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
 	if err != nil {

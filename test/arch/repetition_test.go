@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// repeated is how many tokens nobody writes twice: about ten lines. The linter dupl compares the shapes of what is in one package; this compares
-// the words of all packages.
+// repeated is how many tokens nobody writes twice: about ten lines. The linter dupl compares the shapes of what is in one package; this
+// compares the words of all packages.
 const repeated = 70
 
 // word is a token of a Go file.

@@ -31,11 +31,17 @@ func TestLiqoValues(t *testing.T) {
 		reason, values, set, patch string
 		without                    string // A flag that the patch has and the values alone do not.
 	}{
-		"Broker":   {reason: "The broker needs no patch of the controller manager.", values: "values-broker.yaml", patch: "controller-manager-broker.json"},
-		"Consumer": {reason: "Nor does a consumer that knows the address.", values: "values-consumer.yaml", set: address, patch: "controller-manager-consumer.json"},
-		"Before": {reason: "A consumer has the values before it knows the address.", values: "values-consumer.yaml", patch: "controller-manager-consumer.json",
-			without: "--kubelet-extra-args=--remote-ipam=server=REMOTE_IPAM"},
-		"Leaving": {reason: "A broker that is about to leave takes the plugin away, and nothing else.", values: "values-broker.yaml", set: noPlugin,
+		"Broker": {
+			reason: "The broker needs no patch of the controller manager.", values: "values-broker.yaml", patch: "controller-manager-broker.json",
+		},
+		"Consumer": {
+			reason: "Nor does a consumer that knows the address.", values: "values-consumer.yaml", set: address,
+			patch: "controller-manager-consumer.json",
+		},
+		"Before": {reason: "A consumer has the values before it knows the address.", values: "values-consumer.yaml",
+			patch: "controller-manager-consumer.json", without: "--kubelet-extra-args=--remote-ipam=server=REMOTE_IPAM"},
+		"Leaving": {reason: "A broker that is about to leave takes the plugin away, and nothing else.", values: "values-broker.yaml",
+			set:   noPlugin,
 			patch: "controller-manager-broker.json", without: "--resource-plugin-address=liqo-broker-resource-plugin.liqo-broker:7000"},
 		"Trader": {reason: "Nor does a cluster that trades.", values: "values-trader.yaml", patch: "controller-manager-trader.json"},
 		"Traded": {reason: "A cluster that has traded takes the plugin away, and nothing else.", values: "values-trader.yaml", set: noPlugin,
@@ -108,7 +114,9 @@ func loadLiqo(t *testing.T) *chart.Chart {
 func renderLiqo(t *testing.T, liqo *chart.Chart, values map[string]any, set string) map[string]object {
 	t.Helper()
 	// Where Liqo's own values are random.
-	fixed := "discovery.config.clusterName=name,discovery.config.clusterIDOverride=2f6a1d3c-5b8e-4c7f-8a90-3e1d2c4b5a69,telemetry.config.schedule=0 */12 * * *"
+	fixed :=
+		"discovery.config.clusterName=name,discovery.config.clusterIDOverride=2f6a1d3c-5b8e-4c7f-8a90-3e1d2c4b5a69," +
+			"telemetry.config.schedule=0 */12 * * *"
 	objects, _ := release{namespace: "liqo", set: strings.Trim(fixed+","+set, ","), values: values}.render(t, liqo)
 	if len(arguments(objects[manager])) == 0 {
 		t.Fatal("Liqo's chart has no controller manager with flags")

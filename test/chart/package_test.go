@@ -18,7 +18,8 @@ func TestPackage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := exec.CommandContext(t.Context(), "go", "run", "-C", filepath.Join(root, "build/release"), ".", "charts", "-root", "../..", "-epoch", "1", "-o", folder)
+	run := exec.CommandContext(t.Context(), "go", "run", "-C", filepath.Join(root, "build/release"), ".", "charts", "-root", "../..", "-epoch",
+		"1", "-o", folder)
 	if output, err := run.CombinedOutput(); err != nil {
 		t.Fatalf("pack the charts: %v\n%s", err, output)
 	}

@@ -127,8 +127,8 @@ func TestRelease(t *testing.T) {
 }
 
 // TestReleasesSideBySide installs all charts on one cluster, as one has them that sells what it aggregates and runs a registry. Each can
-// be uninstalled, and installed again over what kubectl has applied, without anything of the others or of the trade being lost. The broker's
-// chart brings the guard.
+// be uninstalled, and installed again over what kubectl has applied, without anything of the others or of the trade being lost. The
+// broker's chart brings the guard.
 func TestReleasesSideBySide(t *testing.T) {
 	c := startCluster(t)
 	c.apply(object{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "liqo"}})

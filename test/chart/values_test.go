@@ -73,9 +73,11 @@ func TestSwitches(t *testing.T) {
 		"Secret/liqo-broker/liqo-broker-metrics-reader", "ServiceAccount/liqo-broker/liqo-broker-metrics-reader",
 	}
 	changes(t, ours, map[string]change{
-		"Namespace": {release: release{set: "namespace.create=true", namespace: "default"}, reason: "The chart brings its namespace, which admits only restricted pods.",
-			adds: []string{"Namespace/liqo-broker"}, object: "Namespace/liqo-broker", has: `"pod-security.kubernetes.io/enforce":"restricted"`},
-		"Registry": {release: release{set: "image.registry=registry.example:5000/mirror,image.tag=v9"}, reason: "Images come from where people say.",
+		"Namespace": {release: release{set: "namespace.create=true", namespace: "default"},
+			reason: "The chart brings its namespace, which admits only restricted pods.",
+			adds:   []string{"Namespace/liqo-broker"}, object: "Namespace/liqo-broker", has: `"pod-security.kubernetes.io/enforce":"restricted"`},
+		"Registry": {release: release{set: "image.registry=registry.example:5000/mirror,image.tag=v9"},
+			reason: "Images come from where people say.",
 			object: deployment, has: `"image":"registry.example:5000/mirror/capacitorset/liqo-broker:v9"`},
 		"Digest": {release: release{set: "image.digest=sha256:" + strings.Repeat("a", 64)}, reason: "A digest names one image for ever.",
 			object: deployment, has: `"image":"capacitorset/liqo-broker@sha256:aaaa`},
@@ -90,26 +92,47 @@ func TestSwitches(t *testing.T) {
 			object: "ConfigMap/liqo-broker-guard/liqo-broker-guard", has: `"level":"restricted"`},
 		"PodSecurity": {release: release{set: "podSecurity=restricted"}, reason: "The guard reads it at its start.",
 			object: guard, has: `"brokering.liqo.io/pod-security":"restricted"`},
-		"Privileged": {release: release{set: "podSecurity=privileged"}, reason: "No policy refuses what the operator admits.", removes: `^ValidatingAdmissionPolicy(Binding)?/pod-security`},
-		"Guards":     {release: release{set: "guard.replicas=3"}, reason: "More guards answer.", object: guard, has: `"replicas":3`},
+		"Privileged": {
+			release: release{set: "podSecurity=privileged"}, reason: "No policy refuses what the operator admits.",
+			removes: `^ValidatingAdmissionPolicy(Binding)?/pod-security`,
+		},
+		"Guards": {release: release{set: "guard.replicas=3"}, reason: "More guards answer.", object: guard, has: `"replicas":3`},
 		"GuardPull": {release: release{set: "guard.pullSecrets={mine}"}, reason: "Its namespace has a Secret of its own.",
 			object: guard, has: `"imagePullSecrets":[{"name":"mine"}]`},
-		"GuardImage": {release: release{set: "image.registry=registry.example:5000/mirror,image.tag=v9"}, reason: "The guard is of the broker's image.",
-			object: guard, has: `"image":"registry.example:5000/mirror/capacitorset/liqo-broker:v9"`},
-		"NoGuard": {release: release{set: "guard.enabled=false"}, reason: "Another release brings the guard, and its policies.", removes: ofGuard(t)},
-		"Node": {release: release{set: "nodeSelector.disk=ssd,tolerations[0].key=infra,priorityClassName=system-cluster-critical"}, reason: "The daemon goes where people want it.",
+		"GuardImage": {release: release{set: "image.registry=registry.example:5000/mirror,image.tag=v9"},
+			reason: "The guard is of the broker's image.", object: guard, has: `"image":"registry.example:5000/mirror/capacitorset/liqo-broker:v9"`},
+		"NoGuard": {
+			release: release{set: "guard.enabled=false"}, reason: "Another release brings the guard, and its policies.", removes: ofGuard(t),
+		},
+		"Node": {release: release{set: "nodeSelector.disk=ssd,tolerations[0].key=infra,priorityClassName=system-cluster-critical"},
+			reason: "The daemon goes where people want it.",
 			object: deployment, has: `"nodeSelector":{"disk":"ssd"},"priorityClassName":"system-cluster-critical"`},
-		"NoCRDs": {release: release{set: "crds.install=false"}, reason: "Somebody else may install the CRDs.", removes: `^CustomResourceDefinition/`},
+		"NoCRDs": {
+			release: release{set: "crds.install=false"}, reason: "Somebody else may install the CRDs.", removes: `^CustomResourceDefinition/`,
+		},
 		"CRDsGo": {release: release{set: "crds.keep=false"}, reason: "Who wants the CRDs gone is told what that means.",
-			object: "CustomResourceDefinition/providers.brokering.liqo.io", hasNot: "resource-policy", reworded: `(?s)Providers, Consumers and policies are deleted`},
-		"NoNetworkPolicies": {release: release{set: "networkPolicies.enabled=false"}, reason: "All network policies go.", removes: `^NetworkPolicy/`},
-		"NoBudget":          {release: release{set: "podDisruptionBudget.enabled=false"}, reason: "The budget goes.", removes: `^PodDisruptionBudget/liqo-broker/`},
-		"NoRoles":           {release: release{set: "aggregatedRoles.enabled=false"}, reason: "Nobody gets rights by Kubernetes' roles.", removes: `^ClusterRole/liqo-broker-(view|edit|admin)$`},
-		"NoPolicies":        {release: release{set: "admissionPolicies.enabled=false"}, reason: "The policies go.", removes: `^ValidatingAdmissionPolicy`},
-		"Monitor": {release: release{set: "podMonitor.enabled=true,podMonitor.interval=15s,podMonitor.labels.release=prometheus"}, reason: "The operator gets a token and the CA.",
-			adds: monitor, object: "PodMonitor/liqo-broker/liqo-broker", has: `"serverName":"liqo-broker.liqo-broker.svc"`},
-		"Rules": {release: release{set: "prometheusRule.enabled=true,prometheusRule.labels.release=prometheus"}, reason: "The operator gets the alerts.",
-			adds: []string{"PrometheusRule/liqo-broker/liqo-broker"}, object: "PrometheusRule/liqo-broker/liqo-broker", has: `"release":"prometheus"`},
+			object: "CustomResourceDefinition/providers.brokering.liqo.io", hasNot: "resource-policy",
+			reworded: `(?s)Providers, Consumers and policies are deleted`},
+		"NoNetworkPolicies": {
+			release: release{set: "networkPolicies.enabled=false"}, reason: "All network policies go.", removes: `^NetworkPolicy/`,
+		},
+		"NoBudget": {
+			release: release{set: "podDisruptionBudget.enabled=false"}, reason: "The budget goes.", removes: `^PodDisruptionBudget/liqo-broker/`,
+		},
+		"NoRoles": {
+			release: release{set: "aggregatedRoles.enabled=false"}, reason: "Nobody gets rights by Kubernetes' roles.",
+			removes: `^ClusterRole/liqo-broker-(view|edit|admin)$`,
+		},
+		"NoPolicies": {
+			release: release{set: "admissionPolicies.enabled=false"}, reason: "The policies go.", removes: `^ValidatingAdmissionPolicy`,
+		},
+		"Monitor": {release: release{set: "podMonitor.enabled=true,podMonitor.interval=15s,podMonitor.labels.release=prometheus"},
+			reason: "The operator gets a token and the CA.",
+			adds:   monitor, object: "PodMonitor/liqo-broker/liqo-broker", has: `"serverName":"liqo-broker.liqo-broker.svc"`},
+		"Rules": {release: release{set: "prometheusRule.enabled=true,prometheusRule.labels.release=prometheus"},
+			reason: "The operator gets the alerts.",
+			adds:   []string{"PrometheusRule/liqo-broker/liqo-broker"}, object: "PrometheusRule/liqo-broker/liqo-broker",
+			has: `"release":"prometheus"`},
 		"Dashboards": {release: release{set: "dashboards.enabled=true,dashboards.labels.team=a"}, reason: "Grafana finds them by a label.",
 			adds: []string{
 				"ConfigMap/liqo-broker/liqo-broker-dashboard-consumer", "ConfigMap/liqo-broker/liqo-broker-dashboard-overview",
@@ -205,19 +228,30 @@ func TestRefusals(t *testing.T) {
 	refused(t, ours, map[string]refusal{
 		"Unknown":      {release: release{set: "replica=2"}, reason: "A value that nothing reads is a typing error.", err: "replica"},
 		"UnknownBelow": {release: release{set: "image.name=x"}, reason: "Also inside.", err: "name"},
-		"NoMode":       {release: release{set: "modes.catalog=false,modes.orchestrator=false,modes.aggregator=false"}, reason: "The daemon would not start.", err: "modes"},
-		"Tag":          {release: release{set: "image.tag=a:b"}, reason: "A tag is no image.", err: "tag"},
-		"Repository":   {release: release{set: "image.repository=capacitorset/liqo-broker:v1"}, reason: "The tag is a value of its own.", err: "repository"},
-		"Digest":       {release: release{set: "image.digest=abc"}, reason: "A digest names its hash.", err: "digest"},
-		"Pull":         {release: release{set: "image.pullPolicy=Sometimes"}, reason: "Kubernetes knows three.", err: "pullPolicy"},
-		"PodSecurity":  {release: release{set: "podSecurity=none"}, reason: "Kubernetes knows three levels.", err: "podSecurity"},
-		"Replicas":     {release: release{set: "replicas=-1"}, reason: "Replicas are counted.", err: "replicas"},
-		"Memory":       {release: release{set: "resources.limits.memory=lots"}, reason: "Quantities are numbers.", err: "memory"},
-		"Flag":         {release: release{set: "extraArgs={give-back-after=5m}"}, reason: "Flags have two dashes.", err: "extraArgs"},
-		"Admission":    {release: release{set: "admissionPolicies.enabled=maybe"}, reason: "A switch has three positions.", err: "admissionPolicies"},
-		"OwnLabel":     {release: release{set: `podLabels.app\.kubernetes\.io/name=x`}, reason: "The label selects the pods.", err: "app.kubernetes.io/name"},
-		"Namespace":    {release: release{namespace: "default"}, reason: "The certificate of the webhooks is for one namespace.", err: "--namespace liqo-broker"},
-		"Kubernetes":   {release: release{kubernetes: "v1.27.3"}, reason: "Older ones are not tested.", err: "1.28"},
+		"NoMode": {
+			release: release{set: "modes.catalog=false,modes.orchestrator=false,modes.aggregator=false"}, reason: "The daemon would not start.",
+			err: "modes",
+		},
+		"Tag": {release: release{set: "image.tag=a:b"}, reason: "A tag is no image.", err: "tag"},
+		"Repository": {
+			release: release{set: "image.repository=capacitorset/liqo-broker:v1"}, reason: "The tag is a value of its own.", err: "repository",
+		},
+		"Digest":      {release: release{set: "image.digest=abc"}, reason: "A digest names its hash.", err: "digest"},
+		"Pull":        {release: release{set: "image.pullPolicy=Sometimes"}, reason: "Kubernetes knows three.", err: "pullPolicy"},
+		"PodSecurity": {release: release{set: "podSecurity=none"}, reason: "Kubernetes knows three levels.", err: "podSecurity"},
+		"Replicas":    {release: release{set: "replicas=-1"}, reason: "Replicas are counted.", err: "replicas"},
+		"Memory":      {release: release{set: "resources.limits.memory=lots"}, reason: "Quantities are numbers.", err: "memory"},
+		"Flag":        {release: release{set: "extraArgs={give-back-after=5m}"}, reason: "Flags have two dashes.", err: "extraArgs"},
+		"Admission": {
+			release: release{set: "admissionPolicies.enabled=maybe"}, reason: "A switch has three positions.", err: "admissionPolicies",
+		},
+		"OwnLabel": {
+			release: release{set: `podLabels.app\.kubernetes\.io/name=x`}, reason: "The label selects the pods.", err: "app.kubernetes.io/name",
+		},
+		"Namespace": {
+			release: release{namespace: "default"}, reason: "The certificate of the webhooks is for one namespace.", err: "--namespace liqo-broker",
+		},
+		"Kubernetes": {release: release{kubernetes: "v1.27.3"}, reason: "Older ones are not tested.", err: "1.28"},
 	})
 }
 
@@ -276,11 +310,14 @@ func schemaKnowsAllValues(t *testing.T, dir string) {
 
 // TestObjectsAreKubernetes holds that Kubernetes knows every field of the objects, with all values that add some.
 func TestObjectsAreKubernetes(t *testing.T) {
-	pods := "podMonitor.enabled=true,podMonitor.labels.a=b,podMonitor.interval=1m,image.pullSecrets={a,b},priorityClassName=p,nodeSelector.a=b,podLabels.a=b,podAnnotations.a=b," +
-		"tolerations[0].key=a,affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight=1,extraArgs={--log-level=debug},"
-	const spread = "topologySpreadConstraints[0].maxSkew=1,topologySpreadConstraints[0].topologyKey=a,topologySpreadConstraints[0].whenUnsatisfiable=ScheduleAnyway,"
+	pods := "podMonitor.enabled=true,podMonitor.labels.a=b,podMonitor.interval=1m,image.pullSecrets={a,b},priorityClassName=p," +
+		"nodeSelector.a=b,podLabels.a=b,podAnnotations.a=b,tolerations[0].key=a," +
+		"affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight=1,extraArgs={--log-level=debug},"
+	const spread = "topologySpreadConstraints[0].maxSkew=1,topologySpreadConstraints[0].topologyKey=a," +
+		"topologySpreadConstraints[0].whenUnsatisfiable=ScheduleAnyway,"
 	const volumes = "extraVolumes[0].name=a,extraVolumes[0].secret.secretName=b,extraVolumeMounts[0].name=a,extraVolumeMounts[0].mountPath=/a,"
-	const service = "service.type=LoadBalancer,service.annotations.a=b,service.loadBalancerSourceRanges={203.0.113.0/24},service.externalTrafficPolicy=Local,"
+	const service = "service.type=LoadBalancer,service.annotations.a=b,service.loadBalancerSourceRanges={203.0.113.0/24}," +
+		"service.externalTrafficPolicy=Local,"
 	cases := map[string]struct {
 		reason, chart, set string
 		help               string // Of the program, below cmd: it knows the flags.
@@ -288,15 +325,19 @@ func TestObjectsAreKubernetes(t *testing.T) {
 	}{
 		"Broker": {reason: "All that the broker has.", chart: ours, unknown: []string{"PodMonitor", "PrometheusRule"},
 			set: "namespace.create=true,dashboards.enabled=true,prometheusRule.enabled=true," + pods + spread + volumes},
-		"Connector": {reason: "All that the connector has.", chart: connector, help: "connector/testdata/help.txt", unknown: []string{"PodMonitor"},
-			set: "namespace.create=true,broker=true,endpoint=https://seller.example:30446,name=a,liqo.namespace=b," + pods + service},
-		"SQLite": {reason: "A registry with all that is mounted.", chart: registryChart, help: "registry/testdata/help.txt", unknown: []string{"PodMonitor"},
-			set: "persistence.storageClassName=fast,persistence.accessModes={ReadWriteOncePod},key.existingSecret=k,authorities.existingConfigMap=c," +
-				"anonymous.read=true,anonymous.enrol=true," + pods + spread + volumes + service},
+		"Connector": {reason: "All that the connector has.", chart: connector, help: "connector/testdata/help.txt",
+			unknown: []string{"PodMonitor"},
+			set:     "namespace.create=true,broker=true,endpoint=https://seller.example:30446,name=a,liqo.namespace=b," + pods + service},
+		"SQLite": {reason: "A registry with all that is mounted.", chart: registryChart, help: "registry/testdata/help.txt",
+			unknown: []string{"PodMonitor"},
+			set: "persistence.storageClassName=fast,persistence.accessModes={ReadWriteOncePod},key.existingSecret=k," +
+				"authorities.existingConfigMap=c,anonymous.read=true,anonymous.enrol=true," + pods + spread + volumes + service},
 		"Claim": {reason: "A volume that is there.", chart: registryChart, help: "registry/testdata/help.txt", unknown: []string{"PodMonitor"},
 			set: "persistence.existingClaim=c," + pods + spread + volumes + service},
-		"PostgreSQL": {reason: "The other store, with an ordinary certificate.", chart: registryChart, help: "registry/testdata/help.txt", unknown: []string{"PodMonitor"},
-			set: "replicas=3,postgres.existingSecret=s,postgres.secretKey=uri,tls.existingSecret=t,authorities.existingConfigMap=c," + pods + spread + volumes + service},
+		"PostgreSQL": {reason: "The other store, with an ordinary certificate.", chart: registryChart, help: "registry/testdata/help.txt",
+			unknown: []string{"PodMonitor"},
+			set: "replicas=3,postgres.existingSecret=s,postgres.secretKey=uri,tls.existingSecret=t,authorities.existingConfigMap=c," +
+				pods + spread + volumes + service},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

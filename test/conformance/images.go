@@ -62,8 +62,14 @@ const page = "<html><body><h1>It works!</h1></body></html>\n"
 
 // accounts has the user and the group that a test of supplementary groups expects.
 var accounts = image.Layer{
-	{Path: "etc/passwd", Content: "root:x:0:0:root:/root:/bin/sh\nuser-defined-in-image:x:1000:1000::/tmp:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n"},
-	{Path: "etc/group", Content: "root:x:0:\nuser-defined-in-image:x:1000:\ngroup-defined-in-image:x:50000:user-defined-in-image\nnobody:x:65534:\n"},
+	{
+		Path:    "etc/passwd",
+		Content: "root:x:0:0:root:/root:/bin/sh\nuser-defined-in-image:x:1000:1000::/tmp:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n",
+	},
+	{
+		Path:    "etc/group",
+		Content: "root:x:0:\nuser-defined-in-image:x:1000:\ngroup-defined-in-image:x:50000:user-defined-in-image\nnobody:x:65534:\n",
+	},
 }
 
 // shell makes bash the shell: that of busybox 1.35 drops variables with names such as data-1, and prefers its own nc to
@@ -80,7 +86,9 @@ func images(programs string) ([]image.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	network = append(network, image.Layer{{Path: "usr/bin/nc", Link: "nc.openbsd"}, {Path: "etc/nsswitch.conf", Content: "hosts: files dns\n"}}...)
+	network = append(
+		network, image.Layer{{Path: "usr/bin/nc", Link: "nc.openbsd"}, {Path: "etc/nsswitch.conf", Content: "hosts: files dns\n"}}...,
+	)
 	apache, err := image.Programs("apache2", "/usr/lib/apache2/modules/mod_mpm_event.so",
 		"/usr/lib/apache2/modules/mod_authz_core.so", "/usr/lib/apache2/modules/mod_dir.so")
 	if err != nil {
@@ -114,7 +122,10 @@ func images(programs string) ([]image.Image, error) {
 	privileges := image.Layer{{Path: "usr/local/bin/nnp", Source: filepath.Join(programs, "nonewprivs"), Mode: 0o755 | fs.ModeSetuid}}
 	pause := image.Single("registry.k8s.io/pause:3.10.1", filepath.Join(programs, "pause"), "/pause")
 	all := []image.Image{
-		{Tag: registry + "agnhost:2.56", Layers: []image.Layer{base, shell, network, agnhost, accounts}, Entrypoint: []string{"/agnhost"}, Command: []string{"pause"}},
+		{
+			Tag: registry + "agnhost:2.56", Layers: []image.Layer{base, shell, network, agnhost, accounts}, Entrypoint: []string{"/agnhost"},
+			Command: []string{"pause"},
+		},
 		{Tag: registry + "jessie-dnsutils:1.7", Layers: []image.Layer{base, shell, network, accounts}, Command: []string{"sleep", "infinity"}},
 		{Tag: registry + "busybox:1.37.0-1", Layers: []image.Layer{small, shell, accounts}, Command: []string{"sh"}},
 		{Tag: registry + "nonroot:1.4", Layers: []image.Layer{small, shell, accounts}, Command: []string{"sh"}, User: "1234"},
@@ -123,7 +134,8 @@ func images(programs string) ([]image.Image, error) {
 	}
 	for _, tag := range []string{"httpd:2.4.38-4", "httpd:2.4.39-4"} {
 		all = append(all, image.Image{
-			Tag: registry + tag, Layers: []image.Layer{base, shell, apache, accounts}, Command: []string{"apache2", "-f", "/etc/apache2/conformance.conf", "-DFOREGROUND"},
+			Tag: registry + tag, Layers: []image.Layer{base, shell, apache, accounts},
+			Command: []string{"apache2", "-f", "/etc/apache2/conformance.conf", "-DFOREGROUND"},
 		})
 	}
 	for _, tag := range []string{"nginx:1.14-4", "nginx:1.15-4"} {
@@ -132,7 +144,8 @@ func images(programs string) ([]image.Image, error) {
 	for _, pet := range []string{"kitten", "nautilus"} {
 		data := image.Layer{{Path: "www/data.json", Content: fmt.Sprintf(`{ "image": "%s.jpg" }`, pet)}}
 		all = append(all, image.Image{
-			Tag: registry + pet + ":1.7", Layers: []image.Layer{small, shell, accounts, data}, Command: []string{"httpd", "-f", "-p", "80", "-h", "/www"},
+			Tag: registry + pet + ":1.7", Layers: []image.Layer{small, shell, accounts, data},
+			Command: []string{"httpd", "-f", "-p", "80", "-h", "/www"},
 		})
 	}
 	return all, nil
@@ -164,7 +177,8 @@ func busybox() (image.Layer, error) {
 	}
 	return append(layer, image.Layer{
 		{Path: "bin", Link: "usr/bin"}, {Path: "sbin", Link: "usr/bin"},
-		{Path: "lib", Link: "usr/lib"}, {Path: "lib64", Link: "usr/lib64"}, {Path: "tmp", Mode: 0o777 | fs.ModeSticky}, {Path: "root", Mode: 0o700},
+		{Path: "lib", Link: "usr/lib"}, {Path: "lib64", Link: "usr/lib64"}, {Path: "tmp", Mode: 0o777 | fs.ModeSticky},
+		{Path: "root", Mode: 0o700},
 	}...), nil
 }
 

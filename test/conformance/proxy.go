@@ -190,8 +190,8 @@ func (p *proxy) serve(ctx context.Context, kubeconfig string) (stop func(), err 
 		return nil, err
 	}
 	server := &http.Server{
-		Handler: p.handler(), ReadHeaderTimeout: 10 * time.Second, TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13},
-		ErrorLog: log.New(io.Discard, "", 0),
+		Handler: p.handler(), ReadHeaderTimeout: 10 * time.Second,
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13}, ErrorLog: log.New(io.Discard, "", 0),
 	}
 	done := make(chan struct{})
 	go func() {

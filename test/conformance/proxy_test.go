@@ -83,11 +83,17 @@ func TestNamespacesAreOffloadedBeforeTheAnswer(t *testing.T) {
 		want       []string
 		wantStatus int
 	}{
-		"a namespace":                     {path: "/api/v1/namespaces", body: someNamespace, want: []string{"tests"}, wantStatus: http.StatusCreated},
-		"a dry run":                       {path: "/api/v1/namespaces?dryRun=All", body: someNamespace, wantStatus: http.StatusCreated},
-		"something in a namespace":        {path: "/api/v1/namespaces/tests/pods", body: `{"apiVersion":"v1","kind":"Pod"}`, wantStatus: http.StatusCreated},
-		"a namespace that cannot be":      {path: "/api/v1/namespaces", body: someNamespace, fails: errors.New("no"), want: []string{"tests"}, wantStatus: http.StatusBadGateway},
-		"an answer that is no namespace":  {path: "/api/v1/namespaces", body: `{"apiVersion":"v1","kind":"Pod"}`, wantStatus: http.StatusBadGateway},
+		"a namespace": {path: "/api/v1/namespaces", body: someNamespace, want: []string{"tests"}, wantStatus: http.StatusCreated},
+		"a dry run":   {path: "/api/v1/namespaces?dryRun=All", body: someNamespace, wantStatus: http.StatusCreated},
+		"something in a namespace": {
+			path: "/api/v1/namespaces/tests/pods", body: `{"apiVersion":"v1","kind":"Pod"}`, wantStatus: http.StatusCreated,
+		},
+		"a namespace that cannot be": {
+			path: "/api/v1/namespaces", body: someNamespace, fails: errors.New("no"), want: []string{"tests"}, wantStatus: http.StatusBadGateway,
+		},
+		"an answer that is no namespace": {
+			path: "/api/v1/namespaces", body: `{"apiVersion":"v1","kind":"Pod"}`, wantStatus: http.StatusBadGateway,
+		},
 		"an answer that nobody can parse": {path: "/api/v1/namespaces", body: `{`, wantStatus: http.StatusBadGateway},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -86,8 +86,8 @@ var reasons = []struct {
 	},
 	{
 		regexp.MustCompile(`Guestbook application|execute (poststart|prestop) exec hook|PreStop should call prestop|intra-pod communication`),
-		"A pod gets the address of another one as text, from that pod, in its command or in a request. An address is good in one cluster; pods of " +
-			"several find each other by Services.",
+		"A pod gets the address of another one as text, from that pod, in its command or in a request. An address is good in one " +
+			"cluster; pods of several find each other by Services.",
 	},
 	{
 		regexp.MustCompile(`execute (poststart|prestop) http hook`),

@@ -60,7 +60,8 @@ func TestJudge(t *testing.T) {
 	}
 	page := all.page(why)
 	for _, want := range []string{
-		"| two-hops | 1 | 4 |", "| known | passes | passes | **fails** | by design |", "| hops | passes | **fails** | **fails** |  |", "\n* both\n",
+		"| two-hops | 1 | 4 |", "| known | passes | passes | **fails** | by design |", "| hops | passes | **fails** | **fails** |  |",
+		"\n* both\n",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q:\n%s", want, page)
@@ -72,16 +73,17 @@ func TestJudge(t *testing.T) {
 func TestSkips(t *testing.T) {
 	skipped := regexp.MustCompile(skipped())
 	for name, want := range map[string]bool{
-		"[sig-apps] Daemon set [Serial] should run and stop simple daemon [Conformance]":                                                        true,
-		"[sig-node] Node Lifecycle should run through the lifecycle of a node [Conformance]":                                                    true,
-		"[sig-network] HostPort validates that there is no conflict between pods [Conformance]":                                                 true,
-		"[sig-node] RuntimeClass should schedule a Pod requesting a RuntimeClass without PodOverhead [NodeConformance]":                         true,
-		"[sig-storage] EmptyDir wrapper volumes should not cause race condition when used for configmaps [Serial] [Conformance]":                true,
-		"[sig-node] RuntimeClass should reject a Pod requesting a deleted RuntimeClass [NodeConformance]":                                       false,
-		"[sig-network] Networking Granular Checks: Pods should function for intra-pod communication: http [NodeConformance]":                    false,
-		"[sig-apps] StatefulSet Basic StatefulSet functionality [StatefulSetBasic] Should recreate evicted statefulset [Conformance]":           false,
-		"[sig-storage] EmptyDir wrapper volumes should not conflict [Conformance]":                                                              false,
-		"[sig-node] Container Lifecycle Hook when create a pod with lifecycle hook should execute prestop http hook properly [NodeConformance]": false,
+		"[sig-apps] Daemon set [Serial] should run and stop simple daemon [Conformance]":                                              true,
+		"[sig-node] Node Lifecycle should run through the lifecycle of a node [Conformance]":                                          true,
+		"[sig-network] HostPort validates that there is no conflict between pods [Conformance]":                                       true,
+		"[sig-node] RuntimeClass should schedule a Pod requesting a RuntimeClass without PodOverhead [NodeConformance]":               true,
+		"[sig-storage] EmptyDir wrapper volumes should not cause race condition when used for configmaps [Serial] [Conformance]":      true,
+		"[sig-node] RuntimeClass should reject a Pod requesting a deleted RuntimeClass [NodeConformance]":                             false,
+		"[sig-network] Networking Granular Checks: Pods should function for intra-pod communication: http [NodeConformance]":          false,
+		"[sig-apps] StatefulSet Basic StatefulSet functionality [StatefulSetBasic] Should recreate evicted statefulset [Conformance]": false,
+		"[sig-storage] EmptyDir wrapper volumes should not conflict [Conformance]":                                                    false,
+		"[sig-node] Container Lifecycle Hook when create a pod with lifecycle hook should " +
+			"execute prestop http hook properly [NodeConformance]": false,
 	} {
 		if got := skipped.MatchString(name); got != want {
 			t.Errorf("%s is skipped: %t, want %t", name, got, want)

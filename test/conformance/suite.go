@@ -101,7 +101,8 @@ func (s suite) keep(found specs) error {
 }
 
 func (s suite) say(found specs, what string) {
-	_, _ = fmt.Fprintf(s.out, "%s, %s: %d tests passed, %d failed\n", s.distance.name, what, len(found)-len(found.failed()), len(found.failed()))
+	_, _ = fmt.Fprintf(s.out, "%s, %s: %d tests passed, %d failed\n", s.distance.name, what, len(found)-len(found.failed()),
+		len(found.failed()))
 }
 
 // file returns the path of a file of the results.

@@ -35,7 +35,9 @@ var braces = regexp.MustCompile(`\{\{\s*(\w+)\s*\}\}`)
 func ask(ctx context.Context, prometheus, query, legend string, over period) ([]series, error) {
 	seconds := func(t time.Time) string { return strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', 3, 64) }
 	step := over.to.Sub(over.from).Seconds() / points
-	parameters := url.Values{"query": {query}, "start": {seconds(over.from)}, "end": {seconds(over.to)}, "step": {strconv.FormatFloat(step, 'f', 3, 64)}}
+	parameters := url.Values{
+		"query": {query}, "start": {seconds(over.from)}, "end": {seconds(over.to)}, "step": {strconv.FormatFloat(step, 'f', 3, 64)},
+	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, prometheus+"/api/v1/query_range?"+parameters.Encode(), http.NoBody)
 	if err != nil {
 		return nil, err
@@ -65,7 +67,8 @@ func ask(ctx context.Context, prometheus, query, legend string, over period) ([]
 		for _, pair := range result.Values {
 			at, isNumber := pair[0].(float64)
 			text, isText := pair[1].(string)
-			if value, err := strconv.ParseFloat(text, 64); err == nil && isNumber && isText && value == value && value < 1e300 { // Neither NaN nor infinite.
+			if value, err := strconv.ParseFloat(text, 64); err == nil && isNumber && isText && value == value && value < 1e300 {
+				// Neither NaN nor infinite.
 				line.samples = append(line.samples, sample{at, value})
 			}
 		}

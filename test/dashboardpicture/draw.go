@@ -28,9 +28,11 @@ func draw(d *dashboard, answers [][]series, over period) string {
 	}
 	width, height := 24*cellWidth, head+bottom*cellHeight
 	var out strings.Builder
-	fmt.Fprintf(&out, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"11\">\n",
+	fmt.Fprintf(&out, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "+
+		"font-family=\"sans-serif\" font-size=\"11\">\n",
 		width, height, width, height)
-	fmt.Fprintf(&out, "<rect width=\"100%%\" height=\"100%%\" fill=\"#111217\"/>\n<text x=\"10\" y=\"26\" font-size=\"18\" fill=\"#d8d9da\">%s</text>\n", html.EscapeString(d.Title))
+	fmt.Fprintf(&out, "<rect width=\"100%%\" height=\"100%%\" fill=\"#111217\"/>\n<text x=\"10\" y=\"26\" font-size=\"18\" "+
+		"fill=\"#d8d9da\">%s</text>\n", html.EscapeString(d.Title))
 	for i := range d.Panels {
 		d.Panels[i].draw(&out, answers[i], over)
 	}
@@ -61,7 +63,8 @@ func (p *panel) number(out *strings.Builder, line series, width, height int) {
 	if strings.Contains(p.Targets[0].LegendFormat, "{{") {
 		text = line.name
 	}
-	fmt.Fprintf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\" font-size=\"26\" fill=\"%s\">%s</text>\n", width/2, height/2+16, colours[0], html.EscapeString(text))
+	fmt.Fprintf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\" font-size=\"26\" fill=\"%s\">%s</text>\n", width/2, height/2+16,
+		colours[0], html.EscapeString(text))
 }
 
 // graph writes lines, the two ends of their scale, and a legend.
@@ -81,10 +84,12 @@ func (p *panel) graph(out *strings.Builder, lines []series, over period, width, 
 	y := func(value float64) float64 { return height - below - value/most*(height-top-below) }
 	for _, value := range []float64{0, most / 2, most} {
 		fmt.Fprintf(out, "<line x1=\"%d\" x2=\"%.0f\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#2c3235\"/>\n", left, width-right, y(value), y(value))
-		fmt.Fprintf(out, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\" fill=\"#8e8e8e\">%s</text>\n", left-6, y(value)+4, format(value, p.FieldConfig.Defaults.Unit))
+		fmt.Fprintf(out, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\" fill=\"#8e8e8e\">%s</text>\n", left-6, y(value)+4,
+			format(value, p.FieldConfig.Defaults.Unit))
 	}
 	fmt.Fprintf(out, "<text x=\"%d\" y=\"%.0f\" fill=\"#8e8e8e\">%s</text>\n", left, height-below+14, over.from.UTC().Format("15:04:05"))
-	fmt.Fprintf(out, "<text x=\"%.0f\" y=\"%.0f\" text-anchor=\"end\" fill=\"#8e8e8e\">%s</text>\n", width-right, height-below+14, over.to.UTC().Format("15:04:05"))
+	fmt.Fprintf(out, "<text x=\"%.0f\" y=\"%.0f\" text-anchor=\"end\" fill=\"#8e8e8e\">%s</text>\n", width-right, height-below+14,
+		over.to.UTC().Format("15:04:05"))
 	legend := float64(left)
 	for i, line := range lines {
 		colour, places := colours[i%len(colours)], make([]string, len(line.samples))
@@ -93,7 +98,8 @@ func (p *panel) graph(out *strings.Builder, lines []series, over period, width, 
 		}
 		fmt.Fprintf(out, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"1.5\" points=\"%s\"/>\n", colour, strings.Join(places, " "))
 		if room := float64(len(line.name))*6 + 24; legend+room < width {
-			fmt.Fprintf(out, "<rect x=\"%.0f\" y=\"%.0f\" width=\"10\" height=\"3\" fill=\"%s\"/><text x=\"%.0f\" y=\"%.0f\" fill=\"#c7d0d9\">%s</text>\n",
+			fmt.Fprintf(out, "<rect x=\"%.0f\" y=\"%.0f\" width=\"10\" height=\"3\" fill=\"%s\"/><text x=\"%.0f\" y=\"%.0f\" "+
+				"fill=\"#c7d0d9\">%s</text>\n",
 				legend, height-12, colour, legend+14, height-7, html.EscapeString(line.name))
 			legend += room
 		}

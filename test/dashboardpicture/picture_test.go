@@ -32,7 +32,9 @@ func TestPicture(t *testing.T) {
 	server := promquerytest.Start(t)
 	server.Expose(samples)
 	out := filepath.Join(t.TempDir(), "picture.svg")
-	args := []string{"-prometheus", server.Address(), "-dashboard", "../../deploy/monitoring/dashboards/overview.json", "-out", out, "-range", "30s"}
+	args := []string{
+		"-prometheus", server.Address(), "-dashboard", "../../deploy/monitoring/dashboards/overview.json", "-out", out, "-range", "30s",
+	}
 	var picture string
 	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(picture, ">rome<"); time.Sleep(200 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -78,7 +80,8 @@ func TestFormat(t *testing.T) {
 		value float64
 		unit  string
 	}{
-		"1.5 GiB": {1.5 * (1 << 30), "bytes"}, "2.5 ms": {.0025, "s"}, "3 s": {3, "s"}, "Yes": {1, "bool_yes_no"}, "No": {0, "bool_yes_no"}, "12": {12, "none"},
+		"1.5 GiB": {1.5 * (1 << 30), "bytes"}, "2.5 ms": {.0025, "s"}, "3 s": {3, "s"}, "Yes": {1, "bool_yes_no"}, "No": {0, "bool_yes_no"},
+		"12": {12, "none"},
 	} {
 		if got := format(of.value, of.unit); got != want {
 			t.Errorf("%v %s is %q, want %q", of.value, of.unit, got, want)

@@ -3,8 +3,8 @@
 
 // Demo shows on this machine what the project does, on a lab that it brings up and leaves up.
 //
-// `demo up` takes the steps of the README to a federation with a working broker, runs a web server on it, and shows where its pods are. Steps
-// that were taken before change nothing. `demo trade` has clusters that do not know each other find, buy, use and give back capacity.
+// `demo up` takes the steps of the README to a federation with a working broker, runs a web server on it, and shows where its pods are.
+// Steps that were taken before change nothing. `demo trade` has clusters that do not know each other find, buy, use and give back capacity.
 package main
 
 import (
@@ -55,7 +55,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 		return federate(ctx, f, progress, out)
 	case "trade":
-		f, err := clusters(ctx, "four clusters with Liqo that do not know each other (bin/lab up)", *root, *kubernetes, "strangers", progress, out)
+		f, err := clusters(ctx, "four clusters with Liqo that do not know each other (bin/lab up)", *root, *kubernetes, "strangers",
+			progress, out)
 		if err != nil {
 			return err
 		}

@@ -100,7 +100,8 @@ func (s *story) buys(ctx context.Context) (string, error) {
 		return "", err
 	}
 	err := federation.Until(ctx, patience, func(ctx context.Context) error {
-		return s.f.Consumer.Is(ctx, &connectorv1alpha1.CapacityRequest{}, bought, connectorv1alpha1.ConditionReady, connectorv1alpha1.ReasonActive)
+		return s.f.Consumer.Is(ctx, &connectorv1alpha1.CapacityRequest{}, bought, connectorv1alpha1.ConditionReady,
+			connectorv1alpha1.ReasonActive)
 	})
 	if err != nil {
 		return "", err
@@ -113,7 +114,8 @@ func (s *story) buys(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("the consumer has %d purchases", len(purchases.Items))
 	}
 	p := purchases.Items[0].Status
-	return fmt.Sprintf("a contract with %s for %s %s, until %s", p.Seller.Name, p.Price.Amount, p.Price.Currency, p.EndTime.UTC().Format("15:04 MST")), nil
+	return fmt.Sprintf("a contract with %s for %s %s, until %s", p.Seller.Name, p.Price.Amount, p.Price.Currency,
+		p.EndTime.UTC().Format("15:04 MST")), nil
 }
 
 func (s *story) node(ctx context.Context) (string, error) {

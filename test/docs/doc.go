@@ -10,6 +10,7 @@
 //	<!-- run on provider-a, provider-b in InstallMarket -->     on each of them, by what sets the clusters of journeys up
 //	<!-- not run: why not -->                                   nobody runs it
 //
-// and `<!-- commands run on broker -->` or `<!-- commands not run: why not -->` say so for all blocks that follow and have no comment of their own. Commands in running text and in tables have no comment: a test has a table of who runs which.
-// The package does not know what the commands do, or what clusters there are.
+// and `<!-- commands run on broker -->` or `<!-- commands not run: why not -->` say so for all blocks that follow and have no comment of
+// their own. Commands in running text and in tables have no comment: a test has a table of who runs which. The package does not know what
+// the commands do, or what clusters there are.
 package docs

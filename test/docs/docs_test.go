@@ -91,8 +91,8 @@ func TestCommands(t *testing.T) {
 // TestReader reads what is for one function, in its order, and nothing else.
 func TestReader(t *testing.T) {
 	repository := t.TempDir()
-	text := "<!-- commands run on broker in TestX -->\n\n    kubectl get NODE\n\nText.\n\n    kubectl get pods\n\n<!-- run on broker -->\n\n    kubectl get jobs\n\n" +
-		"Text.\n\n    kubectl get secrets\n"
+	text := "<!-- commands run on broker in TestX -->\n\n    kubectl get NODE\n\nText.\n\n    kubectl get pods\n\n<!-- run on broker " +
+		"-->\n\n    kubectl get jobs\n\nText.\n\n    kubectl get secrets\n"
 	if err := os.WriteFile(filepath.Join(repository, "page.md"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,9 @@ func TestReader(t *testing.T) {
 	if err != nil || len(blocks) != 3 {
 		t.Fatalf("Read(): %v, %v", blocks, err)
 	}
-	r := &docs.Reader{Blocks: blocks, Values: map[string]string{"NODE": "nodes"}, Run: func(_ context.Context, b docs.Block, script string) (string, error) {
+	r := &docs.Reader{Blocks: blocks, Values: map[string]string{"NODE": "nodes"}, Run: func(
+		_ context.Context, b docs.Block, script string,
+	) (string, error) {
 		return fmt.Sprint(b.On, " ", script), nil
 	}}
 	if got, err := r.Next(t.Context(), "kubectl get nodes"); err == nil || got != "" {
@@ -123,8 +125,8 @@ func TestReader(t *testing.T) {
 // TestSaid runs commands in running text and in tables.
 func TestSaid(t *testing.T) {
 	repository := t.TempDir()
-	text := "Run `kubectl get pods --namespace\nNAMESPACE`, or `registry`, `--set a=b`.\n\n| what | how |\n|---|---|\n| all | `kubectl get nodes` and `kubectl get nodes` |\n\n    kubectl get jobs\n\n" +
-		"`kubectl get jobs --watch` and `kubectl get jobs`\n"
+	text := "Run `kubectl get pods --namespace\nNAMESPACE`, or `registry`, `--set a=b`.\n\n| what | how |\n|---|---|\n| all | `kubectl get " +
+		"nodes` and `kubectl get nodes` |\n\n    kubectl get jobs\n\n`kubectl get jobs --watch` and `kubectl get jobs`\n"
 	if err := os.WriteFile(filepath.Join(repository, "page.md"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +145,9 @@ func TestSaid(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("ReadInline(): -want +got\n%s", diff)
 	}
-	r := &docs.Reader{Inline: inline, Values: map[string]string{"NAMESPACE": "shop"}, Run: func(_ context.Context, b docs.Block, script string) (string, error) {
+	r := &docs.Reader{Inline: inline, Values: map[string]string{"NAMESPACE": "shop"}, Run: func(
+		_ context.Context, b docs.Block, script string,
+	) (string, error) {
 		return fmt.Sprint(b.On, " ", script), nil
 	}}
 	if got, err := r.Said(t.Context(), "broker", "kubectl get pods"); got != "[broker] kubectl get pods --namespace shop\n" || err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/capacitorset/liqo-broker/test/docs"
 )
 
-// runBy says of commands in the running text of the pages about trading, by how they begin, which test runs them, or why none does. What is part of a
-// block that is run needs no word.
+// runBy says of commands in the running text of the pages about trading, by how they begin, which test runs them, or why none does. What is
+// part of a block that is run needs no word.
 var runBy = map[string]struct{ test, reason string }{
 	"kubectl liqo-broker offers --output wide":                {test: "TestTraders"},
 	"kubectl get sales --output wide":                         {test: "TestTraders"},
@@ -29,14 +29,19 @@ var runBy = map[string]struct{ test, reason string }{
 	"registry parties drop --pending":                         {test: "TestOperator"},
 	"--set broker=true,guard.enabled=false":                   {test: "TestConnectorSwitches"},
 	"--set replicas=2,postgres.existingSecret=":               {test: "TestChartEqualsKustomize"},
-	"kubectl delete namespace liqo-broker-connector":          {reason: "kubectl delete -k deploy/connector removes it too, which TestTraders runs at the seller"},
-	"helm uninstall liqo-broker-registry":                     {reason: "no journey installs the registry by Helm: the block that does says who tests the chart"},
-	"kubectl drain":                                           {reason: "it is named, without the node that it needs"},
-	"liqoctl generate peer-command":                           {reason: "it is said what its answer is no good for"},
-	"go test -run TestWorlds ./pkg/trade/core/contract":       {reason: "make test runs it, with all tests"},
+	"kubectl delete namespace liqo-broker-connector": {
+		reason: "kubectl delete -k deploy/connector removes it too, which TestTraders runs at the seller",
+	},
+	"helm uninstall liqo-broker-registry": {
+		reason: "no journey installs the registry by Helm: the block that does says who tests the chart",
+	},
+	"kubectl drain":                                     {reason: "it is named, without the node that it needs"},
+	"liqoctl generate peer-command":                     {reason: "it is said what its answer is no good for"},
+	"go test -run TestWorlds ./pkg/trade/core/contract": {reason: "make test runs it, with all tests"},
 }
 
-// TestInlineCommandsAreRun holds that each command in the running text of a page about trading, as in its blocks, is run by a test, or that it is said why not.
+// TestInlineCommandsAreRun holds that each command in the running text of a page about trading, as in its blocks, is run by a test, or that
+// it is said why not.
 func TestInlineCommandsAreRun(t *testing.T) {
 	in := functions(t, "test/trade/*_test.go")
 	maps.Copy(in, functions(t, "test/chart/*_test.go"))

@@ -96,27 +96,28 @@ var inline = regexp.MustCompile(`^(?:kubectl|helm|curl|make|liqoctl|docker|go|op
 func Inline(page, text string) ([]Block, error) {
 	source := []byte(text)
 	var commands []Block
-	err := ast.Walk(goldmark.New(goldmark.WithExtensions(extension.Table)).Parser().Parse(gmtext.NewReader(source)), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
-		if !entering || n.Kind() != ast.KindCodeSpan {
-			return ast.WalkContinue, nil
-		}
-		var command strings.Builder
-		at := -1
-		for child := n.FirstChild(); child != nil; child = child.NextSibling() {
-			part, is := child.(*ast.Text)
-			if !is {
-				continue
+	err := ast.Walk(goldmark.New(goldmark.WithExtensions(extension.Table)).Parser().Parse(gmtext.NewReader(source)),
+		func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+			if !entering || n.Kind() != ast.KindCodeSpan {
+				return ast.WalkContinue, nil
 			}
-			if at < 0 {
-				at = part.Segment.Start
+			var command strings.Builder
+			at := -1
+			for child := n.FirstChild(); child != nil; child = child.NextSibling() {
+				part, is := child.(*ast.Text)
+				if !is {
+					continue
+				}
+				if at < 0 {
+					at = part.Segment.Start
+				}
+				command.Write(bytes.ReplaceAll(part.Value(source), []byte("\n"), []byte(" ")))
 			}
-			command.Write(bytes.ReplaceAll(part.Value(source), []byte("\n"), []byte(" ")))
-		}
-		if inline.MatchString(command.String()) {
-			commands = append(commands, Block{Page: page, Line: 1 + bytes.Count(source[:at], []byte("\n")), Text: command.String()})
-		}
-		return ast.WalkSkipChildren, nil
-	})
+			if inline.MatchString(command.String()) {
+				commands = append(commands, Block{Page: page, Line: 1 + bytes.Count(source[:at], []byte("\n")), Text: command.String()})
+			}
+			return ast.WalkSkipChildren, nil
+		})
 	return commands, err
 }
 

@@ -18,7 +18,8 @@ func Pages(repository string) (map[string]string, error) {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") && path != "." || entry.Name() == "testdata" || path == "bin" || path == "dist"):
+		case entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") && path != "." || entry.Name() == "testdata" || path == "bin" ||
+			path == "dist"):
 			return fs.SkipDir
 		case filepath.Ext(path) != ".md":
 			return nil

@@ -82,7 +82,8 @@ func functions(t *testing.T, glob string) map[string]string {
 	return texts
 }
 
-// TestPagesSayWhoRunsTheirCommands holds that each command in a page is run by a test or by what sets clusters up, or that the page says why not.
+// TestPagesSayWhoRunsTheirCommands holds that each command in a page is run by a test or by what sets clusters up, or that the page says
+// why not.
 func TestPagesSayWhoRunsTheirCommands(t *testing.T) {
 	peered := who{[]string{"broker", "consumer", "provider"}, functions(t, "test/e2e/*_test.go")}
 	strangers := who{[]string{"broker", "consumer", "provider-a", "provider-b", "registry"}, functions(t, "test/trade/*_test.go")}

@@ -12,7 +12,8 @@ import (
 	"strings"
 )
 
-// Read returns the blocks of a page, which is a path in the repository, that a function runs; empty is the test that runs what no other does.
+// Read returns the blocks of a page, which is a path in the repository, that a function runs; empty is the test that runs what no other
+// does.
 func Read(repository, page, in string) ([]Block, error) {
 	text, err := os.ReadFile(filepath.Join(repository, page))
 	if err != nil {

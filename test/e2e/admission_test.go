@@ -27,8 +27,8 @@ func withPolicies(t *testing.T) bool {
 	return strings.Contains(resources, "validatingadmissionpolicies")
 }
 
-// withoutWebhooks lets the broker's API server ask none of the webhooks of the daemon and of the guard, until the test ends or the returned function is
-// called.
+// withoutWebhooks lets the broker's API server ask none of the webhooks of the daemon and of the guard, until the test ends or the returned
+// function is called.
 func withoutWebhooks(t *testing.T) (restore func()) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())

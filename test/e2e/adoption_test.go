@@ -80,7 +80,8 @@ func TestFrontDoor(t *testing.T) {
 		checkAddresses(t, pods)
 		where := r.next("kubectl liqo-broker where shop")
 		for _, pod := range pods {
-			if !strings.Contains(where, pod.Name) || !strings.Contains(where, pod.Address[fed.Consumer.Name]) || !strings.Contains(where, pod.RunsOn.Name) && !strings.Contains(where, string(pod.RunsOn.ID)) {
+			if !strings.Contains(where, pod.Name) || !strings.Contains(where, pod.Address[fed.Consumer.Name]) ||
+				!strings.Contains(where, pod.RunsOn.Name) && !strings.Contains(where, string(pod.RunsOn.ID)) {
 				t.Errorf("pod %s at %s of %s is not in\n%s", pod.Name, pod.Address[fed.Consumer.Name], pod.RunsOn.Name, where)
 			}
 		}
@@ -245,7 +246,8 @@ func TestInstallRefuses(t *testing.T) {
 
 // pluginCommand is a command of the plugin, for a cluster.
 func pluginCommand(ctx context.Context, c *federation.Cluster, args ...string) *exec.Cmd {
-	return exec.CommandContext(ctx, filepath.Join("..", "..", "bin", "kubectl-liqo_broker"), append([]string{"--kubeconfig=" + c.Lab.KubeconfigPath()}, args...)...)
+	return exec.CommandContext(ctx, filepath.Join("..", "..", "bin", "kubectl-liqo_broker"),
+		append([]string{"--kubeconfig=" + c.Lab.KubeconfigPath()}, args...)...)
 }
 
 // plugin runs it, and returns all that it prints.
@@ -365,10 +367,13 @@ func nothingLeft(t *testing.T, c *federation.Cluster) {
 	t.Helper()
 	for _, kind := range []schema.GroupVersionKind{
 		{Version: "v1", Kind: "Namespace"}, {Version: "v1", Kind: "Node"}, {Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Service"},
-		{Version: "v1", Kind: "Secret"}, {Version: "v1", Kind: "ServiceAccount"}, {Version: "v1", Kind: "ResourceQuota"}, {Version: "v1", Kind: "Pod"},
+		{Version: "v1", Kind: "Secret"}, {Version: "v1", Kind: "ServiceAccount"}, {Version: "v1", Kind: "ResourceQuota"},
+		{Version: "v1", Kind: "Pod"},
 		{Group: "apps", Version: "v1", Kind: "Deployment"}, {Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"},
-		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, {Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRoleBinding"},
-		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"}, {Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRoleBinding"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"},
 		{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"},
 		{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingWebhookConfiguration"},
 		{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"},

@@ -71,7 +71,8 @@ func TestAPI(t *testing.T) {
 			found := workloads(who)
 			for _, pod := range pods {
 				w, is := found[pod.Name]
-				if !is || w.Provider == nil || w.Provider.Id != string(pod.RunsOn.ID) || w.Address == nil || *w.Address != pod.Address[fed.Broker.Name] {
+				if !is || w.Provider == nil || w.Provider.Id != string(pod.RunsOn.ID) || w.Address == nil ||
+					*w.Address != pod.Address[fed.Broker.Name] {
 					return fmt.Errorf("pod %s of %s at %s is shown as %+v", pod.Name, pod.RunsOn.Name, pod.Address[fed.Broker.Name], w)
 				}
 			}
@@ -99,7 +100,8 @@ func TestAPI(t *testing.T) {
 	})
 
 	// A provider that is drained by the API is empty in the end, which the consumer, who watches, learns too.
-	drained, err := operator.SetSchedulingWithResponse(ctx, string(fed.ProviderA.ID), apiclient.Scheduling{Scheduling: apiclient.SchedulingSchedulingDrained})
+	drained, err := operator.SetSchedulingWithResponse(ctx, string(fed.ProviderA.ID),
+		apiclient.Scheduling{Scheduling: apiclient.SchedulingSchedulingDrained})
 	if err != nil || drained.JSON200 == nil {
 		t.Fatalf("drain %s: %v, %s", fed.ProviderA.Name, err, bodyOf(drained))
 	}
@@ -182,7 +184,8 @@ func apiClient(t *testing.T, token string, certificate *tls.Certificate) *apicli
 		return fed.Consumer.Dial(ctx, from, address)
 	}}
 	t.Cleanup(transport.CloseIdleConnections)
-	c, err := apiclient.NewClientWithResponses("https://"+federation.APIName, apiclient.WithHTTPClient(&http.Client{Transport: transport, Timeout: 20 * time.Second}),
+	c, err := apiclient.NewClientWithResponses("https://"+federation.APIName,
+		apiclient.WithHTTPClient(&http.Client{Transport: transport, Timeout: 20 * time.Second}),
 		apiclient.WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
 			if token != "" {
 				r.Header.Set("Authorization", "Bearer "+token)

@@ -33,7 +33,8 @@ func TestBindings(t *testing.T) {
 
 	bind(t, "wished", fed.ProviderB, "{scope: OnRequest}")
 	const wish = `{"spec": {"template": {"metadata": {"labels": {"brokering.liqo.io/policy": "wished"}}}}}`
-	if _, err := fed.Consumer.Kubectl(t.Context(), "patch", "--namespace="+namespace, "deployment/"+federation.Web, "--patch="+wish); err != nil {
+	if _, err := fed.Consumer.Kubectl(t.Context(), "patch", "--namespace="+namespace, "deployment/"+federation.Web,
+		"--patch="+wish); err != nil {
 		t.Fatal(err)
 	}
 	checkAddresses(t, copies(t, namespace, replicas, fed.ProviderB))

@@ -50,7 +50,8 @@ func toggle(t *testing.T, provider *federation.Cluster, enable bool) {
 // cordon keeps new pods from a provider, as a user of kubectl does. A toggle ends it.
 func cordon(t *testing.T, provider *federation.Cluster) {
 	t.Helper()
-	_, err := fed.Broker.Kubectl(t.Context(), "patch", "provider", string(provider.ID), "--type=merge", `--patch={"spec": {"scheduling": "Cordoned"}}`)
+	_, err := fed.Broker.Kubectl(t.Context(), "patch", "provider", string(provider.ID), "--type=merge",
+		`--patch={"spec": {"scheduling": "Cordoned"}}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,8 +94,8 @@ func deploy(t *testing.T, namespace, workload string, replicas int) {
 	}
 }
 
-// copies returns the pods of a namespace once, within a minute, there are so many, ready and with an address, on each of the given providers and
-// on no other; without any given, on whichever.
+// copies returns the pods of a namespace once, within a minute, there are so many, ready and with an address, on each of the given
+// providers and on no other; without any given, on whichever.
 func copies(t *testing.T, namespace string, replicas int, on ...*federation.Cluster) []federation.Copy {
 	t.Helper()
 	var found []federation.Copy

@@ -162,7 +162,8 @@ spec:
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("the second pod was made %.0f s after the first, and came back after %.0f s", made[1].Sub(made[0]).Seconds(), back.Sub(made[1]).Seconds())
+	t.Logf("the second pod was made %.0f s after the first, and came back after %.0f s", made[1].Sub(made[0]).Seconds(),
+		back.Sub(made[1]).Seconds())
 	// Times of objects are whole seconds.
 	if waited := back.Sub(made[1]); waited < 2*first-time.Second {
 		t.Errorf("the second pod came back after %s, and should wait %s", waited, 2*first)
@@ -285,7 +286,8 @@ spec:
 `, namespace, fed.Broker.ID))
 	})
 	eventually(t, time.Minute, func(ctx context.Context) error {
-		phase, err := c.Kubectl(ctx, "get", "namespaceoffloading", "offloading", "--namespace="+namespace, "--output=jsonpath={.status.offloadingPhase}")
+		phase, err := c.Kubectl(ctx, "get", "namespaceoffloading", "offloading", "--namespace="+namespace,
+			"--output=jsonpath={.status.offloadingPhase}")
 		if err == nil && phase != "Ready" {
 			err = fmt.Errorf("the offloading of namespace %s of %s is %q, not Ready", namespace, c.Name, phase)
 		}

@@ -60,7 +60,8 @@ func TestCatalog(t *testing.T) {
 			t.Errorf("the catalog does not have %s", c.Name)
 		}
 	}
-	if credential := regexp.MustCompile(`(?i)token|password|private|kubeconfig|BEGIN [A-Z ]+|eyJ[A-Za-z0-9_-]{10}`).FindString(body); credential != "" {
+	if credential := regexp.MustCompile(`(?i)token|password|private|kubeconfig|BEGIN [A-Z ]+|eyJ[A-Za-z0-9_-]{10}`).
+		FindString(body); credential != "" {
 		t.Errorf("the catalog has what may be a credential: %q", credential)
 	}
 }
@@ -81,11 +82,15 @@ func TestAPIRefusesStrangers(t *testing.T) {
 		want   string
 		reason string
 	}{
-		"List":       {path: "/api/clusters", want: "401", reason: "Consumers of an aggregator are not to learn of the providers."},
-		"Get":        {path: off, want: "401", reason: "A link switches nothing."},
-		"Post":       {path: off, args: []string{"--request", "POST"}, want: "401", reason: "Nor does who is not known."},
-		"OtherToken": {token: strings.TrimSpace(forAPIServer), path: off, want: "401", reason: "A token for the API server is not for the broker."},
-		"CrossSite":  {path: off, args: []string{"--header", "Sec-Fetch-Site: cross-site"}, want: "403", reason: "Nor does a page of another site."},
+		"List": {path: "/api/clusters", want: "401", reason: "Consumers of an aggregator are not to learn of the providers."},
+		"Get":  {path: off, want: "401", reason: "A link switches nothing."},
+		"Post": {path: off, args: []string{"--request", "POST"}, want: "401", reason: "Nor does who is not known."},
+		"OtherToken": {
+			token: strings.TrimSpace(forAPIServer), path: off, want: "401", reason: "A token for the API server is not for the broker.",
+		},
+		"CrossSite": {
+			path: off, args: []string{"--header", "Sec-Fetch-Site: cross-site"}, want: "403", reason: "Nor does a page of another site.",
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +110,8 @@ func TestAPIRefusesStrangers(t *testing.T) {
 func TestDaemonRefusesPeers(t *testing.T) {
 	installed(t)
 	var daemons corev1.PodList
-	err := fed.Broker.List(t.Context(), &daemons, client.InNamespace("liqo-broker"), client.MatchingLabels{"app.kubernetes.io/name": "liqo-broker"})
+	err := fed.Broker.List(t.Context(), &daemons, client.InNamespace("liqo-broker"),
+		client.MatchingLabels{"app.kubernetes.io/name": "liqo-broker"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +123,8 @@ func TestDaemonRefusesPeers(t *testing.T) {
 		t.Fatalf("the consumer's pod does not reach the daemon's: %q, %v", got, err)
 	}
 	for port, path := range map[string]string{"9443": "/place-pods", "8080": "/metrics"} {
-		got, err := fed.Consumer.Curl(t.Context(), "--insecure", "--header", "Content-Type: application/json", "--data", "{}", "https://"+address+":"+port+path)
+		got, err := fed.Consumer.Curl(t.Context(), "--insecure", "--header", "Content-Type: application/json", "--data", "{}",
+			"https://"+address+":"+port+path)
 		if err == nil {
 			t.Errorf("port %s answers a pod of the consumer: %s", port, got)
 		}

@@ -199,7 +199,8 @@ func monitor(t *testing.T) *monitoring {
 			t.Error(err)
 		}
 	})
-	m.run(fmt.Sprintf("global: {scrape_interval: 1s}\nscrape_configs: [{job_name: test, static_configs: [{targets: ['127.0.0.1:%d']}]}]\n", exporterPort),
+	m.run(fmt.Sprintf("global: {scrape_interval: 1s}\nscrape_configs: [{job_name: test, static_configs: [{targets: ['127.0.0.1:%d']}]}]\n",
+		exporterPort),
 		"tee", m.folder+"/prometheus.yml")
 	m.background("busybox", "httpd", "-f", "-p", fmt.Sprintf("127.0.0.1:%d", exporterPort), "-h", m.folder)
 	return m

@@ -36,8 +36,8 @@ type reader struct {
 	t *testing.T
 }
 
-// read begins with the blocks of a page that a test runs; empty is the test that runs what no journey does. The pairs are texts of commands, and what the
-// federation has in their place.
+// read begins with the blocks of a page that a test runs; empty is the test that runs what no journey does. The pairs are texts of
+// commands, and what the federation has in their place.
 func read(t *testing.T, page, in string, values map[string]string, instead ...string) *reader {
 	t.Helper()
 	r, err := fed.Read(page, in, instead...)
@@ -85,8 +85,9 @@ func (r *reader) end() {
 func placeholders(t *testing.T, namespace string) map[string]string {
 	t.Helper()
 	values := map[string]string{
-		"PROVIDER": fed.ProviderA.Name, "PROVIDER_ID": string(fed.ProviderA.ID), "CONSUMER": fed.Consumer.Name, "CONSUMER_ID": string(fed.Consumer.ID),
-		"BROKER": fed.Broker.Name, "BROKER_ID": string(fed.Broker.ID), "NAMESPACE": namespace, "DEPLOYMENT": federation.Web, "POLICY": "cheapest",
+		"PROVIDER": fed.ProviderA.Name, "PROVIDER_ID": string(fed.ProviderA.ID), "CONSUMER": fed.Consumer.Name,
+		"CONSUMER_ID": string(fed.Consumer.ID), "BROKER": fed.Broker.Name, "BROKER_ID": string(fed.Broker.ID), "NAMESPACE": namespace,
+		"DEPLOYMENT": federation.Web, "POLICY": "cheapest",
 	}
 	if service, err := fed.ReflectedNetworkManager(t.Context()); err == nil {
 		values["REMOTE_NAMESPACE"] = service.Namespace

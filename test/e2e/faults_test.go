@@ -23,8 +23,8 @@ const (
 	faultNamespace = "faults"
 	faultReplicas  = 6
 
-	// healPatience is how long everything may take to be as before, from the end of a fault. A gateway of Liqo that begins again and loses its lease, because
-	// the processors are busy, waits longer each time before it begins again.
+	// healPatience is how long everything may take to be as before, from the end of a fault. A gateway of Liqo that begins again and loses its
+	// lease, because the processors are busy, waits longer each time before it begins again.
 	healPatience = 3 * time.Minute
 	// quiet is the longest time without an answer on a path that a fault spares: less than a fault lasts, and else as much as can be. Requests
 	// are 200 ms apart, and two cores that run four clusters and a build were seen to be 1.5 s late by themselves.

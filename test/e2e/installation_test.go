@@ -69,7 +69,8 @@ spec: {selector: {app: canary}, ports: [{port: 80}]}
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_, err := fed.Broker.Kubectl(context.WithoutCancel(t.Context()), "delete", "--namespace=liqo", "secret/canary", "configmap/canary", "service/canary")
+		_, err := fed.Broker.Kubectl(context.WithoutCancel(t.Context()), "delete", "--namespace=liqo", "secret/canary", "configmap/canary",
+			"service/canary")
 		if err != nil {
 			t.Error(err)
 		}

@@ -108,7 +108,8 @@ spec:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := fed.Broker.Kubectl(t.Context(), "wait", "--namespace="+namespace, "--for=condition=Ready", "--timeout=1m", "pod/disguised"); err != nil {
+	if _, err := fed.Broker.Kubectl(t.Context(), "wait", "--namespace="+namespace, "--for=condition=Ready", "--timeout=1m",
+		"pod/disguised"); err != nil {
 		t.Fatal(err)
 	}
 	return pod(t, fed.Broker, namespace, "disguised")

@@ -179,7 +179,8 @@ func (b *bindings) check(t *testing.T, pods int) {
 	if len(took) != pods {
 		t.Fatalf("%d pods were bound to virtual nodes, want %d", len(took), pods)
 	}
-	t.Logf("from ShadowPod to bound: median %.2f s, longest %.2f s, of %d pods", took[len(took)/2].Seconds(), took[len(took)-1].Seconds(), len(took))
+	t.Logf("from ShadowPod to bound: median %.2f s, longest %.2f s, of %d pods", took[len(took)/2].Seconds(),
+		took[len(took)-1].Seconds(), len(took))
 }
 
 // none fails if a pod was bound to any node.
@@ -214,7 +215,9 @@ func TestPodsWait(t *testing.T) {
 	}
 	waits(t, namespace, "undecided")
 	status, body := api(t, "/debug/namespaces/"+twinOf(t, namespace))
-	for _, want := range []string{`"policy":"nobody"`, `"reason":"NoProviderChosen"`, `"name":"undecided"`, `"why":"no provider takes new pods"`} {
+	for _, want := range []string{
+		`"policy":"nobody"`, `"reason":"NoProviderChosen"`, `"name":"undecided"`, `"why":"no provider takes new pods"`,
+	} {
 		if status != "200" || !strings.Contains(body, want) {
 			t.Errorf("who asks why it waits gets status %s, want %s in %s", status, want, body)
 		}

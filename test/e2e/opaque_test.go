@@ -35,7 +35,8 @@ func TestAggregatedConsumerLearnsNoProvider(t *testing.T) {
 	}
 	memory := offered[corev1.ResourceMemory]
 	huge := strings.Replace(fmt.Sprintf(lonePod, namespace, "huge", fed.Broker.ID),
-		"requests: {cpu: 10m, memory: 16Mi}\n        limits: {cpu: 500m, memory: 64Mi}", fmt.Sprintf("requests: {memory: %dMi}", memory.Value()>>20*3/4), 1)
+		"requests: {cpu: 10m, memory: 16Mi}\n        limits: {cpu: 500m, memory: 64Mi}",
+		fmt.Sprintf("requests: {memory: %dMi}", memory.Value()>>20*3/4), 1)
 	if err := fed.Consumer.ApplyManifests(t.Context(), crashing+huge); err != nil {
 		t.Fatal(err)
 	}

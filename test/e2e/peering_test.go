@@ -51,8 +51,11 @@ func TestAddressesFollowThePeering(t *testing.T) {
 	// An event tells of each change.
 	provider := fmt.Sprintf("(provider %s)", fed.ProviderB.ID)
 	eventually(t, time.Minute, func(ctx context.Context) error {
-		events, err := fed.Consumer.Kubectl(ctx, "get", "events", "--namespace="+namespace, "--field-selector=reason=PathChanged", "--output=custom-columns=MESSAGE:.message")
-		for _, change := range []string{"from relay " + provider + " to direct " + provider, "from direct " + provider + " to relay " + provider} {
+		events, err := fed.Consumer.Kubectl(ctx, "get", "events", "--namespace="+namespace, "--field-selector=reason=PathChanged",
+			"--output=custom-columns=MESSAGE:.message")
+		for _, change := range []string{
+			"from relay " + provider + " to direct " + provider, "from direct " + provider + " to relay " + provider,
+		} {
 			if err == nil && strings.Count(events, change) < replicas {
 				err = fmt.Errorf("not each of %d pods has an event of its change %s:\n%s", replicas, change, events)
 			}

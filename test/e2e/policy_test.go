@@ -103,7 +103,8 @@ func apply(t *testing.T, manifest string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if _, err := fed.Broker.Kubectl(context.WithoutCancel(t.Context()), "delete", object.Kind, object.Name, "--ignore-not-found"); err != nil {
+		if _, err := fed.Broker.Kubectl(context.WithoutCancel(t.Context()), "delete", object.Kind, object.Name,
+			"--ignore-not-found"); err != nil {
 			t.Error(err)
 		}
 	})
@@ -184,7 +185,11 @@ func explains(t *testing.T) {
 	}{
 		{[]string{"get", "placementpolicies"}, fed.ProviderB.Name},
 		{[]string{"get", "placementdecisions"}, fed.ProviderB.Name},
-		{[]string{"get", "pd", v1alpha1.DecisionName("cheapest", string(fed.Consumer.ID)), "--output=jsonpath={.explained[0].terms[0]['value','unit']}"}, "0.03 EUR/h"},
+		{
+			[]string{
+				"get", "pd", v1alpha1.DecisionName("cheapest", string(fed.Consumer.ID)), "--output=jsonpath={.explained[0].terms[0]['value','unit']}",
+			}, "0.03 EUR/h",
+		},
 		{[]string{"explain", "placementpolicies.spec.weights"}, "less is better"},
 	} {
 		output, err := fed.Broker.Kubectl(t.Context(), tc.args...)

@@ -102,11 +102,13 @@ spec:
 func inRegion(t *testing.T, provider *federation.Cluster, region string) {
 	t.Helper()
 	t.Cleanup(func() {
-		if _, err := fed.Broker.Kubectl(context.WithoutCancel(t.Context()), "label", "provider", string(provider.ID), corev1.LabelTopologyRegion+"-"); err != nil {
+		if _, err := fed.Broker.Kubectl(context.WithoutCancel(t.Context()), "label", "provider", string(provider.ID),
+			corev1.LabelTopologyRegion+"-"); err != nil {
 			t.Error(err)
 		}
 	})
-	if _, err := fed.Broker.Kubectl(t.Context(), "label", "--overwrite", "provider", string(provider.ID), corev1.LabelTopologyRegion+"="+region); err != nil {
+	if _, err := fed.Broker.Kubectl(t.Context(), "label", "--overwrite", "provider", string(provider.ID),
+		corev1.LabelTopologyRegion+"="+region); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -178,7 +180,8 @@ func nodeHas(ctx context.Context, provider *federation.Cluster, want amount) err
 	if node.Labels[corev1.LabelTopologyRegion] != p.Labels[corev1.LabelTopologyRegion] {
 		return fmt.Errorf("node %s is in region %q", node.Name, node.Labels[corev1.LabelTopologyRegion])
 	}
-	expected := map[amount]int64{free: p.Status.Free.Memory().Value(), all: p.Status.Offered.Memory().Value(), used: p.Status.Used.Memory().Value()}[want]
+	expected := map[amount]int64{free: p.Status.Free.Memory().Value(), all: p.Status.Offered.Memory().Value(),
+		used: p.Status.Used.Memory().Value()}[want]
 	ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})

@@ -41,7 +41,8 @@ func TestEveryPortKnowsItsCallers(t *testing.T) {
 	kubelet := map[int]answer{10250: {"https://%s/pods", "401"}}
 
 	var daemons corev1.PodList
-	if err := fed.Broker.List(t.Context(), &daemons, client.InNamespace("liqo-broker"), client.MatchingLabels{"app.kubernetes.io/name": "liqo-broker"}); err != nil {
+	if err := fed.Broker.List(t.Context(), &daemons, client.InNamespace("liqo-broker"),
+		client.MatchingLabels{"app.kubernetes.io/name": "liqo-broker"}); err != nil {
 		t.Fatal(err)
 	}
 	targets := map[*corev1.Pod]map[int]answer{networkManager(t): manager}

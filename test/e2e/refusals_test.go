@@ -77,13 +77,22 @@ func TestRemoteIPAMRefusesStrangers(t *testing.T) {
 		// message is part of the answer. A connection that ends in its handshake may end before the alert arrives that says why.
 		message string
 	}{
-		"Consumer":      {"the identity that Liqo gave to the consumer", consumerIdentity(t), codes.OK, ""},
-		"Renewed":       {"another certificate of the broker's CA for the key of the consumer", renew(t, ca, consumerIdentity(t), in(time.Hour)), codes.OK, ""},
-		"Forged":        {"a certificate of the broker's CA with the consumer's name, as Liqo signs for whoever has the token", issue(t, ca, fed.Consumer.ID, in(time.Hour)), codes.PermissionDenied, "not the one that was issued"},
-		"None":          {"no certificate", tls.Certificate{}, codes.Unavailable, ""},
-		"OtherCA":       {"the right name, signed by another CA", issue(t, otherCA, fed.Consumer.ID, in(time.Hour)), codes.Unavailable, ""},
-		"Expired":       {"the right name and the right CA, until a minute ago", issue(t, ca, fed.Consumer.ID, in(-time.Minute)), codes.Unavailable, ""},
-		"NoConsumer":    {"a cluster that does not use this broker", issue(t, ca, "stranger", in(time.Hour)), codes.PermissionDenied, "is not a consumer"},
+		"Consumer": {"the identity that Liqo gave to the consumer", consumerIdentity(t), codes.OK, ""},
+		"Renewed": {
+			"another certificate of the broker's CA for the key of the consumer", renew(t, ca, consumerIdentity(t), in(time.Hour)), codes.OK, "",
+		},
+		"Forged": {
+			"a certificate of the broker's CA with the consumer's name, as Liqo signs for whoever has the token",
+			issue(t, ca, fed.Consumer.ID, in(time.Hour)), codes.PermissionDenied, "not the one that was issued",
+		},
+		"None":    {"no certificate", tls.Certificate{}, codes.Unavailable, ""},
+		"OtherCA": {"the right name, signed by another CA", issue(t, otherCA, fed.Consumer.ID, in(time.Hour)), codes.Unavailable, ""},
+		"Expired": {
+			"the right name and the right CA, until a minute ago", issue(t, ca, fed.Consumer.ID, in(-time.Minute)), codes.Unavailable, "",
+		},
+		"NoConsumer": {
+			"a cluster that does not use this broker", issue(t, ca, "stranger", in(time.Hour)), codes.PermissionDenied, "is not a consumer",
+		},
 		"Administrator": {"the broker cluster's own administrator", administrator, codes.PermissionDenied, "is not a consumer"},
 	}
 	for name, tc := range cases {
@@ -112,8 +121,14 @@ func TestRemoteIPAMRefusesAddresses(t *testing.T) {
 	cases := []struct{ reason, address, refusal string }{
 		{"a pod that the consumer offloaded", own, ""},
 		{"a pod of the broker itself", networkManager(t).Status.PodIP, relay.ErrNotOffloaded.Error()},
-		{"a pod of a provider, which the provider keeps for itself", seen(t, fed.Broker, fed.ProviderB, pod(t, fed.ProviderB, "default", "tools").Status.PodIP), relay.ErrNotOffloaded.Error()},
-		{"a pod of the consumer, which did not leave it", seen(t, fed.Broker, fed.Consumer, pod(t, fed.Consumer, "default", "tools").Status.PodIP), relay.ErrNotOffloaded.Error()},
+		{
+			"a pod of a provider, which the provider keeps for itself",
+			seen(t, fed.Broker, fed.ProviderB, pod(t, fed.ProviderB, "default", "tools").Status.PodIP), relay.ErrNotOffloaded.Error(),
+		},
+		{
+			"a pod of the consumer, which did not leave it",
+			seen(t, fed.Broker, fed.Consumer, pod(t, fed.Consumer, "default", "tools").Status.PodIP), relay.ErrNotOffloaded.Error(),
+		},
 		{"the broker's API server", fed.Broker.Lab.Address.String(), relay.ErrNotOffloaded.Error()},
 		{"no address", "web." + namespace, "is not an IP address"},
 	}
@@ -130,8 +145,10 @@ func TestRemoteIPAMRefusesAddresses(t *testing.T) {
 	}
 	for i, tc := range cases {
 		mapping := response.GetMappings()[i]
-		if !strings.Contains(mapping.GetRefusal(), tc.refusal) || (mapping.GetRefusal() == "") != (tc.refusal == "") || (mapping.GetRelayAddress() == "") != (tc.refusal != "") {
-			t.Errorf("%s, %s: got address %q and refusal %q, want refusal %q", tc.reason, tc.address, mapping.GetRelayAddress(), mapping.GetRefusal(), tc.refusal)
+		if !strings.Contains(mapping.GetRefusal(), tc.refusal) || (mapping.GetRefusal() == "") != (tc.refusal == "") ||
+			(mapping.GetRelayAddress() == "") != (tc.refusal != "") {
+			t.Errorf("%s, %s: got address %q and refusal %q, want refusal %q", tc.reason, tc.address, mapping.GetRelayAddress(),
+				mapping.GetRefusal(), tc.refusal)
 		}
 	}
 

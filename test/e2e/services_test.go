@@ -119,8 +119,8 @@ func copyOf(t *testing.T, namespace, deployment string, on *federation.Cluster) 
 	return found
 }
 
-// askService asks a Service, and the headless one beside it, from a pod on a provider, once, within a minute, so many different pods answer there and,
-// if a path is given, all of them by it.
+// askService asks a Service, and the headless one beside it, from a pod on a provider, once, within a minute, so many different pods answer
+// there and, if a path is given, all of them by it.
 func askService(t *testing.T, namespace string, from federation.Copy, name string, replicas int, path federation.Path) service {
 	t.Helper()
 	var found service

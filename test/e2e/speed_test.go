@@ -96,7 +96,8 @@ func deployTimed(t *testing.T, namespace string, d distance, pods int) (time.Dur
 		t.Fatal(err)
 	}
 	// All are to find room on one provider.
-	if _, err := fed.Consumer.Kubectl(ctx, "set", "resources", "--namespace="+namespace, "deployment/"+federation.Web, "--requests=cpu=10m"); err != nil {
+	if _, err := fed.Consumer.Kubectl(ctx, "set", "resources", "--namespace="+namespace, "deployment/"+federation.Web,
+		"--requests=cpu=10m"); err != nil {
 		t.Fatal(err)
 	}
 	before, err := fed.Cost(ctx)

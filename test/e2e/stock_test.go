@@ -52,7 +52,8 @@ func TestInstallationInTheWrongOrder(t *testing.T) {
 	ctx := t.Context()
 	const canary = "early-canary"
 	provider := fed.ProviderB
-	if err := fed.Broker.ApplyManifests(ctx, fmt.Sprintf(`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": %q, "namespace": "liqo"}}`, canary)); err != nil {
+	if err := fed.Broker.ApplyManifests(ctx,
+		fmt.Sprintf(`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": %q, "namespace": "liqo"}}`, canary)); err != nil {
 		t.Fatal(err)
 	}
 	installed := false
@@ -105,8 +106,8 @@ func TestInstallationInTheWrongOrder(t *testing.T) {
 		t.Error("no event on the offloading says that it was taken back")
 	}
 
-	// While any virtual kubelet of Liqo runs for the provider, as in a rollout that is slow to end, ours does not let it have the namespace, and
-	// the installation waits.
+	// While any virtual kubelet of Liqo runs for the provider, as in a rollout that is slow to end, ours does not let it have the namespace,
+	// and the installation waits.
 	endStraggler := straggler(t, provider)
 	var installing errgroup.Group
 	installing.Go(func() error { return fed.Install(ctx, federation.NewProgress(t.Output())) })
@@ -156,7 +157,10 @@ func straggler(t *testing.T, provider *federation.Cluster) (end func()) {
 	if i < 0 {
 		t.Fatalf("no virtual kubelet for %s", provider.Name)
 	}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "straggler", Namespace: pods.Items[i].Namespace, Labels: pods.Items[i].Labels}, Spec: pods.Items[i].Spec}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "straggler", Namespace: pods.Items[i].Namespace, Labels: pods.Items[i].Labels},
+		Spec:       pods.Items[i].Spec,
+	}
 	delete(pod.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
 	pod.Spec.NodeName = ""
 	if err := fed.Broker.Create(ctx, pod); err != nil {
@@ -176,7 +180,8 @@ func TestTwinOfLiqo(t *testing.T) {
 	ctx := t.Context()
 	together(t, v1alpha1.ModeOrchestrated)
 	const wish = "wish"
-	if err := fed.Consumer.ApplyManifests(ctx, offeringTo(fmt.Sprintf("{key: liqo.io/remote-cluster-id, operator: In, values: [%s]}", fed.Broker.ID))); err != nil {
+	if err := fed.Consumer.ApplyManifests(ctx,
+		offeringTo(fmt.Sprintf("{key: liqo.io/remote-cluster-id, operator: In, values: [%s]}", fed.Broker.ID))); err != nil {
 		t.Fatal(err)
 	}
 	name := func(namespace *corev1.Namespace) bool {

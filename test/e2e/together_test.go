@@ -48,8 +48,8 @@ const (
 	turns
 )
 
-// abreast is how many journeys run side by side. Two cores run four clusters: more would not end earlier, and with more they have nothing left to do,
-// while gateways lose their leases.
+// abreast is how many journeys run side by side. Two cores run four clusters: more would not end earlier, and with more they have nothing
+// left to do, while gateways lose their leases.
 const abreast = 3
 
 // A crowd lets journeys run turn by turn.
@@ -170,8 +170,8 @@ func (r *removing) wait() error {
 	return r.group.Wait()
 }
 
-// removeAtEnd removes namespaces of the consumer when the test has ended, and now what a run that was stopped left of them. If it has failed, it says first what
-// is there: what stayed would take the journeys after it the processors.
+// removeAtEnd removes namespaces of the consumer when the test has ended, and now what a run that was stopped left of them. If it has
+// failed, it says first what is there: what stayed would take the journeys after it the processors.
 func removeAtEnd(t *testing.T, namespaces ...string) {
 	t.Helper()
 	each := func(do func(namespace string) error) error {
@@ -197,8 +197,8 @@ func removeAtEnd(t *testing.T, namespaces ...string) {
 	}
 }
 
-// evidence returns what the clusters show after a journey that failed: the pods of its namespace and of Liqo, the peerings, and what the broker's
-// daemon wrote last of the namespace.
+// evidence returns what the clusters show after a journey that failed: the pods of its namespace and of Liqo, the peerings, and what the
+// broker's daemon wrote last of the namespace.
 func evidence(ctx context.Context, namespace string) string {
 	const most = 30
 	var shown strings.Builder

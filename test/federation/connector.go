@@ -61,8 +61,9 @@ const (
 	policyBinding        = "ValidatingAdmissionPolicyBinding"
 )
 
-// LiqoAlone takes the webhooks of the guard and its policies from the API server of a cluster, and what its quotas bound, until the returned function is
-// called, which can be repeated. All else of the guard stays: its NetworkPolicies, our virtual kubelet, and whom Liqo asks what to offer.
+// LiqoAlone takes the webhooks of the guard and its policies from the API server of a cluster, and what its quotas bound, until the
+// returned function is called, which can be repeated. All else of the guard stays: its NetworkPolicies, our virtual kubelet, and whom Liqo
+// asks what to offer.
 func (c *Cluster) LiqoAlone(ctx context.Context) (end func() error, err error) {
 	admits, err := c.without(ctx, mutating, validating, policyBinding)
 	if err != nil {
@@ -76,18 +77,20 @@ func (c *Cluster) LiqoAlone(ctx context.Context) (end func() error, err error) {
 	return end, nil
 }
 
-// WithoutPolicies takes the guard's policies from the API server of a cluster. [Federation.Guard] gives them back, and the returned function has them
-// belong to who had installed them.
+// WithoutPolicies takes the guard's policies from the API server of a cluster. [Federation.Guard] gives them back, and the returned
+// function has them belong to who had installed them.
 func (c *Cluster) WithoutPolicies(ctx context.Context) (end func() error, err error) {
 	return c.without(ctx, policyBinding)
 }
 
-// WithoutWebhooks takes the guard's webhooks from the API server of a cluster, until the returned function is called, which can be repeated.
+// WithoutWebhooks takes the guard's webhooks from the API server of a cluster, until the returned function is called, which can be
+// repeated.
 func (c *Cluster) WithoutWebhooks(ctx context.Context) (end func() error, err error) {
 	return c.without(ctx, mutating, validating)
 }
 
-// without takes what the guard has of some kinds from the API server of a cluster, until the returned function is called, which can be repeated.
+// without takes what the guard has of some kinds from the API server of a cluster, until the returned function is called, which can be
+// repeated.
 func (c *Cluster) without(ctx context.Context, kinds ...string) (end func() error, err error) {
 	var taken []*unstructured.Unstructured
 	end = func() error {
@@ -136,8 +139,8 @@ func (c *Cluster) putBack(ctx context.Context, o *unstructured.Unstructured) err
 	return c.Patch(ctx, is, before)
 }
 
-// unbounded has the guard's quotas on a cluster bound nothing until the returned function is called, which can be repeated. The guard looks at what is in
-// a quota only if its own mark on it has changed.
+// unbounded has the guard's quotas on a cluster bound nothing until the returned function is called, which can be repeated. The guard looks
+// at what is in a quota only if its own mark on it has changed.
 func (c *Cluster) unbounded(ctx context.Context) (end func() error, err error) {
 	before := map[client.ObjectKey]corev1.ResourceList{}
 	set := func(ctx context.Context, key client.ObjectKey, hard corev1.ResourceList) error {
@@ -174,8 +177,8 @@ func (c *Cluster) unbounded(ctx context.Context) (end func() error, err error) {
 	return end, nil
 }
 
-// InstallMarket runs a registry on a machine of its own, and has the consumer buy and the providers sell: all of it by the commands of the pages. The
-// page for operators is docs/trade/operator.md.
+// InstallMarket runs a registry on a machine of its own, and has the consumer buy and the providers sell: all of it by the commands of the
+// pages. The page for operators is docs/trade/operator.md.
 func (f *Federation) InstallMarket(ctx context.Context, progress *Progress) (*Registry, error) {
 	host, err := f.machine(ctx, registryName, registryAddress)
 	if err != nil {
@@ -218,7 +221,8 @@ func (f *Federation) BrokerTrades(ctx context.Context, r *Registry, progress *Pr
 	return f.JoinMarket(ctx, r, f.Broker)
 }
 
-// JoinMarket does what the pages say to a cluster that buys or sells, until it uses the registry. It does nothing else: TestTraders compares.
+// JoinMarket does what the pages say to a cluster that buys or sells, until it uses the registry. It does nothing else: TestTraders
+// compares.
 func (f *Federation) JoinMarket(ctx context.Context, r *Registry, c *Cluster) error {
 	options, err := f.images()
 	if err != nil {
@@ -341,7 +345,8 @@ func (c *Cluster) Identity(ctx context.Context) (identity.Identity, error) {
 	return identity.Load(ctx, c, connector)
 }
 
-// RotateKey has the connector of a cluster replace its key, as docs/trade/provider.md says, and waits until it has begun again with the new one.
+// RotateKey has the connector of a cluster replace its key, as docs/trade/provider.md says, and waits until it has begun again with the new
+// one.
 func (f *Federation) RotateKey(ctx context.Context, c *Cluster) (err error) {
 	before, err := c.Identity(ctx)
 	if err != nil {

@@ -24,8 +24,8 @@ import (
 // labTag is the tag of images in these tests.
 const labTag = "lab-1"
 
-// allowedValues are the values that the release of the lab's readers may have otherwise than that of people, by file and field. Nothing may be there more, or
-// less.
+// allowedValues are the values that the release of the lab's readers may have otherwise than that of people, by file and field. Nothing may
+// be there more, or less.
 var allowedValues = []struct {
 	file, field string
 	same        func(from, to string) bool
@@ -33,19 +33,28 @@ var allowedValues = []struct {
 }{
 	{`deploy/(connector|registry)/kustomization\.yaml`, `images\.0\.newTag`, isTag, "The images are those that were built last."},
 	{`deploy/chart-connector/Chart\.yaml`, `appVersion`, isTag, "The same, by Helm."},
-	{`deploy/connector/deployment\.yaml`, `ConfigMap/liqo-broker-connector data\.share`, is("30", "90"), "The nodes of the lab are small: they sell nearly all that they have."},
+	{
+		`deploy/connector/deployment\.yaml`, `ConfigMap/liqo-broker-connector data\.share`, is("30", "90"),
+		"The nodes of the lab are small: they sell nearly all that they have.",
+	},
 	{`deploy/chart-connector/values\.yaml`, `share`, is("30", "90"), "The same, by Helm."},
-	{`deploy/connector/deployment\.yaml`, `ConfigMap/liqo-broker-connector data\.drain`, is("5m", "20s"), "Journeys do not wait for workloads that have left."},
+	{
+		`deploy/connector/deployment\.yaml`, `ConfigMap/liqo-broker-connector data\.drain`, is("5m", "20s"),
+		"Journeys do not wait for workloads that have left.",
+	},
 	{`deploy/chart-connector/values\.yaml`, `drain`, is("5m", "20s"), "The same, by Helm."},
 	{
 		`deploy/examples/trade/(offer|capacityrequest|purchase)\.yaml`, `(Offer|CapacityRequest|Purchase)/\w+ spec\.(plans\.\d\.)?(resources|range\.\w+|unitPrices)\.(cpu|memory)(\.per)?`,
 		isPart(8), "The small nodes of the lab sell eighths.",
 	},
 	{
-		`deploy/examples/trade/(offer|capacityrequest|purchase)\.yaml`, `(Offer|CapacityRequest|Purchase)/\w+ spec\.(plans\.\d\.)?(resources|range\.\w+)\.pods`,
-		isPart(5), "They have room for few pods.",
+		`deploy/examples/trade/(offer|capacityrequest|purchase)\.yaml`,
+		`(Offer|CapacityRequest|Purchase)/\w+ spec\.(plans\.\d\.)?(resources|range\.\w+)\.pods`, isPart(5), "They have room for few pods.",
 	},
-	{exampleRegistry, `Registry/my-registry spec\.url`, is("https://registry.example:30443", registryURL), "Where the registry is, which people are told."},
+	{
+		exampleRegistry, `Registry/my-registry spec\.url`, is("https://registry.example:30443", registryURL),
+		"Where the registry is, which people are told.",
+	},
 	{exampleRegistry, `Registry/my-registry spec\.fingerprint`, is(exampleParty, registryKey), "By what it is known, which people are told."},
 }
 
@@ -149,7 +158,8 @@ func flatten(at string, value any, into map[string]string) {
 	}
 }
 
-// edited returns what of a reader's release is otherwise than in the repository and is not allowed, and which rows of the table allow something.
+// edited returns what of a reader's release is otherwise than in the repository and is not allowed, and which rows of the table allow
+// something.
 func edited(t *testing.T, r *Reader) (wrong []string, used map[int]bool) {
 	t.Helper()
 	read := func(root string) map[string][]byte {
@@ -209,8 +219,8 @@ func union[V any](a, b map[string]V) map[string]bool {
 	return all
 }
 
-// TestReleaseIsThatOfPeople holds that the release which readers have in the lab differs from that of people in values that the table names: nothing
-// is added to it.
+// TestReleaseIsThatOfPeople holds that the release which readers have in the lab differs from that of people in values that the table
+// names: nothing is added to it.
 func TestReleaseIsThatOfPeople(t *testing.T) {
 	wrong, used := edited(t, released(t))
 	for _, what := range wrong {
@@ -226,11 +236,17 @@ func TestReleaseIsThatOfPeople(t *testing.T) {
 // TestReleaseThatAdds gives the lab's readers more than people have: each is found.
 func TestReleaseThatAdds(t *testing.T) {
 	for name, tc := range map[string]struct{ file, from, to, want string }{
-		"Flag":     {"deploy/connector/deployment.yaml", "- --share=$(SHARE)", "- --share=$(SHARE)\n            - --decide-for=1h", "args"},
-		"Right":    {"deploy/connector/rbac.yaml", "resources: [nodes]\n    verbs: [get, ", "resources: [nodes]\n    verbs: [delete, get, ", "ClusterRole/liqo-broker-connector rules"},
-		"Hook":     {"deploy/guard/webhook.yaml", "failurePolicy: Fail", "failurePolicy: Ignore", "failurePolicy"},
-		"Image":    {"deploy/guard/deployment.yaml", "image: capacitorset/liqo-broker ", "image: lab.local/liqo-broker ", "image"},
-		"Object":   {"deploy/connector/namespace.yaml", "apiVersion: v1", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: more\n---\napiVersion: v1", "ConfigMap/more"},
+		"Flag": {"deploy/connector/deployment.yaml", "- --share=$(SHARE)", "- --share=$(SHARE)\n            - --decide-for=1h", "args"},
+		"Right": {
+			"deploy/connector/rbac.yaml", "resources: [nodes]\n    verbs: [get, ", "resources: [nodes]\n    verbs: [delete, get, ",
+			"ClusterRole/liqo-broker-connector rules",
+		},
+		"Hook":  {"deploy/guard/webhook.yaml", "failurePolicy: Fail", "failurePolicy: Ignore", "failurePolicy"},
+		"Image": {"deploy/guard/deployment.yaml", "image: capacitorset/liqo-broker ", "image: lab.local/liqo-broker ", "image"},
+		"Object": {
+			"deploy/connector/namespace.yaml", "apiVersion: v1", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: more\n---\napiVersion: v1",
+			"ConfigMap/more",
+		},
 		"Value":    {"deploy/connector/deployment.yaml", `share: "90"`, `share: "95"`, "data.share"},
 		"Size":     {"deploy/examples/trade/purchase.yaml", "cpu: 375m", "cpu: 500m", "resources.cpu"},
 		"Template": {"deploy/chart-connector/templates/NOTES.txt", "{{", "more {{", "becomes"},
@@ -282,7 +298,8 @@ func TestCommandsAreThoseOfPeople(t *testing.T) {
 	}
 }
 
-// TestRegistryIsThatOfPeople holds that the registry of the market is run by the command of the page, with one flag more, which the manifests have.
+// TestRegistryIsThatOfPeople holds that the registry of the market is run by the command of the page, with one flag more, which the
+// manifests have.
 func TestRegistryIsThatOfPeople(t *testing.T) {
 	f := &Federation{root: "../.."}
 	const page, metrics = "docs/trade/operator.md", "--metrics-address=:8445"

@@ -81,8 +81,8 @@ func (p Process) Victim(ctx context.Context) (*Victim, error) {
 	return &Victim{of: p, pod: pod, container: container}, nil
 }
 
-// Kill kills the process with SIGKILL, and removes its pod, so that another one comes at once: the kubelet would wait longer each time before
-// it starts a container again.
+// Kill kills the process with SIGKILL, and removes its pod, so that another one comes at once: the kubelet would wait longer each time
+// before it starts a container again.
 func (v *Victim) Kill(ctx context.Context) error {
 	processes, err := v.container.Processes()
 	if err != nil {

@@ -74,8 +74,8 @@ func (f *Federation) Peer(ctx context.Context, consumer, provider *Cluster) erro
 	return f.lab.Peer(ctx, topology.Peering{Consumer: consumer.Name, Provider: provider.Name})
 }
 
-// Unpeer ends such a peering, and waits until it is gone: it cannot be made again before. Liqo 0.9.4 tries to let go of a deleted cluster after twice
-// the time that it waited before, which comes to minutes: a changed label has it look every 5 s.
+// Unpeer ends such a peering, and waits until it is gone: it cannot be made again before. Liqo 0.9.4 tries to let go of a deleted cluster
+// after twice the time that it waited before, which comes to minutes: a changed label has it look every 5 s.
 func (f *Federation) Unpeer(ctx context.Context, consumer, provider *Cluster) error {
 	if err := f.lab.Unpeer(ctx, topology.Peering{Consumer: consumer.Name, Provider: provider.Name}); err != nil {
 		return err

@@ -72,7 +72,9 @@ func (f *Federation) PrepareConsumer(ctx context.Context, progress *Progress) er
 }
 
 // with has an Installer do something with a cluster.
-func (c *Cluster) with(ctx context.Context, options install.Options, progress *Progress, do func(*install.Installer, context.Context) error) error {
+func (c *Cluster) with(
+	ctx context.Context, options install.Options, progress *Progress, do func(*install.Installer, context.Context) error,
+) error {
 	installer, err := install.New(c, options, progress)
 	if err != nil {
 		return err

@@ -44,7 +44,8 @@ func (c *Cluster) Share(ctx context.Context, percent int) (end func() error, err
 	return c.addFlags(ctx, liqoNamespace, controllerManager, fmt.Sprintf("--resource-sharing-percentage=%d", percent))
 }
 
-// ShareWithAll has Liqo on a cluster give each peer a part of it, and ask nobody what to give, as Liqo does by default, until the returned function is called.
+// ShareWithAll has Liqo on a cluster give each peer a part of it, and ask nobody what to give, as Liqo does by default, until the returned
+// function is called.
 func (c *Cluster) ShareWithAll(ctx context.Context) (end func() error, err error) {
 	return c.addFlags(ctx, liqoNamespace, controllerManager, "--resource-plugin-address=", "--enable-incoming-peering=true")
 }

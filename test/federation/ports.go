@@ -56,7 +56,8 @@ func (c *Cluster) Reaches(ctx context.Context, from *corev1.Pod, address string)
 	}
 }
 
-// Ask returns the status with which a URL answers a GET without an identity from the network of a pod that runs on the cluster's node, or Closed.
+// Ask returns the status with which a URL answers a GET without an identity from the network of a pod that runs on the cluster's node, or
+// Closed.
 func (c *Cluster) Ask(ctx context.Context, from *corev1.Pod, url string) (string, error) {
 	if _, err := c.processOf(from); err != nil {
 		return "", err
@@ -78,7 +79,8 @@ func (c *Cluster) Ask(ctx context.Context, from *corev1.Pod, url string) (string
 	return strconv.Itoa(response.StatusCode), nil
 }
 
-// Listening returns the TCP ports on which the containers of a pod that runs on the cluster's node listen for others than themselves, in order.
+// Listening returns the TCP ports on which the containers of a pod that runs on the cluster's node listen for others than themselves, in
+// order.
 func (c *Cluster) Listening(pod *corev1.Pod) ([]int, error) {
 	id, err := c.processOf(pod)
 	if err != nil {

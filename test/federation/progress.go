@@ -48,8 +48,8 @@ func (p *Progress) Elapsed() time.Duration {
 	return time.Since(p.start)
 }
 
-// Until calls check again and again until it returns nil. When the time is up, it returns what check said last. It pauses for as long as a call took, and
-// half a second at least: what it looks at may need the processor more than it does.
+// Until calls check again and again until it returns nil. When the time is up, it returns what check said last. It pauses for as long as a
+// call took, and half a second at least: what it looks at may need the processor more than it does.
 func Until(ctx context.Context, timeout time.Duration, check func(context.Context) error) error {
 	// The last call gets some more time, so that what it returns says something of what it looked at.
 	const grace, longestPause = 15 * time.Second, 5 * time.Second

@@ -18,8 +18,8 @@ import (
 	"github.com/capacitorset/liqo-broker/test/lab/node"
 )
 
-// A Reader does what a page says, block after block, each on the cluster that its comment names, with the programs of the repository and of the lab.
-// Who gets one closes it. It must not be used concurrently.
+// A Reader does what a page says, block after block, each on the cluster that its comment names, with the programs of the repository and of
+// the lab. Who gets one closes it. It must not be used concurrently.
 type Reader struct {
 	*docs.Reader
 
@@ -32,8 +32,8 @@ type Reader struct {
 	made    []string    // Folders that end with the reader.
 }
 
-// Read returns a reader of the blocks of a page that a function runs (docs.Read), in the folder of the repository. The pairs are texts of commands, and
-// what the federation has in their place.
+// Read returns a reader of the blocks of a page that a function runs (docs.Read), in the folder of the repository. The pairs are texts of
+// commands, and what the federation has in their place.
 func (f *Federation) Read(page, in string, instead ...string) (*Reader, error) {
 	blocks, err := docs.Read(f.root, page, in)
 	if err != nil {
@@ -54,8 +54,9 @@ func (f *Federation) Read(page, in string, instead ...string) (*Reader, error) {
 // exampleParty is what stands in the examples for the ID of a party, and for a fingerprint.
 var exampleParty = strings.Repeat("a", 52)
 
-// inLab has what is otherwise in the release that a reader has than in what people get, by file: the images are those that were built last; the small
-// nodes of the lab sell nearly all that they have, in sizes of an eighth; and workloads leave quickly, so that journeys do not wait.
+// inLab has what is otherwise in the release that a reader has than in what people get, by file: the images are those that were built last;
+// the small nodes of the lab sell nearly all that they have, in sizes of an eighth; and workloads leave quickly, so that journeys do not
+// wait.
 func inLab(version, tag string) map[string][]string {
 	return map[string][]string{
 		"deploy/connector/kustomization.yaml": {"newTag: " + version, "newTag: " + tag},
@@ -64,8 +65,8 @@ func inLab(version, tag string) map[string][]string {
 		"deploy/connector/deployment.yaml":    {`share: "30"`, `share: "90"`, "drain: 5m", "drain: 20s"},
 		"deploy/chart-connector/values.yaml":  {"\nshare: 30\n", "\nshare: 90\n", "\ndrain: 5m\n", "\ndrain: 20s\n"},
 		"deploy/examples/trade/offer.yaml": {
-			`cpu: "1"`, "cpu: 125m", `cpu: "2"`, "cpu: 250m", `cpu: "16"`, `cpu: "2"`, `pods: "10"`, `pods: "2"`, `pods: "30"`, `pods: "6"`, `pods: "110"`, `pods: "22"`,
-			`per: "1"`, "per: 125m", "per: 1Gi", "per: 128Mi",
+			`cpu: "1"`, "cpu: 125m", `cpu: "2"`, "cpu: 250m", `cpu: "16"`, `cpu: "2"`, `pods: "10"`, `pods: "2"`, `pods: "30"`, `pods: "6"`,
+			`pods: "110"`, `pods: "22"`, `per: "1"`, "per: 125m", "per: 1Gi", "per: 128Mi",
 			"memory: 1Gi", "memory: 128Mi", "memory: 2Gi", "memory: 256Mi", "memory: 4Gi", "memory: 512Mi", "memory: 64Gi", "memory: 8Gi",
 		},
 		"deploy/examples/trade/capacityrequest.yaml": {`cpu: "2"`, "cpu: 250m", "memory: 4Gi", "memory: 512Mi", `pods: "20"`, `pods: "4"`},
@@ -73,8 +74,8 @@ func inLab(version, tag string) map[string][]string {
 	}
 }
 
-// replaced are texts of the pages about trading, each with what stands in its place: the tag of the images and the sizes are those of the lab, and Helm
-// upgrades what an earlier run on the lab has left.
+// replaced are texts of the pages about trading, each with what stands in its place: the tag of the images and the sizes are those of the
+// lab, and Helm upgrades what an earlier run on the lab has left.
 func replaced(tag string) []string {
 	return []string{
 		"helm install", "helm upgrade --install",
@@ -135,7 +136,8 @@ func (r *Reader) run(ctx context.Context, b docs.Block, script string) (string, 
 	script = r.instead.Replace(script)
 	if b.On[0] == registryName {
 		var out bytes.Buffer
-		err := r.f.lab.Host(registryName).Exec(ctx, node.Command{Args: []string{"bash", "-euo", "pipefail", "-c", script}, Stdout: &out, Stderr: &out})
+		err := r.f.lab.Host(registryName).Exec(ctx,
+			node.Command{Args: []string{"bash", "-euo", "pipefail", "-c", script}, Stdout: &out, Stderr: &out})
 		return out.String(), err
 	}
 	on := r.f.ProviderA // Pages for all say "provider".
@@ -160,7 +162,8 @@ func (r *Reader) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	path := strings.Join([]string{r.f.path("bin"), filepath.Dir(r.f.Broker.Lab.KubectlPath()), r.f.Broker.Lab.LiqoPath(), os.Getenv("PATH")}, ":")
+	path := strings.Join([]string{r.f.path("bin"), filepath.Dir(r.f.Broker.Lab.KubectlPath()), r.f.Broker.Lab.LiqoPath(), os.Getenv("PATH")},
+		":")
 	r.shell, err = docs.NewShell(ctx, r.folder, home, "PATH="+path, "HOME="+home, "NO_COLOR=1")
 	return err
 }
@@ -192,8 +195,8 @@ func (r *Reader) only(on *Cluster) {
 	}
 }
 
-// Edit changes a file of the reader's folder as people do who have read the page: texts, and what stands in their place. It is an error if one is not
-// there.
+// Edit changes a file of the reader's folder as people do who have read the page: texts, and what stands in their place. It is an error if
+// one is not there.
 func (r *Reader) Edit(file string, changes ...string) error {
 	file = filepath.Join(r.folder, file)
 	text, err := os.ReadFile(file)

@@ -34,7 +34,8 @@ func TestUnpack(t *testing.T) {
 		return string(text)
 	}
 	for file, want := range map[string]string{
-		"connector/kustomization.yaml": "newTag: lab-1", "chart-connector/Chart.yaml": "\nversion: 0.1.0\nappVersion: lab-1\n", "chart-connector/values.yaml": "\nshare: 90\n",
+		"connector/kustomization.yaml": "newTag: lab-1", "chart-connector/Chart.yaml": "\nversion: 0.1.0\nappVersion: lab-1\n",
+		"chart-connector/values.yaml": "\nshare: 90\n",
 	} {
 		if !strings.Contains(text(file), want) {
 			t.Errorf("deploy/%s has no %q", file, want)

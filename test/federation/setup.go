@@ -23,23 +23,28 @@ var setUpIn = []string{liqoNamespace, brokerNamespace, connector, "liqo-broker-g
 
 // setUpKinds are the kinds of which the set-up of a cluster is made: those that are in namespaces, and those that are not.
 var setUpKinds = []schema.GroupVersionKind{
-	{Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "LimitRange"}, {Version: "v1", Kind: "ResourceQuota"}, {Version: "v1", Kind: "Service"},
-	{Version: "v1", Kind: "ServiceAccount"}, {Group: "apps", Version: "v1", Kind: "DaemonSet"}, {Group: "apps", Version: "v1", Kind: "Deployment"},
+	{Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "LimitRange"}, {Version: "v1", Kind: "ResourceQuota"},
+	{Version: "v1", Kind: "Service"},
+	{Version: "v1", Kind: "ServiceAccount"}, {Group: "apps", Version: "v1", Kind: "DaemonSet"},
+	{Group: "apps", Version: "v1", Kind: "Deployment"},
 	{Group: "apps", Version: "v1", Kind: "StatefulSet"}, {Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"},
-	{Group: "offloading.liqo.io", Version: "v1alpha1", Kind: "NamespaceOffloading"}, {Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
-	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"}, {Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"},
+	{Group: "offloading.liqo.io", Version: "v1alpha1", Kind: "NamespaceOffloading"},
+	{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"},
 
 	{Version: "v1", Kind: "Namespace"}, {Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingWebhookConfiguration"},
 	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicy"},
 	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicyBinding"},
 	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"},
 	{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
-	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, {Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRoleBinding"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRoleBinding"},
 }
 
-// SetUp returns what is set up on a cluster, by kind and name: what is in the namespaces of Liqo and of our programs, and what holds for the whole
-// cluster, without what Liqo makes for single peers. What differs when the same is installed twice is left out: tags of our images, certificates,
-// addresses, the order of flags, and what Kubernetes and Helm note.
+// SetUp returns what is set up on a cluster, by kind and name: what is in the namespaces of Liqo and of our programs, and what holds for
+// the whole cluster, without what Liqo makes for single peers. What differs when the same is installed twice is left out: tags of our
+// images, certificates, addresses, the order of flags, and what Kubernetes and Helm note.
 func (f *Federation) SetUp(ctx context.Context, c *Cluster) (map[string]string, error) {
 	found := map[string]string{}
 	for _, kind := range setUpKinds {
@@ -59,7 +64,8 @@ func (f *Federation) SetUp(ctx context.Context, c *Cluster) (map[string]string, 
 			if err != nil {
 				return nil, err
 			}
-			found[kind.Kind+" "+client.ObjectKeyFromObject(o).String()] = certificate.ReplaceAllString(ownImage.ReplaceAllString(string(text), "$1"), "")
+			found[kind.Kind+" "+client.ObjectKeyFromObject(o).String()] = certificate.ReplaceAllString(ownImage.ReplaceAllString(string(text), "$1"),
+				"")
 		}
 	}
 	return found, nil
@@ -77,8 +83,8 @@ func (f *Federation) AsSetUp(ctx context.Context, c *Cluster, was map[string]str
 	return nil
 }
 
-// PartsOf returns what of a cluster's set-up is of our programs, by the names in its labels, as it is however it was installed: without what names the
-// cluster, and without the labels of Helm.
+// PartsOf returns what of a cluster's set-up is of our programs, by the names in its labels, as it is however it was installed: without
+// what names the cluster, and without the labels of Helm.
 func PartsOf(c *Cluster, setUp map[string]string, programs ...string) (map[string]string, error) {
 	parts := map[string]string{}
 	for what, text := range setUp {
@@ -90,7 +96,9 @@ func PartsOf(c *Cluster, setUp map[string]string, programs ...string) (map[strin
 		if name, _ := labels["app.kubernetes.io/name"].(string); !slices.Contains(programs, name) {
 			continue
 		}
-		for _, label := range []string{"app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by", "helm.sh/chart"} {
+		for _, label := range []string{
+			"app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by", "helm.sh/chart",
+		} {
 			delete(labels, label)
 		}
 		plain, err := json.Marshal(object)
@@ -120,7 +128,8 @@ func (f *Federation) ofSetUp(o *unstructured.Unstructured) bool {
 		subject, _ := s.(map[string]any)
 		name, _ := subject["name"].(string)
 		namespace, _ := subject["namespace"].(string)
-		if strings.HasPrefix(namespace, "liqo-tenant-") || slices.ContainsFunc(f.Clusters(), func(c *Cluster) bool { return string(c.ID) == name }) {
+		if strings.HasPrefix(namespace, "liqo-tenant-") ||
+			slices.ContainsFunc(f.Clusters(), func(c *Cluster) bool { return string(c.ID) == name }) {
 			return false
 		}
 	}

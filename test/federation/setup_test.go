@@ -24,16 +24,23 @@ import (
 
 // manager is Liqo's controller manager with flags.
 func manager(flags ...string) *appsv1.Deployment {
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: liqoNamespace, Name: controllerManager, Annotations: map[string]string{"deployment.kubernetes.io/revision": "1"}}}
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: liqoNamespace, Name: controllerManager, Annotations: map[string]string{"deployment.kubernetes.io/revision": "1"},
+		},
+	}
 	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "controller-manager", Args: flags}}
 	return d
 }
 
 // hook is a webhook of the guard with a certificate.
 func hook(certificate, path string) *admissionv1.ValidatingWebhookConfiguration {
-	return &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "liqo-broker-guard"}, Webhooks: []admissionv1.ValidatingWebhook{{
-		Name: "peers.brokering.liqo.io", ClientConfig: admissionv1.WebhookClientConfig{CABundle: []byte(certificate), Service: &admissionv1.ServiceReference{Name: "guard", Path: &path}},
-	}}}
+	return &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "liqo-broker-guard"},
+		Webhooks: []admissionv1.ValidatingWebhook{{
+			Name: "peers.brokering.liqo.io", ClientConfig: admissionv1.WebhookClientConfig{
+				CABundle: []byte(certificate), Service: &admissionv1.ServiceReference{Name: "guard", Path: &path},
+			},
+		}}}
 }
 
 // TestAsSetUp has a cluster set up in two ways, of which one may add something.
@@ -50,9 +57,14 @@ func TestAsSetUp(t *testing.T) {
 		return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: []rbacv1.Subject{to}}
 	}
 	secret := func(text string) *corev1.ConfigMap {
-		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: brokerNamespace, Name: "liqo-broker-api-ca"}, Data: map[string]string{"ca.crt": text}}
+		return &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: brokerNamespace, Name: "liqo-broker-api-ca"}, Data: map[string]string{"ca.crt": text},
+		}
 	}
-	pages := []client.Object{manager("--b=1", "--kubelet-image=capacitorset/liqo-broker-vk:v0.1.0"), hook("a", "/peers"), secret("-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n")}
+	pages := []client.Object{
+		manager("--b=1", "--kubelet-image=capacitorset/liqo-broker-vk:v0.1.0"), hook("a", "/peers"),
+		secret("-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"),
+	}
 	for name, tc := range map[string]struct {
 		reason string
 		adds   []client.Object
@@ -61,19 +73,31 @@ func TestAsSetUp(t *testing.T) {
 		"Same": {
 			reason: "Tags, the order of flags, certificates and peers make no difference.",
 			adds: []client.Object{
-				manager("--kubelet-image=capacitorset/liqo-broker-vk:lab-1", "--b=1"), hook("b", "/peers"), secret("-----BEGIN CERTIFICATE-----\nMIIC\n-----END CERTIFICATE-----\n"),
-				bound("peer", rbacv1.Subject{Kind: "User", Name: "c-1"}), bound("kubelet", rbacv1.Subject{Kind: "ServiceAccount", Namespace: "liqo-tenant-x", Name: "vk"}),
+				manager("--kubelet-image=capacitorset/liqo-broker-vk:lab-1", "--b=1"), hook("b", "/peers"),
+				secret("-----BEGIN CERTIFICATE-----\nMIIC\n-----END CERTIFICATE-----\n"), bound("peer", rbacv1.Subject{Kind: "User", Name: "c-1"}),
+				bound("kubelet", rbacv1.Subject{Kind: "ServiceAccount", Namespace: "liqo-tenant-x", Name: "vk"}),
 				&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "workload"}},
 			},
 		},
 		"Flag": {
 			reason: "A flag of Liqo that no page sets.", want: "--kubelet-ram-limits=2Gi",
-			adds: []client.Object{manager("--b=1", "--kubelet-image=capacitorset/liqo-broker-vk:v0.1.0", "--kubelet-ram-limits=2Gi"), pages[1], pages[2]},
+			adds: []client.Object{
+				manager("--b=1", "--kubelet-image=capacitorset/liqo-broker-vk:v0.1.0", "--kubelet-ram-limits=2Gi"), pages[1], pages[2],
+			},
 		},
-		"Image":  {reason: "Our virtual kubelet, in the place of Liqo's.", want: "--kubelet-image", adds: []client.Object{manager("--b=1", "--kubelet-image=ghcr.io/liqotech/virtual-kubelet:v0.9.4"), pages[1], pages[2]}},
-		"Hook":   {reason: "Another path of a webhook.", want: "nobody", adds: []client.Object{pages[0], hook("a", "/nobody"), pages[2]}},
-		"Object": {reason: "An object that no page makes.", want: "ConfigMap liqo/more", adds: append(pages, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: liqoNamespace, Name: "more"}})},
-		"Rights": {reason: "Rights for somebody.", want: "ClusterRoleBinding /admin", adds: append(pages, bound("admin", rbacv1.Subject{Kind: "User", Name: "somebody"}))},
+		"Image": {
+			reason: "Our virtual kubelet, in the place of Liqo's.", want: "--kubelet-image",
+			adds: []client.Object{manager("--b=1", "--kubelet-image=ghcr.io/liqotech/virtual-kubelet:v0.9.4"), pages[1], pages[2]},
+		},
+		"Hook": {reason: "Another path of a webhook.", want: "nobody", adds: []client.Object{pages[0], hook("a", "/nobody"), pages[2]}},
+		"Object": {
+			reason: "An object that no page makes.", want: "ConfigMap liqo/more",
+			adds: append(pages, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: liqoNamespace, Name: "more"}}),
+		},
+		"Rights": {
+			reason: "Rights for somebody.", want: "ClusterRoleBinding /admin",
+			adds: append(pages, bound("admin", rbacv1.Subject{Kind: "User", Name: "somebody"})),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			federations, by := set(tc.adds...), set(pages...)
@@ -99,18 +123,22 @@ func TestPartsOf(t *testing.T) {
 		for _, key := range more {
 			labels[key] = "x"
 		}
-		settings, err := json.Marshal(map[string]any{"labels": labels, "data": map[string]string{"endpoint": "https://" + address + ":30446", "share": text}})
+		settings, err := json.Marshal(map[string]any{
+			"labels": labels, "data": map[string]string{"endpoint": "https://" + address + ":30446", "share": text},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		parts, err := PartsOf(c, map[string]string{"ConfigMap a/settings": string(settings), "ConfigMap liqo/x": `{"labels":{"` + label + `":"liqo"}}`, "Service liqo/y": "{}"}, connector)
+		parts, err := PartsOf(c, map[string]string{"ConfigMap a/settings": string(settings),
+			"ConfigMap liqo/x": `{"labels":{"` + label + `":"liqo"}}`, "Service liqo/y": "{}"}, connector)
 		if err != nil || len(parts) != 1 {
 			t.Fatalf("%v, %v", parts, err)
 		}
 		return parts
 	}
 	byKubectl := of("10.0.0.1", "90")
-	if diff := cmp.Diff(byKubectl, of("10.0.0.2", "90", "helm.sh/chart", "app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by")); diff != "" {
+	if diff := cmp.Diff(byKubectl, of("10.0.0.2", "90", "helm.sh/chart", "app.kubernetes.io/instance", "app.kubernetes.io/version",
+		"app.kubernetes.io/managed-by")); diff != "" {
 		t.Errorf("by Helm it is otherwise:\n%s", diff)
 	}
 	for what, other := range map[string]map[string]string{"a value": of("10.0.0.1", "95"), "a label": of("10.0.0.1", "90", "more")} {

@@ -43,7 +43,8 @@ func (c *Cluster) Offer(ctx context.Context, want *connectorv1alpha1.Offer) erro
 // Published fails unless all providers' offers are published and known to the consumer, and no other ones.
 func (f *Federation) Published(ctx context.Context, providers ...*Cluster) error {
 	for _, provider := range providers {
-		if err := provider.Is(ctx, &connectorv1alpha1.Offer{}, "compute", connectorv1alpha1.ConditionPublished, connectorv1alpha1.ReasonPublished); err != nil {
+		if err := provider.Is(ctx, &connectorv1alpha1.Offer{}, "compute", connectorv1alpha1.ConditionPublished,
+			connectorv1alpha1.ReasonPublished); err != nil {
 			return err
 		}
 	}
@@ -60,7 +61,8 @@ func (f *Federation) Published(ctx context.Context, providers ...*Cluster) error
 // Sold is what a plan of the journeys gives.
 func Sold(cpu string) v1alpha1.Quantities {
 	return v1alpha1.Quantities{
-		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("1Gi"), corev1.ResourcePods: resource.MustParse("10"),
+		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("1Gi"),
+		corev1.ResourcePods: resource.MustParse("10"),
 	}
 }
 
@@ -73,7 +75,11 @@ func ComputeOffer(price string) *connectorv1alpha1.Offer {
 			Title: "Compute", Region: "eu-north", Architectures: []string{"amd64"},
 			Plans: []connectorv1alpha1.OfferPlan{
 				{ID: "small", Resources: Sold("500m"), Price: cost},
-				{ID: "elastic", Range: &connectorv1alpha1.OfferRange{Min: Sold("250m"), Max: Sold("1"), Step: v1alpha1.Quantities{corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("1Gi"), corev1.ResourcePods: resource.MustParse("10")}}, Price: cost},
+				{
+					ID: "elastic", Range: &connectorv1alpha1.OfferRange{Min: Sold("250m"), Max: Sold("1"),
+						Step: v1alpha1.Quantities{corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("1Gi"),
+							corev1.ResourcePods: resource.MustParse("10")}}, Price: cost,
+				},
 			},
 			Buyers: connectorv1alpha1.Buyers{Otherwise: connectorv1alpha1.VerdictAccept},
 		},
@@ -154,7 +160,8 @@ func (c *Cluster) HasNoPurchase(ctx context.Context, name string) error {
 	if err := c.Get(ctx, client.ObjectKey{Name: name}, &p); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	return fmt.Errorf("%s has purchase %s: %s, %+v", c.Name, p.Name, p.Status.State, meta.FindStatusCondition(p.Status.Conditions, connectorv1alpha1.ConditionReady))
+	return fmt.Errorf("%s has purchase %s: %s, %+v", c.Name, p.Name, p.Status.State,
+		meta.FindStatusCondition(p.Status.Conditions, connectorv1alpha1.ConditionReady))
 }
 
 // BuysNothing fails while the cluster has a Purchase.

@@ -406,8 +406,8 @@ func (f *Federation) Host(ctx context.Context, address string) (string, error) {
 	return asks.host("http://" + address + "/")
 }
 
-// Hosts asks a Service of web servers of the workload Web for their host names, as many times, each on a connection of its own, from the consumer's pod
-// `tools`. A connection goes to any of them: who wants to see all asks far more often than there are servers.
+// Hosts asks a Service of web servers of the workload Web for their host names, as many times, each on a connection of its own, from the
+// consumer's pod `tools`. A connection goes to any of them: who wants to see all asks far more often than there are servers.
 func (f *Federation) Hosts(ctx context.Context, service string, times int) ([]string, error) {
 	output, err := f.Consumer.Curl(ctx, "--header", "Connection: close", fmt.Sprintf("http://%s/?[1-%d]", service, times))
 	if err != nil {

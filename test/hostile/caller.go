@@ -102,7 +102,9 @@ func (c *caller) certificate(name pkix.Name) func(context.Context) error {
 			ObjectMeta: metav1.ObjectMeta{GenerateName: "hostile-"},
 			Spec: certificatesv1.CertificateSigningRequestSpec{
 				Request: request, SignerName: certificatesv1.KubeAPIServerClientSignerName,
-				Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth},
+				Usages: []certificatesv1.KeyUsage{
+					certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth,
+				},
 			},
 		}, client.DryRunAll)
 	}

@@ -75,8 +75,8 @@ type Attempt struct {
 // LiqoLets reports whether it succeeds where there is Liqo alone.
 func (a Attempt) LiqoLets() bool { return a.Got != NoRight && a.Got != byLiqo }
 
-// TryAll makes attempts, and returns the names of those that succeeded, with an error for each answer that is not the one of its attempt. Answers
-// of which also is true are right for all of them; it can be nil.
+// TryAll makes attempts, and returns the names of those that succeeded, with an error for each answer that is not the one of its attempt.
+// Answers of which also is true are right for all of them; it can be nil.
 func TryAll(ctx context.Context, attempts []Attempt, also func(error) bool) (could []string, err error) {
 	var errs []error
 	for _, a := range attempts {
@@ -110,14 +110,18 @@ func (p *Peer) Attempts() []Attempt {
 		{"read the Secrets of the victim's tenant namespace", "the broker's identity there", NoRight, p.list("v1", "Secret", p.VictimTenant)},
 		{"read all pods", "what all consumers run", NoRight, p.list("v1", "Pod", "")},
 		{"read the Providers", "who they are", NoRight, p.list("brokering.liqo.io/v1alpha1", "Provider", "")},
-		{"read the webhook configurations", "their certificates", NoRight, p.list("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "")},
+		{
+			"read the webhook configurations", "their certificates", NoRight,
+			p.list("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", ""),
+		},
 		{"create a namespace that counts as the victim's", "pods there", NoRight, p.create("v1", "Namespace", "", nil, nil)},
 		{"write into the victim's tenant namespace", "to speak for the victim", NoRight,
 			p.create("sharing.liqo.io/v1alpha1", "ResourceOffer", p.VictimTenant, replicated, offer(p.Victim, "1", nil))},
 		{"offer resources in the victim's name", "to take its place, or turn it off", refused,
 			p.create("sharing.liqo.io/v1alpha1", "ResourceOffer", p.Tenant, replicated, offer(p.Victim, "1000", nil))},
 		{"offer with the victim's cluster ID as a label", "the victim's pods and Secrets", refused,
-			p.create("sharing.liqo.io/v1alpha1", "ResourceOffer", p.Tenant, replicated, offer(p.ID, "1", map[string]any{"liqo.io/remote-cluster-id": string(p.Victim)}))},
+			p.create("sharing.liqo.io/v1alpha1", "ResourceOffer", p.Tenant, replicated,
+				offer(p.ID, "1", map[string]any{"liqo.io/remote-cluster-id": string(p.Victim)}))},
 		{"offer what looks like the broker's offer to the victim", "virtual nodes at the victim", refused,
 			p.create("sharing.liqo.io/v1alpha1", "ResourceOffer", p.Tenant,
 				map[string]any{"liqo.io/replication": "true", "liqo.io/remoteID": string(p.Victim)}, offer(p.Broker, "1", nil))},
@@ -126,13 +130,19 @@ func (p *Peer) Attempts() []Attempt {
 				with(map[string]any{"liqo.io/remote-cluster-id": string(p.Victim)}), map[string]any{"desiredMapping": map[string]any{}})},
 		{"map namespaces as the broker's own map does", "no namespace of anybody is offloaded any more", refused,
 			p.create("virtualkubelet.liqo.io/v1alpha1", "NamespaceMap", p.Tenant,
-				map[string]any{"liqo.io/replication": "true", "liqo.io/remoteID": "made-up"}, map[string]any{"desiredMapping": map[string]any{"kube-system": "loot"}})},
+				map[string]any{"liqo.io/replication": "true", "liqo.io/remoteID": "made-up"},
+				map[string]any{"desiredMapping": map[string]any{"kube-system": "loot"}})},
 		{"configure the network of the victim", "its tunnel", refused,
 			p.create("net.liqo.io/v1alpha1", "NetworkConfig", p.Tenant, replicated,
-				map[string]any{"cluster": map[string]any{"clusterID": string(p.Victim), "clusterName": "victim"}, "podCIDR": "10.0.0.0/16", "externalCIDR": "10.1.0.0/16", "endpointIP": "1.2.3.4", "backendType": "wireguard", "backend_config": map[string]any{}})},
+				map[string]any{
+					"cluster": map[string]any{"clusterID": string(p.Victim), "clusterName": "victim"}, "podCIDR": "10.0.0.0/16",
+					"externalCIDR": "10.1.0.0/16", "endpointIP": "1.2.3.4", "backendType": "wireguard", "backend_config": map[string]any{},
+				})},
 		{"ask for resources in the victim's name", "a peering of the victim", refused,
 			p.create("discovery.liqo.io/v1alpha1", "ResourceRequest", p.Tenant, replicated,
-				map[string]any{"clusterIdentity": map[string]any{"clusterID": string(p.Victim), "clusterName": "victim"}, "authUrl": "https://192.0.2.1"})},
+				map[string]any{
+					"clusterIdentity": map[string]any{"clusterID": string(p.Victim), "clusterName": "victim"}, "authUrl": "https://192.0.2.1",
+				})},
 	}
 	pod := func(more map[string]any) map[string]any {
 		spec := map[string]any{"containers": []any{map[string]any{"name": "main", "image": "lab.local/web:1"}}}
@@ -162,12 +172,16 @@ func (p *Peer) Attempts() []Attempt {
 				"name": "main", "image": "lab.local/web:1", "resources": map[string]any{"requests": map[string]any{"cpu": "10k"}},
 			}}})},
 		Attempt{"take an address for a Service", "what the nodes send to that address", refused,
-			p.create("v1", "Service", p.Twin, nil, map[string]any{"externalIPs": []any{"198.51.100.7"}, "ports": []any{map[string]any{"port": int64(443)}}})},
+			p.create("v1", "Service", p.Twin, nil, map[string]any{
+				"externalIPs": []any{"198.51.100.7"}, "ports": []any{map[string]any{"port": int64(443)}},
+			})},
 		Attempt{"take a port of the nodes for a Service", "what comes to that port of any node", confined, p.service("NodePort")},
 		Attempt{"take a load balancer for a Service", "an address that the cluster pays for", confined, p.service("LoadBalancer")},
 		Attempt{"offload the twin namespace", "pods at providers that no policy chose", NoRight,
 			p.create("offloading.liqo.io/v1alpha1", "NamespaceOffloading", p.Twin, nil, map[string]any{})},
-		Attempt{"lift the quota of the twin namespace", "what belongs to all", NoRight, p.create("v1", "ResourceQuota", p.Twin, nil, map[string]any{})},
+		Attempt{
+			"lift the quota of the twin namespace", "what belongs to all", NoRight, p.create("v1", "ResourceQuota", p.Twin, nil, map[string]any{}),
+		},
 	)
 }
 

@@ -56,16 +56,23 @@ func (p *Program) Connector() []Attempt {
 	return []Attempt{
 		{"read all Secrets of namespace liqo", "those whose names it does not know", NoRight, p.list("v1", "Secret", "liqo")},
 		{"read a Secret of another namespace", "the keys of other programs", NoRight, p.get("v1", "Secret", "kube-system", "any")},
-		{"make a Secret in namespace liqo that is no token", "an identity of Liqo's of its own making", onlyTokens, p.secret("hostile", corev1.SecretTypeOpaque)},
+		{
+			"make a Secret in namespace liqo that is no token", "an identity of Liqo's of its own making", onlyTokens,
+			p.secret("hostile", corev1.SecretTypeOpaque),
+		},
 		{"change a Secret of namespace liqo that is no token", "the certificates that Liqo shows", onlyTokens, p.changeSecret},
-		{"remove a Secret of namespace liqo that is no token", "a Liqo that does not run", onlyTokens, p.delete("v1", "Secret", "liqo", p.Secret)},
-		{"have Kubernetes put a token of Liqo's into a Secret", "the rights of Liqo", "the connector may write no Secret that is more than a token",
-			p.secret("remote-token-hostile", corev1.SecretTypeServiceAccountToken)},
+		{
+			"remove a Secret of namespace liqo that is no token", "a Liqo that does not run", onlyTokens, p.delete("v1", "Secret", "liqo", p.Secret),
+		},
+		{"have Kubernetes put a token of Liqo's into a Secret", "the rights of Liqo",
+			"the connector may write no Secret that is more than a token", p.secret("remote-token-hostile", corev1.SecretTypeServiceAccountToken)},
 		{"ask for a token of Liqo's", "the rights of Liqo", NoRight, p.token},
 		{"give Liqo's gateway another image", "root on its node", "the connector may restart Liqo's gateway, and change nothing else of it",
-			p.patch("apps/v1", "Deployment", "liqo", "liqo-gateway", `[{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "hostile"}]`)},
+			p.patch("apps/v1", "Deployment", "liqo", "liqo-gateway",
+				`[{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "hostile"}]`)},
 		{"change Liqo's controller manager", "the whole cluster for a peer", NoRight,
-			p.patch("apps/v1", "Deployment", "liqo", "liqo-controller-manager", `[{"op": "remove", "path": "/spec/template/spec/containers/0/args/0"}]`)},
+			p.patch("apps/v1", "Deployment", "liqo", "liqo-controller-manager",
+				`[{"op": "remove", "path": "/spec/template/spec/containers/0/args/0"}]`)},
 		{"close a node that is not virtual", "no room for the cluster's own pods", "the node is not virtual",
 			p.patch("v1", "Node", "", p.Node, `[{"op": "add", "path": "/spec/unschedulable", "value": true}]`)},
 		{"label a virtual node", "pods that were not to go there", "the connector may close nodes to new pods, but not change their labels",
@@ -82,7 +89,10 @@ func (p *Program) Connector() []Attempt {
 		{"take the guard's webhooks away", loose, NoRight, p.delete(admission, webhooks, "", "liqo-broker-guard")},
 		{"change the guard's webhooks", loose, NoRight,
 			p.patch(admission, webhooks, "", "liqo-broker-guard", `[{"op": "replace", "path": "/webhooks/0/failurePolicy", "value": "Ignore"}]`)},
-		{"take the guard's policies away", "itself out of bounds", NoRight, p.delete(admission, binding, "", "connector-secrets.brokering.liqo.io")},
+		{
+			"take the guard's policies away", "itself out of bounds", NoRight,
+			p.delete(admission, binding, "", "connector-secrets.brokering.liqo.io"),
+		},
 		{"change the guard", loose, NoRight,
 			p.patch("apps/v1", "Deployment", "liqo-broker-guard", "liqo-broker-guard", `[{"op": "replace", "path": "/spec/replicas", "value": 0}]`)},
 		{"give itself a role", "everything", NoRight, p.create("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", nil, nil)},
@@ -97,22 +107,38 @@ func (p *Program) Guard() []Attempt {
 	nothing := map[string]any{"hard": map[string]any{"pods": "0"}}
 	return []Attempt{
 		{"read all Secrets of namespace liqo", "those whose names it does not know", NoRight, p.list("v1", "Secret", "liqo")},
-		{"read a Secret of namespace liqo that is not Liqo's token", "the identities of all peers", NoRight, p.get("v1", "Secret", "liqo", p.Secret)},
+		{
+			"read a Secret of namespace liqo that is not Liqo's token", "the identities of all peers", NoRight,
+			p.get("v1", "Secret", "liqo", p.Secret),
+		},
 		{"read the key of the party", "its contracts", NoRight, p.get("v1", "Secret", "liqo-broker-connector", "liqo-broker-connector")},
 		{"make a Secret in namespace liqo", "an identity of Liqo's of its own making", NoRight, p.secret("hostile", corev1.SecretTypeOpaque)},
-		{"bound a namespace that is no peer's", "workloads that do not run", notPeers, p.own("v1", "ResourceQuota", "default", "liqo-broker", nothing)},
+		{
+			"bound a namespace that is no peer's", "workloads that do not run", notPeers,
+			p.own("v1", "ResourceQuota", "default", "liqo-broker", nothing),
+		},
 		{"fence a namespace that is no peer's", "workloads that nobody reaches", notPeers,
 			p.own("networking.k8s.io/v1", "NetworkPolicy", "default", "liqo-broker", map[string]any{"podSelector": map[string]any{}})},
-		{"make another quota in a peer's namespace", "a peer that cannot work", "the object is not the guard's", p.own("v1", "ResourceQuota", p.Twin, "hostile", nothing)},
+		{
+			"make another quota in a peer's namespace", "a peer that cannot work", "the object is not the guard's",
+			p.own("v1", "ResourceQuota", p.Twin, "hostile", nothing),
+		},
 		{"have its webhooks let pass what they cannot be asked about", loose, onlyBundle,
 			p.patch(admission, webhooks, "", "liqo-broker-guard", `[{"op": "replace", "path": "/webhooks/0/failurePolicy", "value": "Ignore"}]`)},
 		{"have the API server ask somebody else", "all that peers write", onlyBundle,
-			p.patch(admission, webhooks, "", "liqo-broker-guard", `[{"op": "replace", "path": "/webhooks/0/clientConfig/service/name", "value": "hostile"}]`)},
+			p.patch(admission, webhooks, "", "liqo-broker-guard",
+				`[{"op": "replace", "path": "/webhooks/0/clientConfig/service/name", "value": "hostile"}]`)},
 		{"take its webhooks away", loose, NoRight, p.delete(admission, webhooks, "", "liqo-broker-guard")},
 		{"take its policies away", "itself out of bounds", NoRight, p.delete(admission, binding, "", "guard.brokering.liqo.io")},
-		{"change the webhooks of others", "all that anybody writes", NoRight, p.patch(admission, webhooks, "", "any", `[{"op": "remove", "path": "/webhooks"}]`)},
+		{
+			"change the webhooks of others", "all that anybody writes", NoRight,
+			p.patch(admission, webhooks, "", "any", `[{"op": "remove", "path": "/webhooks"}]`),
+		},
 		{"create a pod", "the Secrets of its namespace, or its node", NoRight, p.create("v1", "Pod", "liqo-broker-guard", nil, map[string]any{})},
-		{"close a node", "no room for pods", NoRight, p.patch("v1", "Node", "", p.Node, `[{"op": "add", "path": "/spec/unschedulable", "value": true}]`)},
+		{
+			"close a node", "no room for pods", NoRight,
+			p.patch("v1", "Node", "", p.Node, `[{"op": "add", "path": "/spec/unschedulable", "value": true}]`),
+		},
 		{"lead a tunnel elsewhere", "what goes to a peer", NoRight,
 			p.patch("net.liqo.io/v1alpha1", "TunnelEndpoint", "liqo", "any", `[{"op": "remove", "path": "/spec"}]`)},
 		{"ask for the certificate of another cluster", "its place", NoRight, p.certificate(anotherCluster(p.Peer))},
@@ -154,8 +180,10 @@ func (p *Program) own(apiVersion, kind, namespace, name string, spec map[string]
 func (p *Program) secret(name string, kind corev1.SecretType) func(context.Context) error {
 	return func(ctx context.Context) error {
 		return p.api.Create(ctx, &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: name, Annotations: map[string]string{corev1.ServiceAccountNameKey: "liqo-controller-manager"}},
-			Type:       kind,
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "liqo", Name: name, Annotations: map[string]string{corev1.ServiceAccountNameKey: "liqo-controller-manager"},
+			},
+			Type: kind,
 		}, client.DryRunAll)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 )
 
-// Relay is the Liqo of a cluster in the hands of a peer: the authentication service does what is asked by who has the token, and the replicator
-// copies what the peer writes in its own cluster. Nothing that it tries changes anything.
+// Relay is the Liqo of a cluster in the hands of a peer: the authentication service does what is asked by who has the token, and the
+// replicator copies what the peer writes in its own cluster. Nothing that it tries changes anything.
 type Relay struct {
 	// Peer is whose wishes it relays, and Victim another peer.
 	Peer, Victim cluster.ID
@@ -44,7 +44,10 @@ func (r *Relay) Connect(config *rest.Config) error {
 // Attempts are what the peer tries by it.
 func (r *Relay) Attempts() []Attempt {
 	attempts := []Attempt{
-		{"be the controller manager", "the whole cluster", refused, r.authentication.certificate(pkix.Name{CommonName: "system:kube-controller-manager"})},
+		{
+			"be the controller manager", "the whole cluster", refused,
+			r.authentication.certificate(pkix.Name{CommonName: "system:kube-controller-manager"}),
+		},
 		{"be an administrator", "the whole cluster", refused,
 			r.authentication.certificate(pkix.Name{CommonName: string(r.Peer), Organization: []string{"kubeadm:cluster-admins"}})},
 		{"be another cluster", "its place", refused, r.authentication.certificate(anotherCluster(string(r.Victim)))},

@@ -18,12 +18,13 @@ type Thief struct {
 	Party string
 	// Contract is one that it has, New one that the thief begins, and Ends the one of both that the thief tries to end.
 	Contract, New, Ends string
-	// Announcement, Offer and Keys are what is signed with the key. Successor is an announcement with a key of the thief's own that follows it, and
-	// SuccessorKeys the keys of that one.
+	// Announcement, Offer and Keys are what is signed with the key. Successor is an announcement with a key of the thief's own that follows
+	// it, and SuccessorKeys the keys of that one.
 	Announcement, Successor registryv1.Enrolment
 	Offer                   registryv1.Publication
 	Keys, SuccessorKeys     negotiationv1.Keys
-	// Quote asks for the terms of the new contract, which are Terms; Larger are terms of the contract of an offer that the seller does not have.
+	// Quote asks for the terms of the new contract, which are Terms; Larger are terms of the contract of an offer that the seller does not
+	// have.
 	Quote         negotiationv1.QuoteRequest
 	Terms, Larger negotiationv1.Terms
 }
@@ -36,8 +37,8 @@ type Theft struct {
 	Method, Path string
 	// Body is nil for none.
 	Body any
-	// Good is the status while the key is the party's: StatusOK for any success. StatusConflict and StatusUnprocessableEntity are about the contract, and
-	// only who has the key is told: the key was accepted, and nothing is ruined. 0 means that it is not tried.
+	// Good is the status while the key is the party's: StatusOK for any success. StatusConflict and StatusUnprocessableEntity are about the
+	// contract, and only who has the key is told: the key was accepted, and nothing is ruined. 0 means that it is not tried.
 	Good int
 	// Replaced is the status once the party has replaced the key, and Got is part of the answer then.
 	Replaced int
@@ -56,11 +57,20 @@ func (t Thief) AtRegistry() []Theft {
 	party := registryv1.Base + "/parties/" + t.Party
 	offer := party + "/offers/compute"
 	return []Theft{
-		{"read the offers", "what only parties see", http.MethodGet, registryv1.Base + registryv1.PathOffers, nil, http.StatusOK, http.StatusForbidden, notCurrent},
+		{
+			"read the offers", "what only parties see", http.MethodGet, registryv1.Base + registryv1.PathOffers, nil, http.StatusOK,
+			http.StatusForbidden, notCurrent,
+		},
 		{"watch the offers", "what only parties see", http.MethodGet, registryv1.Base + registryv1.PathWatch, nil,
 			http.StatusOK, http.StatusForbidden, notCurrent},
-		{"say that the party is there", "offers that look alive", http.MethodPut, party + "/lease", nil, http.StatusOK, http.StatusForbidden, notCurrent},
-		{"publish an offer with the highest revision", "what the party offers", http.MethodPut, offer, t.Offer, http.StatusOK, http.StatusForbidden, notCurrent},
+		{
+			"say that the party is there", "offers that look alive", http.MethodPut, party + "/lease", nil, http.StatusOK,
+			http.StatusForbidden, notCurrent,
+		},
+		{
+			"publish an offer with the highest revision", "what the party offers", http.MethodPut, offer, t.Offer, http.StatusOK,
+			http.StatusForbidden, notCurrent,
+		},
 		{"withdraw an offer", "a party that sells nothing", http.MethodDelete, offer, nil, http.StatusOK, http.StatusForbidden, notCurrent},
 		{"announce the party with the highest revision", "where others look for it", http.MethodPut, party, t.Announcement,
 			http.StatusOK, http.StatusConflict, notNext},
@@ -78,21 +88,33 @@ func (t Thief) AtSeller() []Theft {
 			http.StatusUnprocessableEntity, http.StatusForbidden, notIts},
 		{"renew the contract", "what the party pays for", http.MethodPut, one + "/renewal", terms,
 			http.StatusUnprocessableEntity, http.StatusForbidden, notIts},
-		{"say that the buyer has left", "a contract that is over", http.MethodPut, one + "/drained", nil, http.StatusConflict, http.StatusForbidden, notIts},
-		{"get a quote", "prices for this party", http.MethodPost, negotiationv1.Base + "/quotes", t.Quote, http.StatusOK, http.StatusForbidden, notIts},
-		{"reserve", "what the party pays for", http.MethodPut, contracts + t.New, negotiationv1.Proposal{Terms: t.Terms}, http.StatusOK, http.StatusForbidden, notIts},
-		{"end a contract", "a buyer without resources", http.MethodPut, contracts + t.Ends + "/termination", negotiationv1.Termination{Reason: "stolen"},
-			http.StatusOK, http.StatusForbidden, notIts},
+		{
+			"say that the buyer has left", "a contract that is over", http.MethodPut, one + "/drained", nil, http.StatusConflict,
+			http.StatusForbidden, notIts,
+		},
+		{
+			"get a quote", "prices for this party", http.MethodPost, negotiationv1.Base + "/quotes", t.Quote, http.StatusOK,
+			http.StatusForbidden, notIts,
+		},
+		{
+			"reserve", "what the party pays for", http.MethodPut, contracts + t.New, negotiationv1.Proposal{Terms: t.Terms}, http.StatusOK,
+			http.StatusForbidden, notIts,
+		},
+		{"end a contract", "a buyer without resources", http.MethodPut, contracts + t.Ends + "/termination",
+			negotiationv1.Termination{Reason: "stolen"}, http.StatusOK, http.StatusForbidden, notIts},
 		{"tell the keys", "a seller that believes in the key again", http.MethodPut, negotiationv1.Base + "/keys", t.Keys,
 			http.StatusOK, http.StatusForbidden, negotiationv1.ProblemReplaced},
 	}
 }
 
-// BySuccessor are what the thief tries by a key of its own that follows the stolen one: at a registry, and at a seller. With a good key it would be
-// the party's next one, and its owner's no more; so it is tried only after the owner has replaced it.
+// BySuccessor are what the thief tries by a key of its own that follows the stolen one: at a registry, and at a seller. With a good key it
+// would be the party's next one, and its owner's no more; so it is tried only after the owner has replaced it.
 func (t Thief) BySuccessor() (atRegistry, atSeller []Theft) {
 	return []Theft{
-			{"announce another successor", "the party", http.MethodPut, registryv1.Base + "/parties/" + t.Party, t.Successor, 0, http.StatusConflict, notNext},
+			{
+				"announce another successor", "the party", http.MethodPut, registryv1.Base + "/parties/" + t.Party, t.Successor, 0,
+				http.StatusConflict, notNext,
+			},
 		}, []Theft{
 			{"tell the seller another successor", "the contracts", http.MethodPut, negotiationv1.Base + "/keys", t.SuccessorKeys,
 				0, http.StatusForbidden, negotiationv1.ProblemStranger},

@@ -122,8 +122,9 @@ func TestRun(t *testing.T) {
 			after: `{"fixture":{"TestOther":1}}`, told: "status",
 		},
 		"Flaky": {
-			reason: "What passes by itself is green, and named, and the lab goes as it came.", env: map[string]string{"TestB": "flaky", "TestG": "flaky"},
-			flaky: []string{"TestB", "TestG"}, after: `{"fixture":{"TestB":1,"TestG":1}}`, told: "status status status down", //nolint:dupword // It is asked more than once.
+			reason: "What passes by itself is green, and named, and the lab goes as it came.",
+			env:    map[string]string{"TestB": "flaky", "TestG": "flaky"},
+			flaky:  []string{"TestB", "TestG"}, after: `{"fixture":{"TestB":1,"TestG":1}}`, told: "status status status down", //nolint:dupword // It is asked more than once.
 			prints: []string{"--- flaky: TestB of fixture failed", "runs in a row: 1", "--- flaky:     fixture_test.go:34: it is late"},
 		},
 		"UpBefore": {
@@ -139,9 +140,12 @@ func TestRun(t *testing.T) {
 			flaky: []string{"TestB"}, after: `{"fixture":{"TestB":1}}`, told: "status status down", //nolint:dupword // It is asked more than once.
 		},
 		"Red": {
-			reason: "What fails twice is red, and the lab stays.", env: map[string]string{"TestA": "flaky", "TestC": "red"}, before: `{"fixture":{"TestC":2}}`,
-			fails: "TestC failed, and does not pass by itself", flaky: []string{"TestA"}, red: []string{"TestC"}, after: `{"fixture":{"TestA":1,"TestC":2}}`, told: "status status status", //nolint:dupword // It is asked more than once.
-			prints: []string{"--- red: TestC of fixture failed; its first log: kept/fixture-TestC.log", "--- red:     fixture_test.go:43: it is wrong"},
+			reason: "What fails twice is red, and the lab stays.", env: map[string]string{"TestA": "flaky", "TestC": "red"},
+			before: `{"fixture":{"TestC":2}}`, fails: "TestC failed, and does not pass by itself", flaky: []string{"TestA"}, red: []string{"TestC"},
+			after: `{"fixture":{"TestA":1,"TestC":2}}`, told: "status status status", //nolint:dupword // It is asked more than once.
+			prints: []string{
+				"--- red: TestC of fixture failed; its first log: kept/fixture-TestC.log", "--- red:     fixture_test.go:43: it is wrong",
+			},
 		},
 		"Many": {
 			reason: "Six at once are no accident.", fails: "more than 5 journeys failed: TestA, TestB, TestC, TestD, TestE, TestF",
@@ -170,7 +174,8 @@ func TestRun(t *testing.T) {
 		},
 		"LabIsNotWhole": {
 			reason: "The second run would be on another lab.", env: map[string]string{"TestA": "flaky"}, lab: fakeLab{breaks: true},
-			fails: "TestA failed, and is not run again, since the lab is not whole", red: []string{"TestA"}, told: "status status", after: `{"fixture":{}}`, //nolint:dupword // It is asked more than once.
+			fails: "TestA failed, and is not run again, since the lab is not whole", red: []string{"TestA"}, told: "status status",
+			after: `{"fixture":{}}`, //nolint:dupword // It is asked more than once.
 		},
 		"SkippedThen": {
 			reason: "A second run without the journey says nothing.", env: map[string]string{"TestA": "skipped"},
@@ -220,7 +225,8 @@ func TestRun(t *testing.T) {
 				t.Errorf("%s\nlogs: -want +got\n%s", tc.reason, diff)
 			}
 			for _, log := range logs {
-				if text, err := os.ReadFile(log); err != nil || !strings.Contains(string(text), "it is ") || !strings.Contains(string(text), "--- FAIL") {
+				if text, err := os.ReadFile(log); err != nil || !strings.Contains(string(text), "it is ") ||
+					!strings.Contains(string(text), "--- FAIL") {
 					t.Errorf("%s\nthe log %s has %q, %v", tc.reason, log, text, err)
 				}
 			}

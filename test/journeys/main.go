@@ -1,17 +1,18 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command journeys runs the journeys of a package, and the ones that fail once more. Its arguments are those of go test, of which the last is
-// the package:
+// Command journeys runs the journeys of a package, and the ones that fail once more. Its arguments are those of go test, of which the last
+// is the package:
 //
 //	.build/bin/journeys -tags=e2e -count=1 -timeout=30m ./test/trade
 //
-// It prints what go test -v prints. A journey, which is a test with all that is below it, that fails is run again by itself, on the lab that is
-// up. If it passes then, it is flaky, and the run is green. The last lines name what was flaky and what is red, each with what its first run
-// said. There is no second run
+// It prints what go test -v prints. A journey, which is a test with all that is below it, that fails is run again by itself, on the lab
+// that is up. If it passes then, it is flaky, and the run is green. The last lines name what was flaky and what is red, each with what its
+// first run said. There is no second run
 //
 //   - if more than five journeys fail: that is no accident;
-//   - if a panic, a time limit or a signal ended the run, or something failed that is no journey: nobody knows what the others would have done;
+//   - if a panic, a time limit or a signal ended the run, or something failed that is no journey: nobody knows what the others would
+//     have done;
 //   - if the lab is not whole: the second run would be on another one.
 //
 // The lab's cache remembers how many runs in a row a journey was flaky, also those of other clones. Three are red. Where nothing can be

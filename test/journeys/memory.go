@@ -12,9 +12,9 @@ import (
 	"path/filepath"
 )
 
-// remember notes in a file which tests of a group passed at once and which were flaky, and returns in how many runs in a row the latter were.
-// What neither passed nor was flaky stays as it is. Without a file, or with one that says nothing, each run is the first. Of two processes that
-// write at a time, one is forgotten: a lab has one at a time.
+// remember notes in a file which tests of a group passed at once and which were flaky, and returns in how many runs in a row the latter
+// were. What neither passed nor was flaky stays as it is. Without a file, or with one that says nothing, each run is the first. Of two
+// processes that write at a time, one is forgotten: a lab has one at a time.
 func remember(file, group string, passed, flaky []string) (map[string]int, error) {
 	runs := map[string]int{}
 	for _, test := range flaky {

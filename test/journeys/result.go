@@ -18,7 +18,8 @@ import (
 	"strings"
 )
 
-// An event is what go test -json says of a test, or, without a Test, of a package or of its build (go doc cmd/test2json, go help buildjson).
+// An event is what go test -json says of a test, or, without a Test, of a package or of its build (go doc cmd/test2json, go help
+// buildjson).
 type event struct{ Action, Package, Test, Output string }
 
 // Actions by which tests end well or not.
@@ -55,8 +56,8 @@ func (r *result) cut() []string {
 	return slices.Sorted(slices.Values(slices.Concat(r.with("run"), r.with("pause"), r.with("cont"))))
 }
 
-// goTest runs go test with arguments, and prints what it says as it comes. Who interrupts this program reaches go test as well, so that it ends
-// as it does by itself.
+// goTest runs go test with arguments, and prints what it says as it comes. Who interrupts this program reaches go test as well, so that it
+// ends as it does by itself.
 func goTest(ctx context.Context, out io.Writer, args ...string) (*result, error) {
 	r := &result{state: map[string]string{}, logs: map[string]*bytes.Buffer{}}
 	command := exec.CommandContext(context.WithoutCancel(ctx), "go", append([]string{"test", "-json"}, args...)...) //nolint:gosec // Whoever runs it says what it runs.
@@ -104,7 +105,8 @@ func (r *result) take(e event) {
 		r.group = path.Base(e.Package)
 	}
 	if e.Test == "" {
-		// When all tests have ended, their program says FAIL alone on a line, and then what else went wrong. The command's own line has the package.
+		// When all tests have ended, their program says FAIL alone on a line, and then what else went wrong. The command's own line has the
+		// package.
 		if e.Action == "output" && !strings.HasPrefix(e.Output, "FAIL\t") {
 			r.whole = e.Output == "FAIL\n"
 		}

@@ -78,7 +78,8 @@ func (r *runner) again(ctx context.Context, args []string, first *result) (flaky
 	case first.err == nil:
 		return nil, nil
 	case !first.whole || len(failed) == 0 || len(cut) > 0:
-		return nil, fmt.Errorf("there is no second run, since the first one did not come to its end: failed %v, cut off %v: %w", failed, cut, first.err)
+		return nil, fmt.Errorf("there is no second run, since the first one did not come to its end: failed %v, cut off %v: %w", failed,
+			cut, first.err)
 	case len(failed) > mostAgain:
 		return nil, fmt.Errorf("there is no second run, since more than %d journeys failed: %s", mostAgain, strings.Join(failed, ", "))
 	}

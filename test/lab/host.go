@@ -22,8 +22,8 @@ type Host struct {
 	dir  string
 }
 
-// AddHost makes a host with an address on the WAN. It sees a folder of the machine as /opt/host. The caller is a program that calls node.Init,
-// as the command lab does.
+// AddHost makes a host with an address on the WAN. It sees a folder of the machine as /opt/host. The caller is a program that calls
+// node.Init, as the command lab does.
 func (l *Lab) AddHost(ctx context.Context, name string, address netip.Addr, folder string) error {
 	h := l.Host(name)
 	w, err := l.wan()

@@ -85,7 +85,8 @@ func machine(t *testing.T) string {
 		t.Fatal(err)
 	}
 	out := []string{string(mounts)}
-	for _, command := range [][]string{{"ip", "-o", "address"}, {"ip", "route"}, {"iptables", "-S"}, {"iptables", "-t", "nat", "-S"}, {"sysctl", "kernel", "vm.overcommit_memory"}} {
+	for _, command := range [][]string{{"ip", "-o", "address"}, {"ip", "route"}, {"iptables", "-S"}, {"iptables", "-t", "nat", "-S"},
+		{"sysctl", "kernel", "vm.overcommit_memory"}} {
 		data, err := exec.Command(command[0], command[1:]...).Output()
 		if err != nil {
 			t.Fatalf("%v: %v", command, err)
@@ -118,7 +119,8 @@ func TestClusterLivesAndLeavesNothing(t *testing.T) {
 		t.Errorf("ask the API server: %v", err)
 	}
 	// A pod finds a Service by its name.
-	if out, err := c.kubectl().Retry(ctx, "exec", "tools", "--", "curl", "-sk", "https://kubernetes.default.svc.cluster.local/healthz"); err != nil || out != "ok" {
+	if out, err := c.kubectl().Retry(ctx, "exec", "tools", "--", "curl", "-sk",
+		"https://kubernetes.default.svc.cluster.local/healthz"); err != nil || out != "ok" {
 		t.Errorf("a pod asks for the API server by its name: %q, %v", out, err)
 	}
 	// Nothing answers from outside.
@@ -139,7 +141,8 @@ func TestClusterLivesAndLeavesNothing(t *testing.T) {
 		t.Errorf("the pod is lost: %v", err)
 	}
 
-	if _, err := Up(ctx, Options{Dir: string(l.folder), Topology: l.Topology()}); err == nil || !strings.Contains(err.Error(), "already is a lab") {
+	if _, err := Up(ctx, Options{Dir: string(l.folder), Topology: l.Topology()}); err == nil ||
+		!strings.Contains(err.Error(), "already is a lab") {
 		t.Errorf("a second lab in one folder: %v", err)
 	}
 	init, err := c.pid1()

@@ -84,7 +84,8 @@ func checkInotify(clusters int) error {
 	}
 	used := inotifyInstances()
 	if need := clusters * inotifyPerCluster; limit-used < need {
-		return fmt.Errorf("%d clusters need about %d inotify instances, and %d of %d are in use: end what uses them, or raise fs.inotify.max_user_instances",
+		return fmt.Errorf("%d clusters need about %d inotify instances, and %d of %d are in use: end what uses them, or raise "+
+			"fs.inotify.max_user_instances",
 			clusters, need, used, limit)
 	}
 	return nil

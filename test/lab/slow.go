@@ -18,9 +18,9 @@ import (
 	"github.com/capacitorset/liqo-broker/test/lab/process"
 )
 
-// A component that is slow stands still for stopTime, and then runs until it has done what waited for it, for leastRun at least and mostRun at
-// most, again and again. A time that is the same for all would be too short where other programs need the processors as well: work would pile
-// up for ever.
+// A component that is slow stands still for stopTime, and then runs until it has done what waited for it, for leastRun at least and mostRun
+// at most, again and again. A time that is the same for all would be too short where other programs need the processors as well: work would
+// pile up for ever.
 const (
 	stopTime = 1500 * time.Millisecond
 	leastRun = 200 * time.Millisecond
@@ -29,8 +29,8 @@ const (
 	lookTime = 100 * time.Millisecond
 )
 
-// Slow makes a component of the cluster's Kubernetes stand still most of the time, as on a machine that is far too small, until the returned
-// function is called: what it is asked it answers after seconds.
+// Slow makes a component of the cluster's Kubernetes stand still most of the time, as on a machine that is far too small, until the
+// returned function is called: what it is asked it answers after seconds.
 func (c *Cluster) Slow(ctx context.Context, component string) (end func() error, err error) {
 	id, err := c.component(component)
 	if err != nil {

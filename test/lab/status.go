@@ -85,7 +85,8 @@ func (c *Cluster) cutFrom(ctx context.Context, init process.ID) []string {
 const ready = `?(@.type=="Ready")`
 
 func (s *ClusterStatus) look(ctx context.Context, c *Cluster) error {
-	nodes, err := c.Kubectl(ctx, "get", "nodes", "-o", `jsonpath={range .items[*]}{.metadata.name} {.status.conditions[`+ready+`].status}{"\n"}{end}`)
+	nodes, err := c.Kubectl(ctx, "get", "nodes", "-o", `jsonpath={range .items[*]}{.metadata.name} {.status.conditions[`+ready+
+		`].status}{"\n"}{end}`)
 	if err != nil {
 		return err
 	}

@@ -180,8 +180,8 @@ func makeCgroups(name string) error {
 	return groups.Make()
 }
 
-// podsWeigh is how many processes beside them all pods of a lab weigh together when processors are busy. The programs of Kubernetes are such processes, seven
-// of each cluster: as one of them the pods would get so little that leases are lost.
+// podsWeigh is how many processes beside them all pods of a lab weigh together when processors are busy. The programs of Kubernetes are
+// such processes, seven of each cluster: as one of them the pods would get so little that leases are lost.
 const podsWeigh = 16
 
 func weighCgroups(name string) error {

@@ -28,7 +28,8 @@ func TestAPI(t *testing.T) {
 		files = append(files, found...)
 	}
 	var out strings.Builder
-	out.WriteString("# API\n\n" + written + "All kinds are of the group `brokering.liqo.io` and belong to no namespace. `kubectl explain KIND.spec` says the same.\n\n")
+	out.WriteString("# API\n\n" + written +
+		"All kinds are of the group `brokering.liqo.io` and belong to no namespace. `kubectl explain KIND.spec` says the same.\n\n")
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -40,7 +41,8 @@ func TestAPI(t *testing.T) {
 		}
 		for _, version := range crd.Spec.Versions {
 			schema := version.Schema.OpenAPIV3Schema
-			fmt.Fprintf(&out, "## %s (%s)\n\n%s\n\n| field | type | default | what it is |\n|---|---|---|---|\n", crd.Spec.Names.Kind, version.Name, line(schema.Description))
+			fmt.Fprintf(&out, "## %s (%s)\n\n%s\n\n| field | type | default | what it is |\n|---|---|---|---|\n", crd.Spec.Names.Kind, version.Name,
+				line(schema.Description))
 			for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
 				if part := schema.Properties[name]; name != "apiVersion" && name != "kind" && name != "metadata" {
 					printFields(&out, name, &part, slices.Contains(schema.Required, name))

@@ -199,7 +199,8 @@ func TestDashboards(t *testing.T) {
 		}
 		taken, ids := map[[2]int]string{}, map[int]bool{}
 		for _, panel := range d.Panels {
-			if panel.Datasource.UID != "${datasource}" || ids[panel.ID] || panel.GridPos.X+panel.GridPos.W > 24 || panel.GridPos.W*panel.GridPos.H == 0 {
+			if panel.Datasource.UID != "${datasource}" || ids[panel.ID] || panel.GridPos.X+panel.GridPos.W > 24 ||
+				panel.GridPos.W*panel.GridPos.H == 0 {
 				t.Errorf("%s: %s has the datasource %q, the ID %d, and the place %+v", name, panel.Title, panel.Datasource.UID, panel.ID, panel.GridPos)
 			}
 			ids[panel.ID] = true

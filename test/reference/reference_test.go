@@ -111,7 +111,8 @@ func TestMetrics(t *testing.T) {
 		"| name | type | labels | unit | what it is | programs | what to do |\n|---|---|---|---|---|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		m := all[name]
-		fmt.Fprintf(&out, "| `%s` | %s | %s | %s | %s | %s | %s |\n", name, m.kind, code(m.labels), m.unit, m.help, strings.Join(m.programs, ", "), todo[name])
+		fmt.Fprintf(&out, "| `%s` | %s | %s | %s | %s | %s | %s |\n", name, m.kind, code(m.labels), m.unit, m.help,
+			strings.Join(m.programs, ", "), todo[name])
 	}
 	golden.Check(t, page("metrics.md"), out.String())
 }
@@ -251,14 +252,14 @@ func TestEvents(t *testing.T) {
 	var out strings.Builder
 	out.WriteString("# Events\n\n" + written +
 		"What the programs write about objects: `kubectl get events -A --field-selector reason=REASON`. A PlacementPolicy or ProviderQuery\n" +
-		"whose [condition](conditions.md) changes has an event with the reason of the condition, too, and so has [what is traded](#conditions-of-what-is-traded).\n" +
-		"Events of a twin namespace are shown to its consumer, and name no provider.\n\n" +
+		"whose [condition](conditions.md) changes has an event with the reason of the condition, too, and so has [what is " +
+		"traded](#conditions-of-what-is-traded).\nEvents of a twin namespace are shown to its consumer, and name no provider.\n\n" +
 		"| reason | type | object | written by | when | what to do |\n|---|---|---|---|---|---|\n")
 	printRows(&out, table(t, "events.txt", 6))
 	out.WriteString("\n## Conditions of what is traded\n\n" +
-		"The connector writes one event when a [condition](conditions.md) of one of these objects gets another status or another reason, with the reason and the\n" +
-		"message of the condition. The objects are in no namespace, and their events are in namespace `default`. A Sale has events once it is signed, or waits for\n" +
-		"somebody's approval. A CapacityRequest has the reasons of its Purchase, too.\n\n" +
+		"The connector writes one event when a [condition](conditions.md) of one of these objects gets another status or another reason, with " +
+		"the reason and the\nmessage of the condition. The objects are in no namespace, and their events are in namespace `default`. A Sale " +
+		"has events once it is signed, or waits for\nsomebody's approval. A CapacityRequest has the reasons of its Purchase, too.\n\n" +
 		"| object | normal | warning |\n|---|---|---|\n")
 	traded := map[string]map[string][]string{"Registry": {}, "Offer": {}, "Purchase": {}, "Sale": {}, "CapacityRequest": {}}
 	for _, row := range table(t, "conditions.txt", 6) {

@@ -67,15 +67,17 @@ type watcher struct {
 
 // newAudience returns an audience for so many changes, of which nobody watches yet.
 func newAudience(c *crowd, changes int) *audience {
-	a := &audience{crowd: c, began: time.Now(), sent: make([]atomic.Int64, changes), seen: make([]atomic.Int64, changes), verified: map[int]took{}}
+	a := &audience{
+		crowd: c, began: time.Now(), sent: make([]atomic.Int64, changes), seen: make([]atomic.Int64, changes), verified: map[int]took{},
+	}
 	for n := range c.watchers {
 		a.watchers = append(a.watchers, &watcher{member: c.members[n%len(c.members)], delays: make([]time.Duration, changes)})
 	}
 	return a
 }
 
-// attach connects all watchers, which watch until the registry is killed, and returns how long that took. They go on from a position, or, if it
-// is empty, from where they were: none watches then any more.
+// attach connects all watchers, which watch until the registry is killed, and returns how long that took. They go on from a position, or,
+// if it is empty, from where they were: none watches then any more.
 func (a *audience) attach(tb testing.TB, after string) time.Duration {
 	tb.Helper()
 	a.watching.Wait()

@@ -52,7 +52,8 @@ omitStages: [RequestReceived, ResponseStarted]
 rules: [{level: Metadata, users: [` + connectorUser + `]}, {level: None}]
 `
 
-// TestConnector measures a connector, on a real API server, that follows a registry with all offers: as it begins, and when it begins again.
+// TestConnector measures a connector, on a real API server, that follows a registry with all offers: as it begins, and when it begins
+// again.
 func TestConnector(t *testing.T) {
 	program(t, "connector")
 	s := sized(t)
@@ -224,7 +225,8 @@ func (k *kubernetes) startBuyer() *process {
 // startConnector starts a connector with the environment that deploy/connector gives it.
 func (k *kubernetes) startConnector(args ...string) *process {
 	k.t.Helper()
-	args = append(args, "--namespace="+namespace, "--leader-election-identity=one", "--metrics-address="+k.metrics, "--health-address="+k.health)
+	args = append(args, "--namespace="+namespace, "--leader-election-identity=one", "--metrics-address="+k.metrics,
+		"--health-address="+k.health)
 	return start(k.t, []string{"KUBECONFIG=" + k.config, "GOMEMLIMIT=" + memoryLimit}, program(k.t, "connector"), args...)
 }
 
@@ -274,8 +276,8 @@ func (k *kubernetes) follows(c *crowd, p *process) {
 	}
 }
 
-// settle is for how long a connector is left alone before its memory is looked at: until its garbage is collected, as it is every two minutes
-// at least, and what it does not need any more is given back.
+// settle is for how long a connector is left alone before its memory is looked at: until its garbage is collected, as it is every two
+// minutes at least, and what it does not need any more is given back.
 const settle = 5 * time.Second
 
 // measure notes the memory of the connector, of which its own has a goal.
@@ -332,7 +334,8 @@ func (k *kubernetes) asked() map[string]int {
 // heap returns the bytes of objects of the connector's heap in MiB, as its metrics say.
 func (k *kubernetes) heap() float64 {
 	k.t.Helper()
-	request, err := http.NewRequestWithContext(context.WithoutCancel(k.t.Context()), http.MethodGet, "https://"+k.metrics+"/metrics", http.NoBody)
+	request, err := http.NewRequestWithContext(context.WithoutCancel(k.t.Context()), http.MethodGet, "https://"+k.metrics+"/metrics",
+		http.NoBody)
 	if err != nil {
 		k.t.Fatal(err)
 	}

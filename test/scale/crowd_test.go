@@ -43,7 +43,8 @@ func sized(tb testing.TB) size {
 		if err != nil || n < 1 || n > 4000 {
 			tb.Fatalf("%s=%q is no number from 1 to 4000", partiesVariable, text)
 		}
-		s.parties, s.watchers, s.single, s.burst, s.queries, s.contracts = n, n, min(n, s.single), min(n, s.burst), min(n, s.queries), min(n, s.contracts)
+		s.parties, s.watchers, s.single, s.burst, s.queries, s.contracts = n, n, min(n, s.single), min(n, s.burst), min(n, s.queries),
+			min(n, s.contracts)
 	}
 	return s
 }
@@ -134,8 +135,8 @@ func (m *member) sign(tb testing.TB, n, o int, revision int64) string {
 			tb.Fatal(err)
 		}
 		document.Plans = append(document.Plans, offer.Plan{
-			ID: name, Name: "Plan " + name, Resources: resources, Price: offer.Price{Amount: amount, Currency: "EUR", Period: offer.Hour}, Available: 5,
-			MinDuration: offer.Duration(time.Hour), MaxDuration: offer.Duration(720 * time.Hour),
+			ID: name, Name: "Plan " + name, Resources: resources, Price: offer.Price{Amount: amount, Currency: "EUR", Period: offer.Hour},
+			Available: 5, MinDuration: offer.Duration(time.Hour), MaxDuration: offer.Duration(720 * time.Hour),
 		})
 	}
 	return m.Sign(tb, offer.Type, document)

@@ -95,15 +95,16 @@ func newNotary(tb testing.TB, seller identity.Identity) *notary {
 		tb.Fatal(err)
 	}
 	server, err := negotiation.NewServer(negotiation.Config{
-		Party: seller.ID(), Key: seller.Key, Identify: negotiationtest.FirstKeys, Store: n, Offers: n, Admission: rules, Credentials: n, Seller: n.waits(),
-		Reach: negotiationtest.Reach{},
+		Party: seller.ID(), Key: seller.Key, Identify: negotiationtest.FirstKeys, Store: n, Offers: n, Admission: rules, Credentials: n,
+		Seller: n.waits(), Reach: negotiationtest.Reach{},
 		Drain: drainTime, Limits: negotiation.DefaultLimits(), Log: logr.Discard(),
 	})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	n.url = "https://" + servingtest.Serve(tb, func(ctx context.Context, l net.Listener) error {
-		return httpserver.Server{Name: "negotiations", Handler: server, TLS: party.TLS{Current: seller.Key}.Server(), Timeout: time.Minute}.Run(ctx, l)
+		return httpserver.Server{Name: "negotiations", Handler: server, TLS: party.TLS{Current: seller.Key}.Server(),
+			Timeout: time.Minute}.Run(ctx, l)
 	})
 	return n
 }
@@ -120,7 +121,8 @@ func (n *notary) Offer(context.Context, string) (offer.Signed, error) {
 // Limits implements negotiation.Offers.
 func (*notary) Limits(context.Context, string, string) (ledger.Limits, error) {
 	return ledger.Limits{Capacity: corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse("1M"), corev1.ResourceMemory: resource.MustParse("1Pi"), corev1.ResourcePods: resource.MustParse("1G"),
+		corev1.ResourceCPU: resource.MustParse("1M"), corev1.ResourceMemory: resource.MustParse("1Pi"),
+		corev1.ResourcePods: resource.MustParse("1G"),
 	}}, nil
 }
 
@@ -219,7 +221,8 @@ func (n *notary) negotiate(ctx context.Context, c *negotiation.Client, s *sold) 
 func (s *sold) connect(i int) *v09.TunnelEndpoint {
 	tunnel := liqotest.Tunnel(s.cluster, "1ms", time.Now())
 	spec := &tunnel.Spec
-	spec.LocalPodCIDR, spec.LocalNATPodCIDR, spec.LocalExternalCIDR, spec.LocalNATExternalCIDR = "10.200.0.0/16", "None", "10.201.0.0/16", "None"
+	spec.LocalPodCIDR, spec.LocalNATPodCIDR, spec.LocalExternalCIDR, spec.LocalNATExternalCIDR = "10.200.0.0/16", "None",
+		"10.201.0.0/16", "None"
 	spec.RemotePodCIDR, spec.RemoteNATPodCIDR = "10.60.0.0/16", fmt.Sprintf("10.%d.%d.0/24", i>>8, i&0xff)
 	spec.RemoteExternalCIDR, spec.RemoteNATExternalCIDR = "10.61.0.0/16", fmt.Sprintf("10.%d.%d.0/24", 100+i>>8, i&0xff)
 	spec.EndpointIP, spec.BackendType = "192.0.2.7", "wireguard"

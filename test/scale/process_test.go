@@ -54,7 +54,10 @@ type process struct {
 // start starts a program, which is killed when the test ends at the latest.
 func start(tb testing.TB, environment []string, name string, args ...string) *process {
 	tb.Helper()
-	p := &process{tb: tb, name: filepath.Base(name), stop: make(chan struct{}), command: exec.CommandContext(context.WithoutCancel(tb.Context()), name, args...)}
+	p := &process{
+		tb: tb, name: filepath.Base(name), stop: make(chan struct{}),
+		command: exec.CommandContext(context.WithoutCancel(tb.Context()), name, args...),
+	}
 	p.command.Env = append(os.Environ(), environment...)
 	p.command.Stdout, p.command.Stderr = &p.log, &p.log
 	if err := p.command.Start(); err != nil {
@@ -223,11 +226,13 @@ func newRegistry(tb testing.TB, dsn string) *registry {
 	return r
 }
 
-// serve starts the process, and returns how long it takes until it is ready. Bounds of strangers are wide: all parties are of one machine here.
+// serve starts the process, and returns how long it takes until it is ready. Bounds of strangers are wide: all parties are of one machine
+// here.
 func (r *registry) serve() time.Duration {
 	r.tb.Helper()
 	began := time.Now()
-	r.process = start(r.tb, r.environment(), program(r.tb, "registry"), "serve", "--address="+r.address, "--health-address="+r.health, "--metrics-address="+r.metrics,
+	r.process = start(r.tb, r.environment(), program(r.tb, "registry"), "serve", "--address="+r.address, "--health-address="+r.health,
+		"--metrics-address="+r.metrics,
 		"--key-file="+filepath.Join(r.folder, "registry.key"), "--max-connections-of-address=8192", "--max-requests=100000")
 	return r.await("http://"+r.health+"/readyz", began)
 }

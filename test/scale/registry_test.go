@@ -91,13 +91,15 @@ func (m *measurement) parts(r *registry) {
 	m.t.Helper()
 	m.table.value("... at the end: objects of the heap, and room between them", mebibytes(r.metric("go_memstats_heap_alloc_bytes"))+", "+
 		mebibytes(r.metric("go_memstats_heap_inuse_bytes")-r.metric("go_memstats_heap_alloc_bytes")))
-	m.table.value("... free pages that are kept, stacks, the program's file", mebibytes(r.metric("go_memstats_heap_idle_bytes")-r.metric("go_memstats_heap_released_bytes"))+
-		", "+mebibytes(r.metric("go_memstats_stack_inuse_bytes"))+", "+mebibytes(r.memory("RssFile")))
+	m.table.value("... free pages that are kept, stacks, the program's file",
+		mebibytes(r.metric("go_memstats_heap_idle_bytes")-r.metric("go_memstats_heap_released_bytes"))+
+			", "+mebibytes(r.metric("go_memstats_stack_inuse_bytes"))+", "+mebibytes(r.memory("RssFile")))
 }
 
 func (m *measurement) run(s size, dsn string) {
 	m.t.Helper()
-	m.table.value("processors of the machine, and those that others use before this begins", fmt.Sprintf("%d, %.1f", runtime.NumCPU(), others(m.t)))
+	m.table.value("processors of the machine, and those that others use before this begins",
+		fmt.Sprintf("%d, %.1f", runtime.NumCPU(), others(m.t)))
 	r := newRegistry(m.t, dsn)
 	c, filled := newCrowd(m.t, s, r)
 	m.table.value("all parties enrol and publish all offers, 48 at a time", fmt.Sprintf("%.1f s", filled.Seconds()))
@@ -177,8 +179,8 @@ func (m *measurement) run(s size, dsn string) {
 type query struct {
 	name   string
 	filter url.Values
-	// dear is whether an expression is evaluated for every plan there is, tens of thousands of times: several at once wait for each other as they
-	// are many for the processors that there are, and only one is measured against the goal.
+	// dear is whether an expression is evaluated for every plan there is, tens of thousands of times: several at once wait for each other as
+	// they are many for the processors that there are, and only one is measured against the goal.
 	dear bool
 }
 
@@ -190,7 +192,10 @@ func queries() []query {
 		{name: "price", filter: url.Values{"maxPrice": {"0.0210"}, "currency": {"EUR"}}},
 		{name: "region", filter: url.Values{"region": {"us-west"}}},
 		{name: "CEL", filter: url.Values{"expression": {expression}}},
-		{name: "CEL, of all 10,000 offers none passes", filter: url.Values{"expression": {`plan.resources["cpu"] >= 8.0 && offer.name == "nobody's"`}}, dear: true},
+		{
+			name:   "CEL, of all 10,000 offers none passes",
+			filter: url.Values{"expression": {`plan.resources["cpu"] >= 8.0 && offer.name == "nobody's"`}}, dear: true,
+		},
 		{name: "size, price, region and CEL", filter: url.Values{
 			"resource": {"cpu=8", "memory=32Gi"}, "maxPrice": {"0.2200"}, "currency": {"EUR"}, "region": {"us-west"}, "expression": {expression},
 		}},

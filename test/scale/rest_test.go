@@ -37,8 +37,9 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation"
 )
 
-// The goals: the memory of a seller in MiB, which is the limit of deploy/connector; how long a look takes for all but one in a hundred; what an
-// idle contract costs the API server, in requests in a minute; and how long it takes until all clusters have their grants after Liqo has begun again.
+// The goals: the memory of a seller in MiB, which is the limit of deploy/connector; how long a look takes for all but one in a hundred;
+// what an idle contract costs the API server, in requests in a minute; and how long it takes until all clusters have their grants after
+// Liqo has begun again.
 const (
 	goalSeller   = 128
 	goalLook     = 250 * time.Millisecond
@@ -55,15 +56,16 @@ const (
 	grantsWithin = 5 * time.Minute
 )
 
-// TestRest measures a seller, on a real API server, all of whose contracts are active and about which nothing happens: their buyers look at them and
-// wait for a change, each over its own connection. Then Liqo's controller manager begins again, and asks for the grants of all.
+// TestRest measures a seller, on a real API server, all of whose contracts are active and about which nothing happens: their buyers look at
+// them and wait for a change, each over its own connection. Then Liqo's controller manager begins again, and asks for the grants of all.
 func TestRest(t *testing.T) {
 	program(t, "connector")
 	defer debug.SetGCPercent(debug.SetGCPercent(1000)) // All buyers are this process: their garbage is not to be measured.
 	s := sized(t)
 	k := startKubernetes(t)
 	m := &measurement{t: t}
-	m.table.value("processors of the machine, and those that others use before this begins", fmt.Sprintf("%d, %.1f", runtime.NumCPU(), others(t)))
+	m.table.value("processors of the machine, and those that others use before this begins",
+		fmt.Sprintf("%d, %.1f", runtime.NumCPU(), others(t)))
 	m.table.value("contracts, each of a buyer and a cluster of its own", fmt.Sprint(s.contracts))
 	r := newSeller(t, k)
 
@@ -90,8 +92,10 @@ func TestRest(t *testing.T) {
 	before = p.processor()
 	most, rest := k.requests(restFor)
 	found := m.seen(r, "a buyer looks at its contract")
-	m.table.value("... processor, for each look and what belongs to it", milliseconds((p.processor()-before)/time.Duration(max(len(found.took), 1))))
-	m.table.value("... waits for a change, and those that were refused because too many wait", fmt.Sprintf("%d, %d", found.waits, found.refused))
+	m.table.value("... processor, for each look and what belongs to it",
+		milliseconds((p.processor()-before)/time.Duration(max(len(found.took), 1))))
+	m.table.value("... waits for a change, and those that were refused because too many wait",
+		fmt.Sprintf("%d, %d", found.waits, found.refused))
 	m.atMost("a look, p99", found.took.percentile(99), goalLook)
 	if least := s.contracts * int(restFor/lookEvery) / 2; len(found.took) < least {
 		t.Errorf("there were %d looks, want at least %d", len(found.took), least)
@@ -142,7 +146,8 @@ func newSeller(tb testing.TB, k *kubernetes) *seller {
 		tb.Fatal(err)
 	}
 	token := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: liqo.DefaultNamespace, Name: v09.AuthTokenName}, Data: map[string][]byte{"token": []byte("first")},
+		ObjectMeta: metav1.ObjectMeta{Namespace: liqo.DefaultNamespace, Name: v09.AuthTokenName},
+		Data:       map[string][]byte{"token": []byte("first")},
 	}
 	if err := k.Create(tb.Context(), token); err != nil {
 		tb.Fatal(err)
@@ -154,7 +159,8 @@ func newSeller(tb testing.TB, k *kubernetes) *seller {
 func (r *seller) start() (*process, time.Duration) {
 	r.t.Helper()
 	began := time.Now()
-	p := r.startConnector("--address="+r.address, "--endpoint=https://"+r.address, "--resource-plugin-address="+r.plugin, "--resource-plugin-allow=127.0.0.0/8")
+	p := r.startConnector("--address="+r.address, "--endpoint=https://"+r.address, "--resource-plugin-address="+r.plugin,
+		"--resource-plugin-allow=127.0.0.0/8")
 	p.await("http://"+r.health+"/readyz", began)
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		conn, err := (&net.Dialer{}).DialContext(r.t.Context(), "tcp", r.address)
@@ -256,7 +262,8 @@ func (r *seller) look(ctx context.Context) error {
 	return nil
 }
 
-// keep has one buyer look at its contract again and again, and wait for a change meanwhile, as package purchases does: a look ends the wait before it.
+// keep has one buyer look at its contract again and again, and wait for a change meanwhile, as package purchases does: a look ends the wait
+// before it.
 func (r *seller) keep(ctx context.Context, s *sold, c *negotiation.Client) {
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -281,7 +288,8 @@ func (r *seller) keep(ctx context.Context, s *sold, c *negotiation.Client) {
 	}
 }
 
-// wait has a buyer wait for a change of its contract until ctx ends. One that is refused, because too many wait, waits no more until it has looked again.
+// wait has a buyer wait for a change of its contract until ctx ends. One that is refused, because too many wait, waits no more until it has
+// looked again.
 func (r *seller) wait(ctx context.Context, s *sold, c *negotiation.Client) {
 	for ctx.Err() == nil {
 		r.looks.note(func(all *seen) { all.waits++ })
@@ -309,8 +317,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// liqo has Liqo's controller manager begin: it subscribes, and asks for each cluster that requests resources, one after another, and again for
-// those of which it is notified by name (liqo/pkg/liqo-controller-manager/resource-request-controller@v0.9.4).
+// liqo has Liqo's controller manager begin: it subscribes, and asks for each cluster that requests resources, one after another, and again
+// for those of which it is notified by name (liqo/pkg/liqo-controller-manager/resource-request-controller@v0.9.4).
 func (m *measurement) liqo(r *seller) {
 	m.t.Helper()
 	conn, err := grpc.NewClient("passthrough:"+r.plugin, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -351,7 +359,8 @@ func (m *measurement) liqo(r *seller) {
 	for len(again) < len(r.all) {
 		id, ended := queue.Get()
 		if ended {
-			m.t.Errorf("after %s, %d of %d clusters have their grants, and %d were asked for again", grantsWithin, len(answered), len(r.all), len(again))
+			m.t.Errorf("after %s, %d of %d clusters have their grants, and %d were asked for again", grantsWithin, len(answered),
+				len(r.all), len(again))
 			return
 		}
 		mu.Lock()

@@ -94,7 +94,8 @@ func TestTable(t *testing.T) {
 	shown.times("a restart", took{time.Second}, 0)
 	shown.value("memory", "7 MiB")
 	want := "| what | count | p50 | p90 | p99 | most | processor |\n|---|---|---|---|---|---|---|\n" +
-		"| a change | 2 | 1.5 ms | 20 ms | 20 ms | 20 ms | 3.0 ms |\n| a restart | 1 | 1000 ms | 1000 ms | 1000 ms | 1000 ms |  |\n| memory |  |  |  |  | 7 MiB |  |"
+		"| a change | 2 | 1.5 ms | 20 ms | 20 ms | 20 ms | 3.0 ms |\n| a restart | 1 | 1000 ms | 1000 ms | 1000 ms | 1000 ms |  |\n| memory |  " +
+		"|  |  |  | 7 MiB |  |"
 	if diff := cmp.Diff(want, shown.String()); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}

@@ -80,7 +80,8 @@ func TestSentences(t *testing.T) {
 // speaks reports whether a file is part of a program.
 func speaks(folder string, entry fs.DirEntry) bool {
 	name := entry.Name()
-	return !entry.IsDir() && strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") && !strings.HasSuffix(path.Base(folder), "test")
+	return !entry.IsDir() && strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") &&
+		!strings.HasSuffix(path.Base(folder), "test")
 }
 
 var (

@@ -18,12 +18,13 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation/negotiationtest"
 )
 
-// TestBooks holds the books of two sellers on a real API server to what those on a fake one promise: nothing is sold twice. No connector may
-// run on the cluster, which would do something with the contracts.
+// TestBooks holds the books of two sellers on a real API server to what those on a fake one promise: nothing is sold twice. No connector
+// may run on the cluster, which would do something with the contracts.
 func TestBooks(t *testing.T) {
 	on := fed.Broker
 	// One of an earlier run on this lab ends; TestResell has it run again.
-	if _, err := on.Kubectl(t.Context(), "delete", "deployment", "--namespace=liqo-broker-connector", "--ignore-not-found", "--cascade=foreground",
+	if _, err := on.Kubectl(t.Context(), "delete", "deployment", "--namespace=liqo-broker-connector", "--ignore-not-found",
+		"--cascade=foreground",
 		"liqo-broker-connector"); err != nil {
 		t.Fatal(err)
 	}

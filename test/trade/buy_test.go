@@ -45,7 +45,8 @@ func clean(t *testing.T) {
 	}
 	for _, c := range append(fed.Providers(), fed.Broker) {
 		for _, of := range []client.Object{&connectorv1alpha1.Purchase{}, &connectorv1alpha1.Offer{}} {
-			if err := c.DeleteAllOf(t.Context(), of); err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) { // The broker's connector comes last.
+			if err := c.DeleteAllOf(t.Context(), of); err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
+				// The broker's connector comes last.
 				t.Fatal(err)
 			}
 		}
@@ -89,8 +90,8 @@ func serving(namespace string) (answers func(ctx context.Context) error) {
 // shared is the namespace of the consumer whose web servers run on provider-b while journeys use one contract, one after the other.
 const shared = "bounds"
 
-// contracted has the consumer use provider-b by a contract, and returns the Purchase, with what tells whether the consumer's web servers there
-// answer. Those that a journey before has left are used again.
+// contracted has the consumer use provider-b by a contract, and returns the Purchase, with what tells whether the consumer's web servers
+// there answer. Those that a journey before has left are used again.
 func contracted(t *testing.T) (*connectorv1alpha1.Purchase, func(ctx context.Context) error) {
 	t.Helper()
 	bought, answers := &connectorv1alpha1.Purchase{}, serving(shared)
@@ -109,7 +110,8 @@ func contracted(t *testing.T) (*connectorv1alpha1.Purchase, func(ctx context.Con
 }
 
 // TestBuy has the consumer request capacity: the cheapest provider sells it, the consumer gets a node of exactly that size and runs a
-// workload there, which notices neither that the registry is killed nor that both sides change their keys. The contract ends, and nothing is left.
+// workload there, which notices neither that the registry is killed nor that both sides change their keys. The contract ends, and nothing
+// is left.
 func TestBuy(t *testing.T) {
 	clean(t)
 	publish(t, map[*federation.Cluster]string{fed.ProviderA: "0.20", fed.ProviderB: "0.10"})
@@ -136,7 +138,8 @@ func TestBuy(t *testing.T) {
 	// The registry is killed: everything but its news goes on. It comes back, and shows nothing again.
 	registry.Kill()
 	eventually(t, 2*time.Minute, func(ctx context.Context) error {
-		return fed.Consumer.Is(ctx, &connectorv1alpha1.Registry{}, federation.RegistryName, connectorv1alpha1.ConditionFollowing, connectorv1alpha1.ReasonUnreachable)
+		return fed.Consumer.Is(ctx, &connectorv1alpha1.Registry{}, federation.RegistryName, connectorv1alpha1.ConditionFollowing,
+			connectorv1alpha1.ReasonUnreachable)
 	})
 	if err := answers(t.Context()); err != nil {
 		t.Errorf("without the registry: %v", err)
@@ -146,7 +149,8 @@ func TestBuy(t *testing.T) {
 	}
 	eventually(t, 2*time.Minute, func(ctx context.Context) error {
 		for _, c := range []*federation.Cluster{fed.Consumer, fed.ProviderA, fed.ProviderB} {
-			if err := c.Is(ctx, &connectorv1alpha1.Registry{}, federation.RegistryName, connectorv1alpha1.ConditionFollowing, connectorv1alpha1.ReasonFollowing); err != nil {
+			if err := c.Is(ctx, &connectorv1alpha1.Registry{}, federation.RegistryName, connectorv1alpha1.ConditionFollowing,
+				connectorv1alpha1.ReasonFollowing); err != nil {
 				return err
 			}
 		}
@@ -168,7 +172,8 @@ func TestBuy(t *testing.T) {
 		if err := fed.Published(ctx, fed.ProviderA, fed.ProviderB); err != nil {
 			return err
 		}
-		return fed.Consumer.Is(ctx, &connectorv1alpha1.CapacityRequest{}, "wanted", connectorv1alpha1.ConditionReady, connectorv1alpha1.ReasonActive)
+		return fed.Consumer.Is(ctx, &connectorv1alpha1.CapacityRequest{}, "wanted", connectorv1alpha1.ConditionReady,
+			connectorv1alpha1.ReasonActive)
 	})
 	if err := answers(t.Context()); err != nil {
 		t.Errorf("with new keys: %v", err)
@@ -194,7 +199,8 @@ func TestResize(t *testing.T) {
 	p := &connectorv1alpha1.Purchase{
 		ObjectMeta: metav1.ObjectMeta{Name: "resized"},
 		Spec: connectorv1alpha1.PurchaseSpec{
-			Seller: seller(t, fed.ProviderA), Offer: "compute", Plan: "elastic", Resources: federation.Sold("250m"), Duration: &metav1.Duration{Duration: time.Hour}, MaxPrice: anyPrice(),
+			Seller: seller(t, fed.ProviderA), Offer: "compute", Plan: "elastic", Resources: federation.Sold("250m"),
+			Duration: &metav1.Duration{Duration: time.Hour}, MaxPrice: anyPrice(),
 		},
 	}
 	if err := fed.Consumer.Create(t.Context(), p); err != nil {
@@ -236,8 +242,8 @@ func gone(ctx context.Context, p *connectorv1alpha1.Purchase) error {
 	return client.IgnoreNotFound(err)
 }
 
-// endsTopUp has a second contract make the nodes of one of 500 thousandths of a core larger, fills them with a Deployment, and ends the second one:
-// what does not fit any more waits, and the nodes are open for as much as is left.
+// endsTopUp has a second contract make the nodes of one of 500 thousandths of a core larger, fills them with a Deployment, and ends the
+// second one: what does not fit any more waits, and the nodes are open for as much as is left.
 func endsTopUp(t *testing.T, base *connectorv1alpha1.Purchase) {
 	t.Helper()
 	second := &connectorv1alpha1.Purchase{ObjectMeta: metav1.ObjectMeta{Name: "top-up"}, Spec: *base.Spec.DeepCopy()}

@@ -48,7 +48,8 @@ func TestUnguarded(t *testing.T) {
 		}
 	})
 	eventually(t, 2*time.Minute, func(ctx context.Context) error {
-		return fed.ProviderA.Is(ctx, &connectorv1alpha1.Offer{}, "compute", connectorv1alpha1.ConditionPublished, connectorv1alpha1.ReasonUnguarded)
+		return fed.ProviderA.Is(ctx, &connectorv1alpha1.Offer{}, "compute", connectorv1alpha1.ConditionPublished,
+			connectorv1alpha1.ReasonUnguarded)
 	})
 	eventually(t, time.Minute, func(ctx context.Context) error { return fed.Published(ctx) })
 	if err := guarded(t.Context()); err != nil {
@@ -57,8 +58,8 @@ func TestUnguarded(t *testing.T) {
 	eventually(t, 2*time.Minute, func(ctx context.Context) error { return fed.Published(ctx, fed.ProviderA) })
 }
 
-// TestTradersStayInBounds has a buyer and its seller try what no peer must achieve, each at the other, with the identity that Liqo gave it there,
-// and with the token that the contract gave it. Neither gets anything, and the contract goes on.
+// TestTradersStayInBounds has a buyer and its seller try what no peer must achieve, each at the other, with the identity that Liqo gave it
+// there, and with the token that the contract gave it. Neither gets anything, and the contract goes on.
 func TestTradersStayInBounds(t *testing.T) {
 	_, answers := contracted(t)
 	for _, who := range traders(t) {
@@ -77,8 +78,9 @@ func TestTradersStayInBounds(t *testing.T) {
 	}
 }
 
-// TestLiqoAlone takes the guard's webhooks and policies from a buyer and its seller for a moment, and what its quotas bound. Each may then do all that they
-// refuse, and nothing that Liqo's roles or Liqo itself refuse; nothing comes of it. When they are back, each may do nothing of it.
+// TestLiqoAlone takes the guard's webhooks and policies from a buyer and its seller for a moment, and what its quotas bound. Each may then
+// do all that they refuse, and nothing that Liqo's roles or Liqo itself refuse; nothing comes of it. When they are back, each may do
+// nothing of it.
 func TestLiqoAlone(t *testing.T) {
 	_, answers := contracted(t)
 	both := traders(t)
@@ -212,7 +214,8 @@ func intruder(t *testing.T, peer, at *federation.Cluster, twin string) *hostile.
 		t.Fatalf("%s has %d identities at %s: %v", peer.Name, len(identities.Items), at.Name, err)
 	}
 	p := &hostile.Peer{
-		ID: peer.ID, Tenant: v09.TenantNamespace(fc), Twin: twin, Broker: at.ID, Victim: fed.ProviderA.ID, VictimTenant: "liqo-tenant-victim", Node: at.Name,
+		ID: peer.ID, Tenant: v09.TenantNamespace(fc), Twin: twin, Broker: at.ID, Victim: fed.ProviderA.ID, VictimTenant: "liqo-tenant-victim",
+		Node: at.Name,
 	}
 	if err := p.Connect(config, identities.Items[0].Data); err != nil {
 		t.Fatal(err)

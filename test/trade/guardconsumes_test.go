@@ -22,8 +22,8 @@ import (
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
-// TestSellerConsumesNothing has a seller ask its buyer for resources in turn, as Liqo does for who wants to consume. The buyer's Liqo gives it none. With
-// what Liqo does by default, to give each peer a part, the seller is offered one. Afterwards nothing of it is left.
+// TestSellerConsumesNothing has a seller ask its buyer for resources in turn, as Liqo does for who wants to consume. The buyer's Liqo gives
+// it none. With what Liqo does by default, to give each peer a part, the seller is offered one. Afterwards nothing of it is left.
 func TestSellerConsumesNothing(t *testing.T) {
 	bought, answers := contracted(t)
 	buyer, seller := fed.Consumer, fed.ProviderB
@@ -42,7 +42,8 @@ func TestSellerConsumesNothing(t *testing.T) {
 		return cores, err
 	}
 
-	withdraw := peering(t, seller, buyer, func(fc *v09.ForeignCluster) { fc.Spec.OutgoingPeeringEnabled = discoveryv1alpha1.PeeringEnabledYes })
+	withdraw := peering(t, seller, buyer,
+		func(fc *v09.ForeignCluster) { fc.Spec.OutgoingPeeringEnabled = discoveryv1alpha1.PeeringEnabledYes })
 	eventually(t, time.Minute, func(ctx context.Context) error {
 		asked, err := requests(ctx)
 		if err != nil {

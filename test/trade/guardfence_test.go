@@ -34,9 +34,9 @@ type host struct {
 	open bool
 }
 
-// TestGuestsAreFenced reads the NetworkPolicy that a seller's guard has put around the pods of its buyer: it keeps them from the nodes, from Services
-// and pods of the seller, and from what tells machines their credentials. The lab's network plugin obeys no policies, so that without one the pod of the
-// buyer reaches these.
+// TestGuestsAreFenced reads the NetworkPolicy that a seller's guard has put around the pods of its buyer: it keeps them from the nodes,
+// from Services and pods of the seller, and from what tells machines their credentials. The lab's network plugin obeys no policies, so that
+// without one the pod of the buyer reaches these.
 func TestGuestsAreFenced(t *testing.T) {
 	contracted(t)
 	at, namespace := fed.ProviderB, twinAt(t, fed.ProviderB, fed.Consumer)
@@ -121,7 +121,8 @@ func admits(t *testing.T, at *federation.Cluster, peers []networkingv1.NetworkPo
 			if means {
 				return true
 			}
-		case h.pod != nil && matches(peer.NamespaceSelector, namespace.Labels) && (peer.PodSelector == nil || matches(peer.PodSelector, h.pod.Labels)):
+		case h.pod != nil && matches(peer.NamespaceSelector, namespace.Labels) &&
+			(peer.PodSelector == nil || matches(peer.PodSelector, h.pod.Labels)):
 			return true
 		}
 	}

@@ -26,7 +26,8 @@ import (
 // An answer is what a port answers to a GET without an identity.
 type answer struct {
 	url string
-	// peer is told a pod of another cluster, and guest a pod of a peer that runs on the cluster of the port: a status, or that the port is closed.
+	// peer is told a pod of another cluster, and guest a pod of a peer that runs on the cluster of the port: a status, or that the port is
+	// closed.
 	peer, guest string
 }
 
@@ -39,9 +40,9 @@ type asker struct {
 	at string
 }
 
-// TestTradersPortsKnowTheirCallers finds the ports on which the registry listens, the connectors and guards of a buyer and its seller, and the buyer's
-// virtual kubelet. It asks each without an identity: from a pod of the other cluster, and from a pod of the buyer that runs on the seller. Neither
-// reaches Liqo's IPAM.
+// TestTradersPortsKnowTheirCallers finds the ports on which the registry listens, the connectors and guards of a buyer and its seller, and
+// the buyer's virtual kubelet. It asks each without an identity: from a pod of the other cluster, and from a pod of the buyer that runs on
+// the seller. Neither reaches Liqo's IPAM.
 func TestTradersPortsKnowTheirCallers(t *testing.T) {
 	contracted(t)
 	const closed = federation.Closed
@@ -130,8 +131,8 @@ func TestTradersPortsKnowTheirCallers(t *testing.T) {
 	})
 }
 
-// checkIPAM fails unless Liqo's IPAM on a cluster is closed to strangers, and open to the virtual kubelets of the cluster and to its own pod. The
-// metrics of Liqo's own program, in the same pod, answer all of them, so that it is not the path that is missing.
+// checkIPAM fails unless Liqo's IPAM on a cluster is closed to strangers, and open to the virtual kubelets of the cluster and to its own
+// pod. The metrics of Liqo's own program, in the same pod, answer all of them, so that it is not the path that is missing.
 func checkIPAM(t *testing.T, of *federation.Cluster, strangers []asker) {
 	t.Helper()
 	manager := onlyPod(t, of, liqo.DefaultNamespace, client.MatchingLabels{"app.kubernetes.io/name": "network-manager"})
@@ -145,7 +146,8 @@ func checkIPAM(t *testing.T, of *federation.Cluster, strangers []asker) {
 	check := func(a asker, port int, want bool) {
 		t.Helper()
 		if open, err := a.on.Reaches(t.Context(), a.pod, net.JoinHostPort(a.at, strconv.Itoa(port))); err != nil || open != want {
-			t.Errorf("pod %s/%s on %s reaches port %d of %s at %s: %t, want %t: %v", a.pod.Namespace, a.pod.Name, a.on.Name, port, of.Name, a.at, open, want, err)
+			t.Errorf("pod %s/%s on %s reaches port %d of %s at %s: %t, want %t: %v", a.pod.Namespace, a.pod.Name, a.on.Name, port, of.Name, a.at,
+				open, want, err)
 		}
 	}
 	for _, a := range strangers {
@@ -173,7 +175,8 @@ func virtualKubelets(t *testing.T, of *federation.Cluster) []*corev1.Pod {
 	}
 	var running []*corev1.Pod
 	for i := range all.Items {
-		if k := &all.Items[i]; strings.HasPrefix(k.Namespace, "liqo-tenant-") && k.DeletionTimestamp == nil && k.Status.Phase == corev1.PodRunning {
+		if k := &all.Items[i]; strings.HasPrefix(k.Namespace, "liqo-tenant-") && k.DeletionTimestamp == nil &&
+			k.Status.Phase == corev1.PodRunning {
 			running = append(running, k)
 		}
 	}

@@ -24,8 +24,8 @@ import (
 )
 
 // TestTakenOver tries with the tokens of a buyer's connector, and of its seller's guard, what these must not be able to do. Each attempt is
-// refused for the reason that it should be, and nothing comes of any. Without what refuses it, all that admission refuses succeeds, as a dry run; when
-// the clusters are guarded again, as the pages say, it is refused again.
+// refused for the reason that it should be, and nothing comes of any. Without what refuses it, all that admission refuses succeeds, as a
+// dry run; when the clusters are guarded again, as the pages say, it is refused again.
 func TestTakenOver(t *testing.T) {
 	_, answers := contracted(t)
 	policies := schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicy"}
@@ -64,7 +64,9 @@ func TestTakenOver(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			program := &hostile.Program{Secret: bait.Name, Node: tc.at.Name, VirtualNode: virtual.Name, Twin: tc.twin, Peer: string(fed.ProviderA.ID)}
+			program := &hostile.Program{
+				Secret: bait.Name, Node: tc.at.Name, VirtualNode: virtual.Name, Twin: tc.twin, Peer: string(fed.ProviderA.ID),
+			}
 			if err := program.Connect(config, token); err != nil {
 				t.Fatal(err)
 			}

@@ -65,10 +65,10 @@ func (c caller) fail(t *testing.T, thefts []hostile.Theft) {
 	c.refused(t, attempts)
 }
 
-// TestThief has somebody with the keys of a buyer and of its seller. Until their owners replace them, the thief passes for them: at the registry and the
-// seller it succeeds with all that it tries, and announces and offers with the highest revisions. What would ruin the contract it tries so that only the
-// contract is why not, or on one of its own. With the replaced keys, and with successors of its own making, it gets refusals of the registry and of the
-// seller. The contract is as it was, and what the owners announce and offer counts.
+// TestThief has somebody with the keys of a buyer and of its seller. Until their owners replace them, the thief passes for them: at the
+// registry and the seller it succeeds with all that it tries, and announces and offers with the highest revisions. What would ruin the
+// contract it tries so that only the contract is why not, or on one of its own. With the replaced keys, and with successors of its own
+// making, it gets refusals of the registry and of the seller. The contract is as it was, and what the owners announce and offer counts.
 func TestThief(t *testing.T) {
 	bought, answers := contracted(t)
 	publish(t, map[*federation.Cluster]string{fed.ProviderA: "0.20", fed.ProviderB: "0.10"})

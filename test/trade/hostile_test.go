@@ -34,8 +34,9 @@ var tooLarge = `{"offer":"` + strings.Repeat("x", 10<<20) + `"}`
 // noQuantities are texts that some programs take for quantities.
 var noQuantities = []string{"8GB", "-1", "1e1.5"}
 
-// TestHostile has a stranger try what nobody may: at the registry, which has let it in, at a seller that another cluster has bought from, and as a
-// registry itself, which lies. It is refused with a reason, and nobody else notices: the contract stays as it was, and offers pass on as before.
+// TestHostile has a stranger try what nobody may: at the registry, which has let it in, at a seller that another cluster has bought from,
+// and as a registry itself, which lies. It is refused with a reason, and nobody else notices: the contract stays as it was, and offers pass
+// on as before.
 func TestHostile(t *testing.T) {
 	clean(t)
 	publish(t, map[*federation.Cluster]string{fed.ProviderA: "0.20", fed.ProviderB: "0.10"})
@@ -48,7 +49,10 @@ func TestHostile(t *testing.T) {
 	// Without a token it waits for an approval, and is nobody for sellers.
 	registryAPI.get(t, http.MethodPut, registryv1.Base+"/parties/"+s.ID, s.Enrolment(t, 1, ""), nil)
 	registryAPI.refused(t, []attempt{
-		{"not let in: publish", http.MethodPut, path(s.ID, "mine"), registryv1.Publication{Offer: s.Offer(t, "mine", 1)}, http.StatusForbidden, "waits for the approval"},
+		{
+			"not let in: publish", http.MethodPut, path(s.ID, "mine"), registryv1.Publication{Offer: s.Offer(t, "mine", 1)}, http.StatusForbidden,
+			"waits for the approval",
+		},
 		{"not let in: read", http.MethodGet, registryv1.Base + "/offers", nil, http.StatusForbidden, "waits for the approval"},
 	})
 	token, err := registry.Token(t.Context())
@@ -64,11 +68,26 @@ func TestHostile(t *testing.T) {
 		ownersDocument.Party = string(owner)
 		forged := s.Sign(t, offer.Type, ownersDocument)
 		attempts := []attempt{
-			{"another's offer overwritten", http.MethodPut, path(string(owner), "compute"), registryv1.Publication{Offer: forged}, http.StatusForbidden, "may not write what belongs to"},
-			{"another's offer replayed", http.MethodPut, path(string(owner), "compute"), registryv1.Publication{Offer: before.JWS}, http.StatusForbidden, "may not write what belongs to"},
-			{"another's offer withdrawn", http.MethodDelete, path(string(owner), "compute"), nil, http.StatusForbidden, "may not write what belongs to"},
-			{"in another's name", http.MethodPut, path(s.ID, "compute"), registryv1.Publication{Offer: forged}, http.StatusForbidden, "body.offer.party"},
-			{"another's signature", http.MethodPut, path(s.ID, "compute"), registryv1.Publication{Offer: before.JWS}, http.StatusUnprocessableEntity, "body.offer"},
+			{
+				"another's offer overwritten", http.MethodPut, path(string(owner), "compute"), registryv1.Publication{Offer: forged},
+				http.StatusForbidden, "may not write what belongs to",
+			},
+			{
+				"another's offer replayed", http.MethodPut, path(string(owner), "compute"), registryv1.Publication{Offer: before.JWS},
+				http.StatusForbidden, "may not write what belongs to",
+			},
+			{
+				"another's offer withdrawn", http.MethodDelete, path(string(owner), "compute"), nil, http.StatusForbidden,
+				"may not write what belongs to",
+			},
+			{
+				"in another's name", http.MethodPut, path(s.ID, "compute"), registryv1.Publication{Offer: forged}, http.StatusForbidden,
+				"body.offer.party",
+			},
+			{
+				"another's signature", http.MethodPut, path(s.ID, "compute"), registryv1.Publication{Offer: before.JWS}, http.StatusUnprocessableEntity,
+				"body.offer",
+			},
 			{"another's keys", http.MethodPut, registryv1.Base + "/parties/" + string(owner), s.Enrolment(t, 3, ""), http.StatusForbidden, ""},
 			{"10 MB", http.MethodPut, path(s.ID, "large"), tooLarge, http.StatusRequestEntityTooLarge, ""},
 		}
@@ -150,13 +169,18 @@ func TestHostile(t *testing.T) {
 		attempts := []attempt{
 			{"another's contract", http.MethodGet, one(id), nil, http.StatusNotFound, ""},
 			{"another's credentials", http.MethodGet, one(id) + "/credentials", nil, http.StatusNotFound, ""},
-			{"another's signature, replayed", http.MethodPut, one(id) + "/signature", stolen, http.StatusUnprocessableEntity, "not one of party " + s.ID},
+			{
+				"another's signature, replayed", http.MethodPut, one(id) + "/signature", stolen, http.StatusUnprocessableEntity,
+				"not one of party " + s.ID,
+			},
 			{"another's contract has peered", http.MethodPut, one(id) + "/provisioned", nil, http.StatusNotFound, ""},
 			{"another's contract is drained", http.MethodPut, one(id) + "/drained", nil, http.StatusNotFound, ""},
 			{"10 MB", http.MethodPost, negotiationv1.Base + "/quotes", tooLarge, http.StatusRequestEntityTooLarge, ""},
 		}
 		for _, text := range noQuantities {
-			attempts = append(attempts, attempt{"quantity " + text, http.MethodPost, negotiationv1.Base + "/quotes", quote(text), http.StatusUnprocessableEntity, "resources"})
+			attempts = append(attempts, attempt{
+				"quantity " + text, http.MethodPost, negotiationv1.Base + "/quotes", quote(text), http.StatusUnprocessableEntity, "resources",
+			})
 		}
 		sellerAPI.refused(t, attempts)
 
@@ -194,13 +218,20 @@ func TestHostile(t *testing.T) {
 			t.Fatal(err)
 		}
 		sellerAPI.refused(t, []attempt{
-			{"signed by another contract's buyer", http.MethodPut, one("strange") + "/signature", stolen, http.StatusUnprocessableEntity, "signature"},
-			{"signed by nobody", http.MethodPut, one("strange") + "/signature", negotiationv1.Signature{Signature: forged}, http.StatusUnprocessableEntity, "signature"},
+			{
+				"signed by another contract's buyer", http.MethodPut, one("strange") + "/signature", stolen, http.StatusUnprocessableEntity,
+				"signature",
+			},
+			{
+				"signed by nobody", http.MethodPut, one("strange") + "/signature", negotiationv1.Signature{Signature: forged},
+				http.StatusUnprocessableEntity, "signature",
+			},
 			{"credentials before both have signed", http.MethodGet, one("strange") + "/credentials", nil, http.StatusConflict, ""},
 		})
 		sellerAPI.get(t, http.MethodPut, one("strange")+"/termination", negotiationv1.Termination{Reason: "enough"}, nil)
 		// What it ends by the name of another's contract is none: the end of this journey looks at that one.
-		if status, said, err := sellerAPI.call(t.Context(), http.MethodPut, one(id)+"/termination", negotiationv1.Termination{Reason: "mine"}); err != nil || status >= 500 {
+		if status, said, err := sellerAPI.call(t.Context(), http.MethodPut, one(id)+"/termination",
+			negotiationv1.Termination{Reason: "mine"}); err != nil || status >= 500 {
 			t.Errorf("end another's contract: %d %s, %v", status, said, err)
 		}
 	})
@@ -208,7 +239,10 @@ func TestHostile(t *testing.T) {
 	t.Run("LyingRegistry", func(t *testing.T) {
 		honest, _ := keysOf(t, registryAPI, fed.ProviderA)
 		lied := honest
-		said := registryv1.Announcement{Party: honest.ID, Revision: honest.Revision + 1, Name: honest.Name, Endpoint: "https://" + s.address + ":8446", IssuedAt: time.Now().UTC().Truncate(time.Second)}
+		said := registryv1.Announcement{
+			Party: honest.ID, Revision: honest.Revision + 1, Name: honest.Name, Endpoint: "https://" + s.address + ":8446",
+			IssuedAt: time.Now().UTC().Truncate(time.Second),
+		}
 		lied.Announcement = s.Sign(t, registryv1.TypeAnnouncement, said)
 		cheap := s.Document(t, "compute", 1<<40)
 		cheap.Party = honest.ID
@@ -231,7 +265,8 @@ func TestHostile(t *testing.T) {
 			}
 		})
 		eventually(t, time.Minute, func(ctx context.Context) error {
-			return fed.Consumer.Is(ctx, &connectorv1alpha1.Registry{}, "liar", connectorv1alpha1.ConditionFollowing, connectorv1alpha1.ReasonMisbehaving)
+			return fed.Consumer.Is(ctx, &connectorv1alpha1.Registry{}, "liar", connectorv1alpha1.ConditionFollowing,
+				connectorv1alpha1.ReasonMisbehaving)
 		})
 		// Nothing is as cheap as the liar says, nor as it was: what is bought costs what its seller says today, and is bought from it.
 		want := func(name, price, reason string) {
@@ -262,14 +297,16 @@ func TestHostile(t *testing.T) {
 	registryAPI.refused(t, []attempt{{"revoked: read", http.MethodGet, registryv1.Base + "/offers", nil, http.StatusForbidden, "is revoked"}})
 
 	// The contract that was attacked is as it was, and only what the consumer has bought is held.
-	if err := fed.Consumer.Is(t.Context(), &connectorv1alpha1.Purchase{}, victim.Name, connectorv1alpha1.ConditionReady, connectorv1alpha1.ReasonActive); err != nil {
+	if err := fed.Consumer.Is(t.Context(), &connectorv1alpha1.Purchase{}, victim.Name, connectorv1alpha1.ConditionReady,
+		connectorv1alpha1.ReasonActive); err != nil {
 		t.Error(err)
 	}
 	if err := fed.Consumer.HasBought(t.Context(), fed.ProviderB, federation.Sold("500m")); err != nil {
 		t.Error(err)
 	}
 	books := &connectorv1alpha1.SalesLedger{}
-	if err := fed.ProviderB.Get(t.Context(), client.ObjectKey{Name: connectorv1alpha1.LedgerName}, books); err != nil || len(books.Holds) != 1 {
+	if err := fed.ProviderB.Get(t.Context(), client.ObjectKey{Name: connectorv1alpha1.LedgerName}, books); err != nil ||
+		len(books.Holds) != 1 {
 		t.Errorf("%s holds %+v, %v", fed.ProviderB.Name, books.Holds, err)
 	}
 	clean(t)

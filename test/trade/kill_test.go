@@ -29,8 +29,8 @@ type life struct {
 	purchase *connectorv1alpha1.Purchase
 }
 
-// sale returns what the seller has written of the contract. Its ID is the purchase's UID, and a number behind that if the offer had changed before
-// the seller heard of the first order: then other terms were ordered. The newest one counts.
+// sale returns what the seller has written of the contract. Its ID is the purchase's UID, and a number behind that if the offer had changed
+// before the seller heard of the first order: then other terms were ordered. The newest one counts.
 func (l life) sale(ctx context.Context) (*connectorv1alpha1.Sale, error) {
 	var sales connectorv1alpha1.SaleList
 	if err := l.seller.List(ctx, &sales); err != nil {
@@ -117,12 +117,13 @@ func (l life) end(ctx context.Context) error { return fed.Consumer.Delete(ctx, l
 // node waits for a node of a size.
 func (l life) node(cpu string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		return federation.Until(ctx, time.Minute, func(ctx context.Context) error { return fed.Consumer.HasBought(ctx, l.seller, federation.Sold(cpu)) })
+		return federation.Until(ctx, time.Minute,
+			func(ctx context.Context) error { return fed.Consumer.HasBought(ctx, l.seller, federation.Sold(cpu)) })
 	}
 }
 
-// TestKilled buys from each provider. With one, the buyer's connector is killed whenever the contract comes to a state, and with the other the
-// seller's. Either contract comes to every state, to the size that was agreed, and to an end of which nothing is left.
+// TestKilled buys from each provider. With one, the buyer's connector is killed whenever the contract comes to a state, and with the other
+// the seller's. Either contract comes to every state, to the size that was agreed, and to an end of which nothing is left.
 func TestKilled(t *testing.T) {
 	clean(t)
 	publish(t, map[*federation.Cluster]string{fed.ProviderA: "0.10", fed.ProviderB: "0.10"}, func(o *connectorv1alpha1.Offer) {
@@ -136,7 +137,8 @@ func TestKilled(t *testing.T) {
 			l := life{seller: side.seller, purchase: &connectorv1alpha1.Purchase{
 				ObjectMeta: metav1.ObjectMeta{Name: "killed-" + strings.ToLower(side.name)},
 				Spec: connectorv1alpha1.PurchaseSpec{
-					Seller: seller(t, side.seller), Offer: "compute", Plan: "elastic", Resources: federation.Sold("250m"), Duration: &metav1.Duration{Duration: time.Hour}, MaxPrice: anyPrice(),
+					Seller: seller(t, side.seller), Offer: "compute", Plan: "elastic", Resources: federation.Sold("250m"),
+					Duration: &metav1.Duration{Duration: time.Hour}, MaxPrice: anyPrice(),
 				},
 			}}
 			if err := fed.Consumer.Create(t.Context(), l.purchase); err != nil {

@@ -96,8 +96,8 @@ func (r reader) edit(file string, changes ...string) {
 // anybody stands in the examples for a party.
 var anybody = strings.Repeat("a", 52)
 
-// TestOperator does what the pages say to who runs a registry: on a cluster, whose registry answers with the fingerprint that is printed, and on the
-// machine of the registry, where a token that was deleted lets nobody in, who waits is approved, and who is revoked is out.
+// TestOperator does what the pages say to who runs a registry: on a cluster, whose registry answers with the fingerprint that is printed,
+// and on the machine of the registry, where a token that was deleted lets nobody in, who waits is approved, and who is revoked is out.
 func TestOperator(t *testing.T) {
 	r := read(t, "docs/trade/operator.md", "TestOperator")
 	volume(t, fed.Broker)
@@ -106,7 +106,9 @@ func TestOperator(t *testing.T) {
 	}
 	r.next("kubectl apply -k deploy/registry")
 	r.next("kubectl -n liqo-broker-registry exec statefulset/liqo-broker-registry -- /usr/bin/registry parties list")
-	fingerprint := strings.TrimSpace(r.next("kubectl -n liqo-broker-registry exec statefulset/liqo-broker-registry -- /usr/bin/registry fingerprint"))
+	fingerprint := strings.TrimSpace(
+		r.next("kubectl -n liqo-broker-registry exec statefulset/liqo-broker-registry -- /usr/bin/registry fingerprint"),
+	)
 	first, second := newStranger(t, newParty(t)), newStranger(t, newParty(t))
 	for _, s := range []*stranger{first, second} {
 		s.Clusters = []registryv1.Cluster{{ID: s.ID[:8]}}
@@ -126,7 +128,8 @@ func TestOperator(t *testing.T) {
 	r.next("registry tokens delete")
 	enrolled := func(s *stranger) string { return registryv1.Base + "/parties/" + s.ID }
 	atFirst := first.at(t, registry.URL, registry.Fingerprint)
-	if status, said, err := atFirst.call(t.Context(), http.MethodPut, enrolled(first), first.Enrolment(t, 1, token)); err != nil || status < 400 || status >= 500 {
+	if status, said, err := atFirst.call(t.Context(), http.MethodPut, enrolled(first), first.Enrolment(t, 1, token)); err != nil ||
+		status < 400 || status >= 500 {
 		t.Errorf("a token that was deleted: %d %s, %v", status, said, err)
 	}
 
@@ -161,7 +164,8 @@ func TestOperator(t *testing.T) {
 	third := newStranger(t, newParty(t))
 	third.Clusters = []registryv1.Cluster{{ID: third.ID[:8]}}
 	third.at(t, registry.URL, registry.Fingerprint).get(t, http.MethodPut, enrolled(third), third.Enrolment(t, 1, ""), nil)
-	if said := r.said("registry", "registry parties drop --pending"); !strings.Contains(said, "parties dropped") || strings.HasPrefix(said, "0 ") {
+	if said := r.said("registry", "registry parties drop --pending"); !strings.Contains(said, "parties dropped") ||
+		strings.HasPrefix(said, "0 ") {
 		t.Errorf("who waits is not forgotten:\n%s", said)
 	}
 
@@ -221,13 +225,14 @@ spec:
 // eighths is what of the examples the lab sells, in cores, memory and pods.
 func eighths(cpu, memory, pods string) v1alpha1.Quantities {
 	return v1alpha1.Quantities{
-		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory), corev1.ResourcePods: resource.MustParse(pods),
+		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory),
+		corev1.ResourcePods: resource.MustParse(pods),
 	}
 }
 
-// TestTraders does what the pages say to a buyer and a seller, who were set up by what they say too: one offers, the other buys three times, uses what it
-// has bought, and both leave, after which nothing of us is there but what the pages name. They come back by the pages alone, and then either cluster is
-// set up exactly as the federation of the tests has set it up: that adds nothing.
+// TestTraders does what the pages say to a buyer and a seller, who were set up by what they say too: one offers, the other buys three
+// times, uses what it has bought, and both leave, after which nothing of us is there but what the pages name. They come back by the pages
+// alone, and then either cluster is set up exactly as the federation of the tests has set it up: that adds nothing.
 func TestTraders(t *testing.T) {
 	clean(t)
 	both := []*federation.Cluster{fed.Consumer, fed.ProviderA}
@@ -341,7 +346,8 @@ func TestTraders(t *testing.T) {
 		buys.said("consumer", command)
 	}
 	buys.said("consumer", "kubectl -n liqo rollout restart deployment liqo-gateway")
-	if said, err := fed.Consumer.Kubectl(t.Context(), "-n", "liqo", "rollout", "status", "deployment", "liqo-gateway", "--timeout=1m"); err != nil {
+	if said, err := fed.Consumer.Kubectl(t.Context(), "-n", "liqo", "rollout", "status", "deployment", "liqo-gateway",
+		"--timeout=1m"); err != nil {
 		t.Fatalf("%v: %s", err, said)
 	}
 	buys.next("kubectl delete registries")
@@ -353,7 +359,8 @@ func TestTraders(t *testing.T) {
 	sells.end()
 	for _, c := range both {
 		for what, text := range setUp(t, c) {
-			kept := c == fed.Consumer && (strings.HasPrefix(what, "CustomResourceDefinition ") || strings.Contains(what, "liqo-broker-connector/") || what == "Namespace /liqo-broker-connector")
+			kept := c == fed.Consumer && (strings.HasPrefix(what, "CustomResourceDefinition ") || strings.Contains(what, "liqo-broker-connector/") ||
+				what == "Namespace /liqo-broker-connector")
 			if !kept && strings.Contains(what+text, "liqo-broker") {
 				t.Errorf("%s has left, and has %s:\n%s", c.Name, what, text)
 			}
@@ -374,7 +381,8 @@ func TestTraders(t *testing.T) {
 	for i, c := range both {
 		eventually(t, time.Minute, func(ctx context.Context) error { return fed.AsSetUp(ctx, c, before[i]) })
 		eventually(t, 2*time.Minute, func(ctx context.Context) error {
-			return c.Is(ctx, &connectorv1alpha1.Registry{}, federation.RegistryName, connectorv1alpha1.ConditionFollowing, connectorv1alpha1.ReasonFollowing)
+			return c.Is(ctx, &connectorv1alpha1.Registry{}, federation.RegistryName, connectorv1alpha1.ConditionFollowing,
+				connectorv1alpha1.ReasonFollowing)
 		})
 	}
 }

@@ -39,8 +39,8 @@ func hide(ctx context.Context, c *federation.Cluster, hidden bool) error {
 	return nil
 }
 
-// TestNotReachable has a seller, and then a buyer, whose liqo-auth is not where it says: nothing is signed, and the Purchase says what is not reached.
-// When it is, the same Purchase is signed.
+// TestNotReachable has a seller, and then a buyer, whose liqo-auth is not where it says: nothing is signed, and the Purchase says what is
+// not reached. When it is, the same Purchase is signed.
 func TestNotReachable(t *testing.T) {
 	clean(t)
 	publish(t, map[*federation.Cluster]string{fed.ProviderB: "0.10"})

@@ -40,7 +40,8 @@ func place(t *testing.T, buyer, from *federation.Cluster, offer, plan string) *c
 	p := &connectorv1alpha1.Purchase{
 		ObjectMeta: metav1.ObjectMeta{Name: "from-" + from.Name},
 		Spec: connectorv1alpha1.PurchaseSpec{
-			Seller: seller(t, from), Offer: connectorv1alpha1.Label(offer), Plan: connectorv1alpha1.Label(plan), Duration: &metav1.Duration{Duration: time.Hour}, MaxPrice: anyPrice(),
+			Seller: seller(t, from), Offer: connectorv1alpha1.Label(offer), Plan: connectorv1alpha1.Label(plan),
+			Duration: &metav1.Duration{Duration: time.Hour}, MaxPrice: anyPrice(),
 		},
 	}
 	if err := buyer.Create(t.Context(), p); err != nil {
@@ -57,7 +58,8 @@ func usable(t *testing.T, buyer *federation.Cluster, p *connectorv1alpha1.Purcha
 	})
 }
 
-// priced returns an error unless the broker knows what a core of a provider costs, and how far away that is; it has to know no price if want is empty.
+// priced returns an error unless the broker knows what a core of a provider costs, and how far away that is; it has to know no price if
+// want is empty.
 func priced(ctx context.Context, provider *federation.Cluster, want string) error {
 	var p v1alpha1.Provider
 	if err := fed.Broker.Get(ctx, client.ObjectKey{Name: string(provider.ID)}, &p); err != nil {
@@ -106,8 +108,8 @@ func tells(ctx context.Context, c *federation.Cluster, id string) error {
 }
 
 // TestResell has a broker buy from two providers and sell what it aggregates: a consumer that knows none of them buys more than either has
-// sold, gets one node of that size, and runs a workload there that answers. The broker knows what providers cost as long as it buys from them. The
-// contracts end one after the other.
+// sold, gets one node of that size, and runs a workload there that answers. The broker knows what providers cost as long as it buys from
+// them. The contracts end one after the other.
 func TestResell(t *testing.T) {
 	clean(t)
 	if err := fed.BrokerTrades(t.Context(), registry, federation.NewProgress(os.Stderr)); err != nil {
@@ -137,7 +139,8 @@ func TestResell(t *testing.T) {
 	aggregate := &connectorv1alpha1.Offer{
 		ObjectMeta: metav1.ObjectMeta{Name: "aggregate"},
 		Spec: connectorv1alpha1.OfferSpec{
-			Title: "All of it", Kind: connectorv1alpha1.KindBroker, Mode: v1alpha1.ModeAggregated, Region: "eu-north", Architectures: []string{"amd64"},
+			Title: "All of it", Kind: connectorv1alpha1.KindBroker, Mode: v1alpha1.ModeAggregated, Region: "eu-north",
+			Architectures: []string{"amd64"},
 			Plans: []connectorv1alpha1.OfferPlan{{
 				ID: "large", Resources: federation.Sold("750m"), Price: connectorv1alpha1.Price{Amount: "0.30", Currency: "EUR", Period: "PT1H"},
 			}},
@@ -148,7 +151,8 @@ func TestResell(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, time.Minute, func(ctx context.Context) error {
-		return fed.Broker.Is(ctx, &connectorv1alpha1.Offer{}, aggregate.Name, connectorv1alpha1.ConditionPublished, connectorv1alpha1.ReasonPublished)
+		return fed.Broker.Is(ctx, &connectorv1alpha1.Offer{}, aggregate.Name, connectorv1alpha1.ConditionPublished,
+			connectorv1alpha1.ReasonPublished)
 	})
 	if err := tells(t.Context(), fed.Broker, aggregate.Name); err != nil {
 		t.Error(err)
@@ -159,14 +163,16 @@ func TestResell(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "large"},
 		Spec: connectorv1alpha1.CapacityRequestSpec{
 			Resources: federation.Sold("750m"), Duration: metav1.Duration{Duration: time.Hour},
-			MaxPrice: &connectorv1alpha1.Price{Amount: "0.30", Currency: "EUR", Period: "PT1H"}, Kinds: []connectorv1alpha1.SellerKind{connectorv1alpha1.KindBroker},
+			MaxPrice: &connectorv1alpha1.Price{Amount: "0.30", Currency: "EUR", Period: "PT1H"},
+			Kinds:    []connectorv1alpha1.SellerKind{connectorv1alpha1.KindBroker},
 		},
 	}
 	if err := fed.Consumer.Create(t.Context(), request); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, 2*time.Minute, func(ctx context.Context) error {
-		return fed.Consumer.Is(ctx, &connectorv1alpha1.CapacityRequest{}, request.Name, connectorv1alpha1.ConditionReady, connectorv1alpha1.ReasonActive)
+		return fed.Consumer.Is(ctx, &connectorv1alpha1.CapacityRequest{}, request.Name, connectorv1alpha1.ConditionReady,
+			connectorv1alpha1.ReasonActive)
 	})
 	eventually(t, time.Minute, func(ctx context.Context) error {
 		return fed.Consumer.HasBought(ctx, fed.Broker, federation.Sold("750m"))

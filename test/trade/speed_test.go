@@ -27,14 +27,14 @@ import (
 const (
 	// goalSigned is how long all but one in a hundred negotiations may take until both have signed.
 	goalSigned = 500 * time.Millisecond
-	// byParty is how many contracts a party signs one after the other: as many as a seller lets it begin at once. byCluster is how many a cluster
-	// signs, which peers for each.
+	// byParty is how many contracts a party signs one after the other: as many as a seller lets it begin at once. byCluster is how many a
+	// cluster signs, which peers for each.
 	byParty, byCluster = 30, 4
 )
 
-// TestNegotiationSpeed negotiates with a seller again and again, until both have signed: a party that does nothing else, and the connector of a
-// cluster, from the object that somebody makes on. The machine runs four clusters beside that, one of which peers already while the next contract is
-// signed: only the median of the party is held to the goal.
+// TestNegotiationSpeed negotiates with a seller again and again, until both have signed: a party that does nothing else, and the connector
+// of a cluster, from the object that somebody makes on. The machine runs four clusters beside that, one of which peers already while the
+// next contract is signed: only the median of the party is held to the goal.
 func TestNegotiationSpeed(t *testing.T) {
 	clean(t)
 	publish(t, map[*federation.Cluster]string{fed.ProviderB: "0.10"})
@@ -53,7 +53,8 @@ func TestNegotiationSpeed(t *testing.T) {
 		ask := func(id string) negotiationv1.QuoteRequest {
 			now := time.Now().UTC().Truncate(time.Second)
 			return negotiationv1.QuoteRequest{
-				ID: id, Cluster: negotiationv1.Cluster{ID: "quick", Name: "quick"}, Offer: "compute", Plan: "small", StartsAt: now, EndsAt: now.Add(time.Hour),
+				ID: id, Cluster: negotiationv1.Cluster{ID: "quick", Name: "quick"}, Offer: "compute", Plan: "small", StartsAt: now,
+				EndsAt: now.Add(time.Hour),
 			}
 		}
 		eventually(t, time.Minute, func(ctx context.Context) error { // The seller has heard of the party.
@@ -95,7 +96,8 @@ func TestNegotiationSpeed(t *testing.T) {
 			p := &connectorv1alpha1.Purchase{
 				ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("quick-", n)},
 				Spec: connectorv1alpha1.PurchaseSpec{
-					Seller: seller(t, fed.ProviderB), Offer: "compute", Plan: "elastic", Resources: federation.Sold("250m"), Duration: &metav1.Duration{Duration: time.Hour}, MaxPrice: anyPrice(),
+					Seller: seller(t, fed.ProviderB), Offer: "compute", Plan: "elastic", Resources: federation.Sold("250m"),
+					Duration: &metav1.Duration{Duration: time.Hour}, MaxPrice: anyPrice(),
 				},
 			}
 			began := time.Now()
@@ -128,6 +130,7 @@ func printed(t *testing.T, what string, took []time.Duration) time.Duration {
 	t.Helper()
 	slices.Sort(took)
 	median, most := took[len(took)/2], took[len(took)-1]
-	t.Logf("%s: %d were signed by both, each in %s (median), %s at most", what, len(took), median.Round(time.Millisecond), most.Round(time.Millisecond))
+	t.Logf("%s: %d were signed by both, each in %s (median), %s at most", what, len(took), median.Round(time.Millisecond),
+		most.Round(time.Millisecond))
 	return median
 }

@@ -146,8 +146,8 @@ func (c caller) get(t *testing.T, method, path string, body, into any) {
 	}
 }
 
-// reserve asks for a quote, and reserves what it says. An offer changes with what is free on its cluster: as a connector does, it asks for another
-// quote if that happens in between.
+// reserve asks for a quote, and reserves what it says. An offer changes with what is free on its cluster: as a connector does, it asks for
+// another quote if that happens in between.
 func (c caller) reserve(t *testing.T, path string, wanted negotiationv1.QuoteRequest) negotiationv1.Terms {
 	t.Helper()
 	const quotes = 3

@@ -75,10 +75,16 @@ func TestTable(t *testing.T) {
 	cases := map[string]struct {
 		reason, values, want, err string
 	}{
-		"Nested": {reason: "A value has its path.", values: "a:\n  # -- What it is,\n  # and why.\n  b: 1\n", want: "| `a.b` | `1` | What it is, and why. |\n"},
-		"Whole":  {reason: "A comment documents all that is below.", values: "# -- Both.\na:\n  b: 1\n  c: x\n", want: "| `a` | `{\"b\":1,\"c\":\"x\"}` | Both. |\n"},
-		"Bar":    {reason: "A bar does not end the cell.", values: "# -- a|b\na: true\n", want: "| `a` | `true` | a\\|b |\n"},
-		"Bare":   {reason: "Each value is documented.", values: "a:\n  b: 1\n", err: "a.b has no comment"},
+		"Nested": {
+			reason: "A value has its path.", values: "a:\n  # -- What it is,\n  # and why.\n  b: 1\n",
+			want: "| `a.b` | `1` | What it is, and why. |\n",
+		},
+		"Whole": {
+			reason: "A comment documents all that is below.", values: "# -- Both.\na:\n  b: 1\n  c: x\n",
+			want: "| `a` | `{\"b\":1,\"c\":\"x\"}` | Both. |\n",
+		},
+		"Bar":  {reason: "A bar does not end the cell.", values: "# -- a|b\na: true\n", want: "| `a` | `true` | a\\|b |\n"},
+		"Bare": {reason: "Each value is documented.", values: "a:\n  b: 1\n", err: "a.b has no comment"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -79,7 +79,9 @@ func run() error {
 		}
 		p.AddPackage(pkg)
 	}
-	for folder, packages := range map[string]string{"deploy/crds": "./pkg/api/v1alpha1", "deploy/connector/crds": "./pkg/api/connectorv1alpha1"} {
+	for folder, packages := range map[string]string{
+		"deploy/crds": "./pkg/api/v1alpha1", "deploy/connector/crds": "./pkg/api/connectorv1alpha1",
+	} {
 		var generator genall.Generator = crd.Generator{}
 		runtime, err := genall.Generators{&generator}.ForRoots(packages)
 		if err != nil {

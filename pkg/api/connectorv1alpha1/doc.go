@@ -7,8 +7,8 @@
 // who may, by what Kubernetes has for that; and because a connector that is killed goes on from what was written. What has been sold in
 // all stands in one SalesLedger, and what the registries have shown in CatalogPages: people write neither.
 //
-// The package does not know how contracts are negotiated, nor how clusters peer. It is beside package v1alpha1 because a cluster that trades
-// need not be a broker.
+// The package does not know how contracts are negotiated, nor how clusters peer. It is beside package v1alpha1 because a cluster that
+// trades need not be a broker.
 //
 // +kubebuilder:object:generate=true
 // +groupName=brokering.liqo.io

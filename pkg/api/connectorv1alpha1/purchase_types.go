@@ -18,7 +18,8 @@ const (
 	ReasonSellerUnreachable = "SellerUnreachable"
 	// ReasonOrderRefused: the seller does not sell this; the message says why.
 	ReasonOrderRefused = "OrderRefused"
-	// ReasonNotReachable: one of the two clusters does not reach the other one, as it must to peer, so that nothing is signed; the message says what.
+	// ReasonNotReachable: one of the two clusters does not reach the other one, as it must to peer, so that nothing is signed; the message
+	// says what.
 	ReasonNotReachable = "NotReachable"
 	// ReasonTooExpensive: it costs more than spec.maxPrice.
 	ReasonTooExpensive = "TooExpensive"
@@ -28,7 +29,8 @@ const (
 	ReasonUnguarded = "Unguarded"
 	// ReasonNodeNotReady: the contract is in use, but none of its virtual nodes is ready.
 	ReasonNodeNotReady = "NodeNotReady"
-	// ReasonEndedEarly: its seller has ended it before its time, or does not know it any more: if it knows it again within its time, it goes on.
+	// ReasonEndedEarly: its seller has ended it before its time, or does not know it any more: if it knows it again within its time, it goes
+	// on.
 	ReasonEndedEarly = "EndedEarly"
 	// ReasonContractUnknown: the seller says that it does not know the contract. If it says so for some minutes, this side leaves.
 	ReasonContractUnknown = "ContractUnknown"
@@ -103,8 +105,8 @@ type PurchaseSpec struct {
 	// maxPrice is the most that it may cost. It must be there if there is no listed.
 	// +optional
 	MaxPrice *Price `json:"maxPrice,omitempty"`
-	// listed is what the catalog showed when a CapacityRequest chose the plan. What the seller wants to sell must be that, or be in the same region,
-	// give as much notice, pass the request again, and cost no more than maxPrice, or no more than this if there is none.
+	// listed is what the catalog showed when a CapacityRequest chose the plan. What the seller wants to sell must be that, or be in the same
+	// region, give as much notice, pass the request again, and cost no more than maxPrice, or no more than this if there is none.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="what was listed cannot be changed"
 	// +optional
 	Listed *ListedPlan `json:"listed,omitempty"`

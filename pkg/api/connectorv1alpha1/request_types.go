@@ -56,8 +56,8 @@ type CapacityRequestSpec struct {
 	// maxPrice is the most that it may cost.
 	// +optional
 	MaxPrice *Price `json:"maxPrice,omitempty"`
-	// currency is in what it is paid, a code of ISO 4217, such as EUR. It must be there, or maxPrice, if plans in several currencies fit: their
-	// prices cannot be compared.
+	// currency is in what it is paid, a code of ISO 4217, such as EUR. It must be there, or maxPrice, if plans in several currencies fit:
+	// their prices cannot be compared.
 	// +kubebuilder:validation:Pattern=`^[A-Z]{3}$`
 	// +kubebuilder:validation:MaxLength=3
 	// +optional
@@ -102,7 +102,8 @@ type CapacityRequestStatus struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Purchase string `json:"purchase,omitempty"`
-	// tried are the sellers that did not serve, the last ones. Sellers that were not tried come first, and then those that were not for the longest time.
+	// tried are the sellers that did not serve, the last ones. Sellers that were not tried come first, and then those that were not for the
+	// longest time.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
 	// +listMapKey=seller

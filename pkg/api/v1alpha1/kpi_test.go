@@ -17,9 +17,12 @@ import (
 // TestNumbersComeBack holds that any finite number is written so that the API server takes it, and is read as the same again.
 func TestNumbersComeBack(t *testing.T) {
 	all := definitions(t)
-	pattern := all["Provider"].v1.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"].Properties["kpis"].Items.Schema.Properties["value"]
+	pattern :=
+		all["Provider"].v1.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"].Properties["kpis"].Items.Schema.Properties["value"]
 	taken := regexp.MustCompile(pattern.Pattern)
-	values := []float64{0, 1, -1, 0.1, 1e20, 1e21, 1e-4, 1e-5, 123456789012345678900, 0.00012345678901234567, math.MaxFloat64, -math.SmallestNonzeroFloat64}
+	values := []float64{
+		0, 1, -1, 0.1, 1e20, 1e21, 1e-4, 1e-5, 123456789012345678900, 0.00012345678901234567, math.MaxFloat64, -math.SmallestNonzeroFloat64,
+	}
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 10_000 {
 		if value := math.Float64frombits(random.Uint64()); !math.IsNaN(value) && !math.IsInf(value, 0) {

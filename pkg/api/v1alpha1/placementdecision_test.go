@@ -52,7 +52,8 @@ func TestAnyDecisionName(t *testing.T) {
 		name := func() string {
 			parts := []string{"a"}
 			for range r.IntN(6) {
-				parts = append(parts, []string{".a", "-a", "a", "." + strings.Repeat("a", 32), strings.Repeat("a", 70), strings.Repeat("-", 30) + "a"}[r.IntN(6)])
+				parts = append(parts, []string{".a", "-a", "a", "." + strings.Repeat("a", 32), strings.Repeat("a", 70),
+					strings.Repeat("-", 30) + "a"}[r.IntN(6)])
 			}
 			text := strings.Join(parts, "")
 			return strings.TrimRight(text[:min(len(text), 253)], "-.")
@@ -69,7 +70,8 @@ func TestAnyDecisionName(t *testing.T) {
 			}
 			seen[got] = pair
 			// A name that was made does not lead to one for another pair either.
-			if policy, consumer, found := strings.Cut(got, "."); found && [2]string{policy, consumer} != pair && v1alpha1.DecisionName(policy, consumer) == got {
+			if policy, consumer, found := strings.Cut(got, "."); found && [2]string{policy, consumer} != pair &&
+				v1alpha1.DecisionName(policy, consumer) == got {
 				t.Fatalf("%q is the name for %q, and for %q and %q", got, pair, policy, consumer)
 			}
 		}

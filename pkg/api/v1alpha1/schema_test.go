@@ -214,7 +214,8 @@ func TestTexts(t *testing.T) {
 
 // FuzzTexts holds that Go can read whatever the API server takes.
 func FuzzTexts(f *testing.F) {
-	for _, text := range []string{"10s", "1h1h1h", "+0", "0.000000001ns", "9223372036s", "1e1.5", "1e99", ".e1", "1.Ki", "2024-02-30T00:00:00Z", "2024-01-01T00:00:00+99:99", "-0.0"} {
+	for _, text := range []string{"10s", "1h1h1h", "+0", "0.000000001ns", "9223372036s", "1e1.5", "1e99", ".e1", "1.Ki",
+		"2024-02-30T00:00:00Z", "2024-01-01T00:00:00+99:99", "-0.0"} {
 		f.Add(text)
 	}
 	all := definitions(f)
@@ -239,22 +240,40 @@ func TestNames(t *testing.T) {
 		kind, spec string
 		good       bool
 	}{
-		"a consumer":                   {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Consumers","consumers":["7f3d-a"]}}`, good: true},
-		"a consumer without a name":    {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Consumers","consumers":[""]}}`},
-		"a consumer with a space":      {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Consumers","consumers":["a b"]}}`},
-		"too long a consumer":          {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Consumers","consumers":["` + long + `"]}}`},
-		"a namespace":                  {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Namespaces","namespaces":{"names":["payments"]}}}`, good: true},
-		"a namespace with a line feed": {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Namespaces","namespaces":{"names":["payments\n"]}}}`},
-		"a label":                      {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Default"},"spread":[{"label":"topology.kubernetes.io/zone","minValues":2}]}`, good: true},
-		"a label that is none":         {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Default"},"spread":[{"label":"a/b/c","minValues":2}]}`},
-		"a selector":                   {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Namespaces","namespaces":{"selector":{"matchLabels":{"a.b/c":"d"}}}}}`, good: true},
-		"a selector by expression":     {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Namespaces","namespaces":{"selector":{"matchExpressions":[{"key":"a","operator":"In","values":["b",""]}]}}}}`, good: true},
-		"a selector by existence":      {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Namespaces","namespaces":{"selector":{"matchExpressions":[{"key":"a","operator":"Exists"}]}}}}`, good: true},
-		"a selector without values":    {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Namespaces","namespaces":{"selector":{"matchExpressions":[{"key":"a","operator":"In"}]}}}}`},
-		"an unknown operator":          {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Namespaces","namespaces":{"selector":{"matchExpressions":[{"key":"a","operator":"Gt","values":["1"]}]}}}}`},
-		"a bad label value":            {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Namespaces","namespaces":{"selector":{"matchLabels":{"a":"b c"}}}}}`},
-		"too long a label key":         {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Namespaces","namespaces":{"selector":{"matchLabels":{"` + long + `":"b"}}}}}`},
-		"a weight":                     {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Default"},"weights":{"priceCPU":-10}}`, good: true},
+		"a consumer":                {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Consumers","consumers":["7f3d-a"]}}`, good: true},
+		"a consumer without a name": {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Consumers","consumers":[""]}}`},
+		"a consumer with a space":   {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Consumers","consumers":["a b"]}}`},
+		"too long a consumer":       {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Consumers","consumers":["` + long + `"]}}`},
+		"a namespace": {
+			kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Namespaces","namespaces":{"names":["payments"]}}}`, good: true,
+		},
+		"a namespace with a line feed": {
+			kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Namespaces","namespaces":{"names":["payments\n"]}}}`,
+		},
+		"a label": {
+			kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Default"},"spread":[{"label":"topology.kubernetes.io/zone","minValues":2}]}`,
+			good: true,
+		},
+		"a label that is none": {
+			kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Default"},"spread":[{"label":"a/b/c","minValues":2}]}`,
+		},
+		"a selector": {
+			kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Namespaces","namespaces":{"selector":{"matchLabels":{"a.b/c":"d"}}}}}`,
+			good: true,
+		},
+		"a selector by expression":  {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Namespaces","namespaces":{"selector":{"matchExpressions":[{"key":"a","operator":"In","values":["b",""]}]}}}}`, good: true},
+		"a selector by existence":   {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Namespaces","namespaces":{"selector":{"matchExpressions":[{"key":"a","operator":"Exists"}]}}}}`, good: true},
+		"a selector without values": {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Namespaces","namespaces":{"selector":{"matchExpressions":[{"key":"a","operator":"In"}]}}}}`},
+		"an unknown operator":       {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Namespaces","namespaces":{"selector":{"matchExpressions":[{"key":"a","operator":"Gt","values":["1"]}]}}}}`},
+		"a bad label value": {
+			kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Namespaces","namespaces":{"selector":{"matchLabels":{"a":"b c"}}}}}`,
+		},
+		"too long a label key": {
+			kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Namespaces","namespaces":{"selector":{"matchLabels":{"` + long + `":"b"}}}}}`,
+		},
+		"a weight": {
+			kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Default"},"weights":{"priceCPU":-10}}`, good: true,
+		},
 		"too long a weight":            {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Default"},"weights":{"` + long + `":1}}`},
 		"a default":                    {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Default"}}`, good: true},
 		"a default for some":           {kind: "PlacementPolicy", spec: `{"appliesTo":{"scope":"Default","consumers":["a"]}}`},
@@ -265,15 +284,19 @@ func TestNames(t *testing.T) {
 		"an extended resource":         {kind: "Consumer", spec: `{"capacity":{"limit":{"nvidia.com/gpu":2}}}`, good: true},
 		"a resource without a name":    {kind: "Consumer", spec: `{"capacity":{"limit":{"":2}}}`},
 		"too long a resource":          {kind: "Consumer", spec: `{"capacity":{"limit":{"` + long + `":2}}}`},
-		"a query":                      {kind: "ProviderQuery", spec: `{"query":"up","unit":"1","providerLabel":"id","interval":"10s"}`, good: true},
-		"a query with a bad label":     {kind: "ProviderQuery", spec: `{"query":"up","unit":"1","providerLabel":"a-b"}`},
-		"a query too often":            {kind: "ProviderQuery", spec: `{"query":"up","unit":"1","providerLabel":"id","interval":"10ms"}`},
+		"a query": {
+			kind: "ProviderQuery", spec: `{"query":"up","unit":"1","providerLabel":"id","interval":"10s"}`, good: true,
+		},
+		"a query with a bad label": {kind: "ProviderQuery", spec: `{"query":"up","unit":"1","providerLabel":"a-b"}`},
+		"a query too often":        {kind: "ProviderQuery", spec: `{"query":"up","unit":"1","providerLabel":"id","interval":"10ms"}`},
 	} {
 		var spec any
 		if err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(tc.spec), &spec); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		object := map[string]any{"apiVersion": "brokering.liqo.io/v1alpha1", "kind": tc.kind, "metadata": map[string]any{"name": "x"}, "spec": spec}
+		object := map[string]any{
+			"apiVersion": "brokering.liqo.io/v1alpha1", "kind": tc.kind, "metadata": map[string]any{"name": "x"}, "spec": spec,
+		}
 		if err := all[tc.kind].refuses(t.Context(), object); (err == nil) != tc.good {
 			t.Errorf("%s: taken %t, want %t (%v)", name, err == nil, tc.good, err)
 		}
@@ -310,7 +333,8 @@ func TestExamples(t *testing.T) {
 			}
 			kind, _ := object["kind"].(string)
 			delete(missing, kind)
-			if unknown := pruning.PruneWithOptions(object, all[kind].structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}); len(unknown) > 0 {
+			if unknown := pruning.PruneWithOptions(object, all[kind].structural, true,
+				structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}); len(unknown) > 0 {
 				t.Errorf("%s has fields that nobody knows: %v", path, unknown)
 			}
 			if err := all[kind].refuses(t.Context(), object); err != nil {

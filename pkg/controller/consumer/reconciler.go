@@ -249,7 +249,8 @@ func ready(peering peeringState, c *v1alpha1.Consumer) metav1.Condition {
 		return is(metav1.ConditionTrue, v1alpha1.ReasonProvidersHidden,
 			fmt.Sprintf("In mode %s the cluster does not see the providers, and has one node", c.Status.Mode))
 	default:
-		return is(metav1.ConditionTrue, v1alpha1.ReasonOffering, fmt.Sprintf("Offering %s CPU and %s memory", c.Status.Offered.Cpu(), c.Status.Offered.Memory()))
+		return is(metav1.ConditionTrue, v1alpha1.ReasonOffering,
+			fmt.Sprintf("Offering %s CPU and %s memory", c.Status.Offered.Cpu(), c.Status.Offered.Memory()))
 	}
 }
 

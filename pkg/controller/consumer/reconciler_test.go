@@ -73,7 +73,8 @@ func TestReconcile(t *testing.T) {
 			reason: "A consumer is offered the sum of the providers that are enabled, without itself.",
 			modes:  both,
 			objects: []client.Object{
-				peered, provider("id-a", "1500m", v1alpha1.SchedulingActive), provider("id-b", "1", v1alpha1.SchedulingActive), provider("off", "8", v1alpha1.SchedulingDrained), provider("id-c", "16", v1alpha1.SchedulingActive),
+				peered, provider("id-a", "1500m", v1alpha1.SchedulingActive), provider("id-b", "1", v1alpha1.SchedulingActive),
+				provider("off", "8", v1alpha1.SchedulingDrained), provider("id-c", "16", v1alpha1.SchedulingActive),
 			},
 			mode: v1alpha1.ModeOrchestrated, cpu: "2500m", ready: metav1.ConditionTrue, why: v1alpha1.ReasonOffering,
 		},
@@ -145,8 +146,11 @@ func TestReconcile(t *testing.T) {
 		},
 		"PerProvider": {
 			reason: "A node for each provider has the same in sum.",
-			modes:  both, objects: []client.Object{peered, provider("id-a", "1500m", v1alpha1.SchedulingActive), provider("id-b", "1", v1alpha1.SchedulingActive), perProvider("")},
-			mode: v1alpha1.ModeOrchestrated, cpu: "2500m", pools: []string{"id-a 1500m", "id-b 1"}, ready: metav1.ConditionTrue, why: v1alpha1.ReasonOffering,
+			modes:  both, objects: []client.Object{
+				peered, provider("id-a", "1500m", v1alpha1.SchedulingActive), provider("id-b", "1", v1alpha1.SchedulingActive), perProvider(""),
+			},
+			mode: v1alpha1.ModeOrchestrated, cpu: "2500m", pools: []string{"id-a 1500m", "id-b 1"}, ready: metav1.ConditionTrue,
+			why: v1alpha1.ReasonOffering,
 		},
 		"Aggregator": {
 			reason: "An aggregator aggregates.",
@@ -204,7 +208,9 @@ func TestNameTaken(t *testing.T) {
 	older, younger := liqotest.ForeignCluster(first, false, true), liqotest.ForeignCluster(second, false, true)
 	younger.Name = "younger"
 	c := snapshottest.NewClient(t, interceptor.Funcs{}, older, younger, provider("id-a", "4", v1alpha1.SchedulingActive))
-	r := New(Config{Client: c, Reader: snapshot.New(c, "", nil), Capacity: snapshot.New(c, "", nil).Capacity, Modes: Modes{Orchestrator: true}})
+	r := New(Config{
+		Client: c, Reader: snapshot.New(c, "", nil), Capacity: snapshot.New(c, "", nil).Capacity, Modes: Modes{Orchestrator: true},
+	})
 	for id, want := range map[cluster.ID]struct{ why, cpu string }{
 		first.ID: {v1alpha1.ReasonOffering, "4"}, second.ID: {v1alpha1.ReasonClusterNameTaken, "0"},
 	} {
@@ -295,7 +301,9 @@ func TestStatus(t *testing.T) {
 				},
 				&v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "id-d"}, Spec: tc.others},
 			)
-			r := New(Config{Client: c, Reader: snapshot.New(c, "", nil), Capacity: snapshot.New(c, "", nil).Capacity, Modes: Modes{Orchestrator: true}})
+			r := New(Config{
+				Client: c, Reader: snapshot.New(c, "", nil), Capacity: snapshot.New(c, "", nil).Capacity, Modes: Modes{Orchestrator: true},
+			})
 			req := ctrl.Request{NamespacedName: client.ObjectKey{Name: string(consumer.ID)}}
 			if _, err := r.Reconcile(t.Context(), req); err != nil {
 				t.Fatalf("%s\nReconcile(): %v", tc.reason, err)

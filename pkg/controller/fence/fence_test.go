@@ -92,7 +92,9 @@ func TestPolicy(t *testing.T) {
 	own := prefixes("10.200.0.0/16", "10.96.0.0/12", "203.0.113.7/32", "2001:db8:1::7/128")
 	internet := fence.Networks{Peer: prefixes("10.210.0.0/16", "10.211.0.0/16"), Own: own, Internet: true}
 	shut := fence.Networks{Peer: internet.Peer, Own: own}
-	hostile := fence.Networks{Peer: prefixes("0.0.0.0/0", "::/0", "::ffff:0:0/90", "::ffff:10.200.0.0/112", "169.254.169.0/24", "10.200.7.0/24"), Own: own}
+	hostile := fence.Networks{
+		Peer: prefixes("0.0.0.0/0", "::/0", "::ffff:0:0/90", "::ffff:10.200.0.0/112", "169.254.169.0/24", "10.200.7.0/24"), Own: own,
+	}
 	cases := map[string]struct {
 		reason   string
 		networks fence.Networks
@@ -147,11 +149,13 @@ func TestPolicy(t *testing.T) {
 
 // TestOrder makes the same policy of the same networks, in whatever order they are read.
 func TestOrder(t *testing.T) {
-	first, err := fence.Networks{Peer: prefixes("10.2.0.0/16", "10.1.0.0/16"), Own: prefixes("203.0.113.8/32", "203.0.113.7/32")}.Policy("shop", peer)
+	first, err := fence.Networks{Peer: prefixes("10.2.0.0/16", "10.1.0.0/16"),
+		Own: prefixes("203.0.113.8/32", "203.0.113.7/32")}.Policy("shop", peer)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := fence.Networks{Peer: prefixes("10.1.0.0/16", "10.2.0.0/16", "10.1.0.0/16"), Own: prefixes("203.0.113.7/32", "203.0.113.8/32")}.Policy("shop", peer)
+	again, err := fence.Networks{Peer: prefixes("10.1.0.0/16", "10.2.0.0/16", "10.1.0.0/16"),
+		Own: prefixes("203.0.113.7/32", "203.0.113.8/32")}.Policy("shop", peer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +182,9 @@ func TestReconcile(t *testing.T) {
 	ipam.Name, ipam.Spec.PodCIDR = "ipam", "198.51.0.0/16"
 	node := &corev1.Node{}
 	node.Name = "node"
-	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "node"}, {Type: corev1.NodeExternalIP, Address: "203.0.113.7"}}
+	node.Status.Addresses = []corev1.NodeAddress{
+		{Type: corev1.NodeHostName, Address: "node"}, {Type: corev1.NodeExternalIP, Address: "203.0.113.7"},
+	}
 	c := snapshottest.NewClient(t, interceptor.Funcs{}, liqotest.TwinNamespace("shop", cluster.Identity{ID: peer}), own, ipam, node)
 	r := fence.New(fence.Config{Client: c, Peers: peers{}, Internet: true})
 	look := func(name string) {
@@ -218,7 +224,8 @@ func TestReconcile(t *testing.T) {
 	}
 	for _, name := range []string{"own", "gone"} {
 		look(name)
-		if err := c.Get(t.Context(), client.ObjectKey{Namespace: name, Name: fence.Name}, &networkingv1.NetworkPolicy{}); !apierrors.IsNotFound(err) {
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: name, Name: fence.Name},
+			&networkingv1.NetworkPolicy{}); !apierrors.IsNotFound(err) {
 			t.Errorf("namespace %s of nobody is fenced: %v", name, err)
 		}
 	}

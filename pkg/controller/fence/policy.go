@@ -43,8 +43,9 @@ type Networks struct {
 }
 
 // private are the addresses that are not public: those of RFC 1122, 1918, 2544, 3927, 6598 and 6890, multicast and reserved ones, and
-// for IPv6 those of RFC 4193, 4291 and 6666, and such as hide IPv4 ones: RFC 3056, 4380 and 6052. The key tells whether they are IPv4. Those
-// that are mapped into IPv6 (RFC 4291, 2.5.5.2) are on no wire but as IPv4, and the API server reads them as such: it takes no policy with them.
+// for IPv6 those of RFC 4193, 4291 and 6666, and such as hide IPv4 ones: RFC 3056, 4380 and 6052. The key tells whether they are IPv4.
+// Those that are mapped into IPv6 (RFC 4291, 2.5.5.2) are on no wire but as IPv4, and the API server reads them as such: it takes no policy
+// with them.
 var private = map[bool][]string{
 	true: {
 		"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.168.0.0/16",
@@ -55,7 +56,9 @@ var private = map[bool][]string{
 
 // Policy returns the NetworkPolicy of a peer's namespace.
 func (n Networks) Policy(namespace string, peer cluster.ID) (*networkingv1.NetworkPolicy, error) {
-	same := networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{liqo.LabelRemoteClusterID: string(peer)}}}
+	same := networkingv1.NetworkPolicyPeer{
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{liqo.LabelRemoteClusterID: string(peer)}},
+	}
 	around := append([]networkingv1.NetworkPolicyPeer{same}, n.beyond()...)
 	egress := []networkingv1.NetworkPolicyEgressRule{{To: around}, {To: []networkingv1.NetworkPolicyPeer{dns()}, Ports: dnsPorts()}}
 	if n.Internet {
@@ -82,10 +85,12 @@ func (n Networks) Policy(namespace string, peer cluster.ID) (*networkingv1.Netwo
 
 // local are the addresses that lead to no other machine, or to one that tells its own guests their credentials.
 var local = []netip.Prefix{
-	netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("::1/128"), netip.MustParsePrefix("fe80::/10"),
+	netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("::1/128"),
+	netip.MustParsePrefix("fe80::/10"),
 }
 
-// beyond returns how the peer is seen here, as what policies select, but for what is this cluster's own: the peer says what its networks are.
+// beyond returns how the peer is seen here, as what policies select, but for what is this cluster's own: the peer says what its networks
+// are.
 func (n Networks) beyond() []networkingv1.NetworkPolicyPeer {
 	var peers []networkingv1.NetworkPolicyPeer
 	own := sorted(append(slices.Clone(local), n.Own...))

@@ -64,8 +64,8 @@ func newHarness(t *testing.T, c client.Client) *harness {
 	t.Helper()
 	h := &harness{t: t, clock: testingclock.NewFakePassiveClock(began), events: record.NewFakeRecorder(100)}
 	h.Reconciler = New(Config{
-		Client: c, Recorder: h.events, Reader: snapshot.New(c, own, nil), After: after, Given: prometheus.NewCounterVec(prometheus.CounterOpts{}, []string{"consumer"}),
-		Clock: h.clock,
+		Client: c, Recorder: h.events, Reader: snapshot.New(c, own, nil), After: after,
+		Given: prometheus.NewCounterVec(prometheus.CounterOpts{}, []string{"consumer"}), Clock: h.clock,
 	})
 	return h
 }
@@ -118,21 +118,52 @@ func TestReconcile(t *testing.T) {
 		again  time.Duration
 		event  bool
 	}{
-		"Early":     {reason: "A pod has its time.", at: 90 * time.Second, again: 30 * time.Second},
-		"Late":      {reason: "After it the pod is given back.", at: after, given: true, event: true},
-		"Bound":     {reason: "A pod that has a node is none of ours.", at: after, change: func(p *corev1.Pod) { p.Spec.NodeName = "n" }},
-		"Leaving":   {reason: "Nor is one that is being deleted.", at: after, change: func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.Now()); p.Finalizers = []string{"a/b"} }},
-		"Gated":     {reason: "Nor is one that somebody holds back.", at: after, change: func(p *corev1.Pod) { p.Status.Conditions[0].Reason = "SchedulingGated" }},
-		"Bare":      {reason: "Nothing recreates a pod without a controller: it stays, and an event says why.", at: after, change: func(p *corev1.Pod) { delete(p.Labels, "pod-template-hash") }, event: true},
-		"BareEarly": {reason: "Nobody is told before its time.", at: time.Minute, change: func(p *corev1.Pod) { delete(p.Labels, "pod-template-hash") }, again: time.Minute},
+		"Early": {reason: "A pod has its time.", at: 90 * time.Second, again: 30 * time.Second},
+		"Late":  {reason: "After it the pod is given back.", at: after, given: true, event: true},
+		"Bound": {reason: "A pod that has a node is none of ours.", at: after, change: func(p *corev1.Pod) { p.Spec.NodeName = "n" }},
+		"Leaving": {
+			reason: "Nor is one that is being deleted.", at: after, change: func(p *corev1.Pod) {
+				p.DeletionTimestamp = new(metav1.Now())
+				p.Finalizers = []string{"a/b"}
+			},
+		},
+		"Gated": {
+			reason: "Nor is one that somebody holds back.", at: after, change: func(p *corev1.Pod) {
+				p.Status.Conditions[0].Reason = "SchedulingGated"
+			},
+		},
+		"Bare": {
+			reason: "Nothing recreates a pod without a controller: it stays, and an event says why.", at: after,
+			change: func(p *corev1.Pod) { delete(p.Labels, "pod-template-hash") }, event: true,
+		},
+		"BareEarly": {
+			reason: "Nobody is told before its time.", at: time.Minute, change: func(p *corev1.Pod) { delete(p.Labels, "pod-template-hash") },
+			again: time.Minute,
+		},
 		"BareWish": {reason: "Its owner may wish otherwise.", at: 31 * time.Second, change: func(p *corev1.Pod) {
 			p.Labels = map[string]string{}
 			p.Annotations = map[string]string{AnnotationGiveBack: "30s"}
 		}, given: true, event: true},
-		"Never":     {reason: "And may wish it never.", at: time.Hour, change: func(p *corev1.Pod) { p.Annotations = map[string]string{AnnotationGiveBack: Never} }, event: true},
-		"TooShort":  {reason: "No wish is shorter than the scheduler needs.", at: time.Second, change: func(p *corev1.Pod) { p.Annotations = map[string]string{AnnotationGiveBack: "1ms"} }, again: 4 * time.Second},
-		"NoWish":    {reason: "What nobody understands is no wish.", at: time.Minute, change: func(p *corev1.Pod) { p.Annotations = map[string]string{AnnotationGiveBack: "soon"} }, again: time.Minute},
-		"JobsBatch": {reason: "A Job recreates its pods.", at: after, change: func(p *corev1.Pod) { p.Labels = map[string]string{"batch.kubernetes.io/job-name": "j"} }, given: true, event: true},
+		"Never": {
+			reason: "And may wish it never.", at: time.Hour, change: func(p *corev1.Pod) {
+				p.Annotations = map[string]string{AnnotationGiveBack: Never}
+			}, event: true,
+		},
+		"TooShort": {
+			reason: "No wish is shorter than the scheduler needs.", at: time.Second, change: func(p *corev1.Pod) {
+				p.Annotations = map[string]string{AnnotationGiveBack: "1ms"}
+			}, again: 4 * time.Second,
+		},
+		"NoWish": {
+			reason: "What nobody understands is no wish.", at: time.Minute, change: func(p *corev1.Pod) {
+				p.Annotations = map[string]string{AnnotationGiveBack: "soon"}
+			}, again: time.Minute,
+		},
+		"JobsBatch": {
+			reason: "A Job recreates its pods.", at: after, change: func(p *corev1.Pod) {
+				p.Labels = map[string]string{"batch.kubernetes.io/job-name": "j"}
+			}, given: true, event: true,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -190,15 +221,35 @@ func TestPinned(t *testing.T) {
 		given   bool
 		message string
 	}{
-		"Chosen":    {reason: "The provider may have room later.", objects: []client.Object{provider(v1alpha1.SchedulingActive), offloaded("id-a", "id-b")}},
-		"Unchosen":  {reason: "The provider gets no pod of the namespace.", objects: []client.Object{provider(v1alpha1.SchedulingActive), offloaded("id-b")}, given: true, message: "takes no pods of the namespace"},
-		"Cordoned":  {reason: "It is cordoned.", objects: []client.Object{provider(v1alpha1.SchedulingCordoned), offloaded("id-a")}, given: true, message: "cordoned"},
-		"Drained":   {reason: "It is drained, though something still runs there.", objects: []client.Object{provider(v1alpha1.SchedulingDrained), offloaded("id-a")}, given: true, message: "drained"},
-		"Lost":      {reason: "It is out of reach, and others may be not.", objects: []client.Object{lost, offloaded("id-a")}, given: true, message: "not ready"},
-		"Gone":      {reason: "It is gone, and its node stays.", objects: []client.Object{liqotest.ForeignCluster(c, false, true), offered, offloaded("id-b")}, given: true, message: "is gone"},
-		"Stranger":  {reason: "A node that only looks like it is not ours.", objects: []client.Object{offloaded("id-b")}},
-		"OwnersWay": {reason: "The owner of a pod may wish otherwise.", objects: []client.Object{provider(v1alpha1.SchedulingDrained), offloaded("id-b")}, wish: "1m"},
-		"NotYet":    {reason: "A namespace that is not offloaded yet will be.", objects: []client.Object{provider(v1alpha1.SchedulingActive)}},
+		"Chosen": {
+			reason: "The provider may have room later.", objects: []client.Object{provider(v1alpha1.SchedulingActive), offloaded("id-a", "id-b")},
+		},
+		"Unchosen": {
+			reason: "The provider gets no pod of the namespace.", objects: []client.Object{provider(v1alpha1.SchedulingActive), offloaded("id-b")},
+			given: true, message: "takes no pods of the namespace",
+		},
+		"Cordoned": {
+			reason: "It is cordoned.", objects: []client.Object{provider(v1alpha1.SchedulingCordoned), offloaded("id-a")}, given: true,
+			message: "cordoned",
+		},
+		"Drained": {
+			reason:  "It is drained, though something still runs there.",
+			objects: []client.Object{provider(v1alpha1.SchedulingDrained), offloaded("id-a")}, given: true, message: "drained",
+		},
+		"Lost": {
+			reason: "It is out of reach, and others may be not.", objects: []client.Object{lost, offloaded("id-a")}, given: true,
+			message: "not ready",
+		},
+		"Gone": {
+			reason: "It is gone, and its node stays.", objects: []client.Object{liqotest.ForeignCluster(c, false, true), offered, offloaded("id-b")},
+			given: true, message: "is gone",
+		},
+		"Stranger": {reason: "A node that only looks like it is not ours.", objects: []client.Object{offloaded("id-b")}},
+		"OwnersWay": {
+			reason: "The owner of a pod may wish otherwise.", objects: []client.Object{provider(v1alpha1.SchedulingDrained), offloaded("id-b")},
+			wish: "1m",
+		},
+		"NotYet": {reason: "A namespace that is not offloaded yet will be.", objects: []client.Object{provider(v1alpha1.SchedulingActive)}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -301,7 +352,9 @@ func TestDrain(t *testing.T) {
 // TestLostRace lets somebody else change the pod first: it is looked at again.
 func TestLostRace(t *testing.T) {
 	c := snapshottest.NewClient(t, interceptor.Funcs{
-		SubResourcePatch: func(_ context.Context, _ client.Client, _ string, o client.Object, p client.Patch, _ ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(
+			_ context.Context, _ client.Client, _ string, o client.Object, p client.Patch, _ ...client.SubResourcePatchOption,
+		) error {
 			if data, err := p.Data(o); err != nil || !strings.Contains(string(data), "resourceVersion") {
 				t.Errorf("the patch %s overwrites what others changed (%v)", data, err)
 			}

@@ -30,7 +30,7 @@ type known struct {
 	history kpi.History
 }
 
-// read returns the history of a provider. One that is missing or cannot be read begins again.
+// readHistory returns the history of a provider. One that is missing or cannot be read begins again.
 func (h *histories) readHistory(ctx context.Context, provider string) (kpi.History, error) {
 	if k, is := h.known[provider]; is {
 		return k.history, nil
@@ -52,7 +52,7 @@ func (h *histories) readHistory(ctx context.Context, provider string) (kpi.Histo
 	return history, nil
 }
 
-// write replaces the history of a provider, which owns it. After an error it is read again.
+// writeHistory replaces the history of a provider, which owns it. After an error it is read again.
 func (h *histories) writeHistory(ctx context.Context, p *v1alpha1.Provider, history kpi.History) error {
 	var next *v1alpha1.ProviderHistory
 	var err error
@@ -74,5 +74,5 @@ func (h *histories) writeHistory(ctx context.Context, p *v1alpha1.Provider, hist
 	return nil
 }
 
-// forget drops what is known of a provider's history.
+// forgetProvider drops what is known of a provider's history.
 func (h *histories) forgetProvider(provider string) { delete(h.known, provider) }

@@ -45,16 +45,40 @@ func TestPods(t *testing.T) {
 		life   life
 		want   map[string]string
 	}{
-		"Started":   {reason: "From bound to ready passes one step.", life: life{bound, becomesReady}, want: map[string]string{"failureRate": "0 ratio", "startupMedian": "7 s", "startupP90": "7 s"}},
-		"Waited":    {reason: "What passes before the pod is bound does not count.", life: life{func(*corev1.Pod) {}, bound, becomesReady}, want: map[string]string{"failureRate": "0 ratio", "startupMedian": "7 s", "startupP90": "7 s"}},
-		"Evicted":   {reason: "The provider let it fail.", life: life{bound, ends(corev1.PodFailed, "Evicted")}, want: map[string]string{"failureRate": "1 ratio"}},
-		"Crashed":   {reason: "What the program does is not the provider's doing.", life: life{bound, ends(corev1.PodFailed, "")}, want: map[string]string{"failureRate": "0 ratio"}},
-		"TooLong":   {reason: "Nor is the owner's deadline.", life: life{bound, ends(corev1.PodFailed, "DeadlineExceeded")}, want: map[string]string{"failureRate": "0 ratio"}},
-		"Done":      {reason: "A job that was never ready has no start-up time.", life: life{bound, ends(corev1.PodSucceeded, "")}, want: map[string]string{"failureRate": "0 ratio"}},
-		"LostLater": {reason: "A pod that ran and failed counts as both.", life: life{bound, becomesReady, ends(corev1.PodFailed, "NodeLost")}, want: map[string]string{"failureRate": "0.5 ratio", "startupMedian": "7 s", "startupP90": "7 s"}},
-		"NotBound":  {reason: "A pod that was given back was on no provider.", life: life{ends(corev1.PodFailed, "OffloadingAborted")}, want: map[string]string{}},
-		"OnBroker":  {reason: "The broker's own nodes are no provider.", life: life{onBroker, becomesReady}, want: map[string]string{}},
-		"NoTwin":    {reason: "What is of no consumer does not count.", life: life{elsewhere, becomesReady}, want: map[string]string{}},
+		"Started": {
+			reason: "From bound to ready passes one step.", life: life{bound, becomesReady},
+			want: map[string]string{"failureRate": "0 ratio", "startupMedian": "7 s", "startupP90": "7 s"},
+		},
+		"Waited": {
+			reason: "What passes before the pod is bound does not count.", life: life{func(*corev1.Pod) {}, bound, becomesReady},
+			want: map[string]string{"failureRate": "0 ratio", "startupMedian": "7 s", "startupP90": "7 s"},
+		},
+		"Evicted": {
+			reason: "The provider let it fail.", life: life{bound, ends(corev1.PodFailed, "Evicted")},
+			want: map[string]string{"failureRate": "1 ratio"},
+		},
+		"Crashed": {
+			reason: "What the program does is not the provider's doing.", life: life{bound, ends(corev1.PodFailed, "")},
+			want: map[string]string{"failureRate": "0 ratio"},
+		},
+		"TooLong": {
+			reason: "Nor is the owner's deadline.", life: life{bound, ends(corev1.PodFailed, "DeadlineExceeded")},
+			want: map[string]string{"failureRate": "0 ratio"},
+		},
+		"Done": {
+			reason: "A job that was never ready has no start-up time.", life: life{bound, ends(corev1.PodSucceeded, "")},
+			want: map[string]string{"failureRate": "0 ratio"},
+		},
+		"LostLater": {
+			reason: "A pod that ran and failed counts as both.", life: life{bound, becomesReady, ends(corev1.PodFailed, "NodeLost")},
+			want: map[string]string{"failureRate": "0.5 ratio", "startupMedian": "7 s", "startupP90": "7 s"},
+		},
+		"NotBound": {
+			reason: "A pod that was given back was on no provider.", life: life{ends(corev1.PodFailed, "OffloadingAborted")},
+			want: map[string]string{},
+		},
+		"OnBroker": {reason: "The broker's own nodes are no provider.", life: life{onBroker, becomesReady}, want: map[string]string{}},
+		"NoTwin":   {reason: "What is of no consumer does not count.", life: life{elsewhere, becomesReady}, want: map[string]string{}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +100,8 @@ func TestPods(t *testing.T) {
 				h.reconcileWith(r)
 				h.clock.Step(time.Minute)
 			}
-			got := values(h.reconcileWith(New(Config{Client: h.client, Live: h.client, Reader: snapshot.New(h.client, "", nil), Clock: h.clock}))) // After a restart.
+			// After a restart.
+			got := values(h.reconcileWith(New(Config{Client: h.client, Live: h.client, Reader: snapshot.New(h.client, "", nil), Clock: h.clock})))
 			for name := range got {
 				if name != "failureRate" && name != "startupMedian" && name != "startupP90" {
 					delete(got, name)
@@ -128,7 +153,9 @@ func TestCarbon(t *testing.T) {
 		"Absurd":   {reason: "Nothing emits ten kilograms.", label: "1e9"},
 		"NaN":      {reason: "What is no number is unknown.", label: "NaN"},
 		"Text":     {reason: "So is what cannot be read.", label: "green"},
-		"Dirtier":  {reason: "Of several nodes the worst one counts.", label: "12", second: "300", want: "300 gCO2e/kWh", until: now.Add(validity)},
+		"Dirtier": {
+			reason: "Of several nodes the worst one counts.", label: "12", second: "300", want: "300 gCO2e/kWh", until: now.Add(validity),
+		},
 		"Cleaner":  {reason: "Whatever they are called.", label: "300", second: "12", want: "300 gCO2e/kWh", until: now.Add(validity)},
 		"Unclear":  {reason: "What cannot be read may be the worst.", label: "300", second: "green"},
 		"Unlikely": {reason: "People can be as wrong.", spec: spec("1M", nil)},

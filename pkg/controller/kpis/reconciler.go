@@ -69,8 +69,8 @@ type Config struct {
 // New returns a Reconciler that reads and writes with c.
 func New(cfg Config) *Reconciler {
 	return &Reconciler{
-		client: cfg.Client, reader: cfg.Reader, clock: cfg.Clock, pods: newPodWatcher(cfg.Client, cfg.Reader, cfg.Clock), watched: map[string]sight{},
-		histories: &histories{client: cfg.Client, live: cfg.Live, known: map[string]known{}},
+		client: cfg.Client, reader: cfg.Reader, clock: cfg.Clock, pods: newPodWatcher(cfg.Client, cfg.Reader, cfg.Clock),
+		watched: map[string]sight{}, histories: &histories{client: cfg.Client, live: cfg.Live, known: map[string]known{}},
 	}
 }
 
@@ -209,8 +209,9 @@ func (r *Reconciler) roundTrip(ctx context.Context, peer *liqo.Peer, measured ma
 	return nil
 }
 
-// prices adds what people wrote into the provider's spec. If they wrote nothing, a core costs what it was bought for. For the rest counts what the
-// provider asks for: of several offers, the most. Without a currency prices have the unit of ISO 4217 for none, and are taken to be for an hour.
+// prices adds what people wrote into the provider's spec. If they wrote nothing, a core costs what it was bought for. For the rest counts
+// what the provider asks for: of several offers, the most. Without a currency prices have the unit of ISO 4217 for none, and are taken to
+// be for an hour.
 func (r *Reconciler) prices(
 	ctx context.Context, p *v1alpha1.Provider, peer *liqo.Peer, now time.Time, measured map[string]kpi.KPI,
 ) error {

@@ -46,11 +46,14 @@ func begin(t *testing.T, objects ...client.Object) *harness {
 	t.Helper()
 	h := &harness{t: t, clock: testingclock.NewFakeClock(now)}
 	h.client = snapshottest.NewClient(t, interceptor.Funcs{
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(
+			ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption,
+		) error {
 			h.writes++
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
-	}, append(objects, &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(providerA.ID)}}, liqotest.ForeignCluster(providerA, true, false))...)
+	}, append(objects, &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(providerA.ID)}},
+		liqotest.ForeignCluster(providerA, true, false))...)
 	h.restart()
 	return h
 }
@@ -216,20 +219,38 @@ func TestPrices(t *testing.T) {
 		bought string
 		want   map[string]string
 	}{
-		"None":     {reason: "Who says nothing has no price.", offer: liqotest.Offer(providerA, nil), want: map[string]string{}},
-		"Offered":  {reason: "A provider says no currency; a negative price is none.", offer: offered, want: map[string]string{"priceCPU": "3 XXX/h"}},
-		"Refused":  {reason: "What is not in force does not count.", offer: refused, want: map[string]string{}},
-		"Currency": {reason: "People say in what, and for how long.", offer: offered, price: &v1alpha1.Price{Currency: "EUR", Period: day}, want: map[string]string{"priceCPU": "0.125 EUR/h"}},
-		"Dearer":   {reason: "Of several offers the dearest one counts.", offer: offered, second: named("0", "4"), want: map[string]string{"priceCPU": "4 XXX/h"}},
-		"Cheaper":  {reason: "Whatever they are called.", offer: offered, second: named("zzz", "2"), want: map[string]string{"priceCPU": "3 XXX/h"}},
+		"None": {reason: "Who says nothing has no price.", offer: liqotest.Offer(providerA, nil), want: map[string]string{}},
+		"Offered": {
+			reason: "A provider says no currency; a negative price is none.", offer: offered, want: map[string]string{"priceCPU": "3 XXX/h"},
+		},
+		"Refused": {reason: "What is not in force does not count.", offer: refused, want: map[string]string{}},
+		"Currency": {
+			reason: "People say in what, and for how long.", offer: offered, price: &v1alpha1.Price{Currency: "EUR", Period: day},
+			want: map[string]string{"priceCPU": "0.125 EUR/h"},
+		},
+		"Dearer": {
+			reason: "Of several offers the dearest one counts.", offer: offered, second: named("0", "4"),
+			want: map[string]string{"priceCPU": "4 XXX/h"},
+		},
+		"Cheaper": {
+			reason: "Whatever they are called.", offer: offered, second: named("zzz", "2"), want: map[string]string{"priceCPU": "3 XXX/h"},
+		},
 		"Override": {
 			reason: "What people say goes first.", offer: offered,
 			price: &v1alpha1.Price{Currency: "EUR", CPU: quantity("20m"), Memory: quantity("0")},
 			want:  map[string]string{"priceCPU": "0.02 EUR/h", "priceMemory": "0 EUR/h"},
 		},
-		"Bought":  {reason: "What is paid by contract goes before what is said in no currency.", offer: offered, bought: "0.0125 EUR/h", want: map[string]string{"priceCPU": "0.0125 EUR/h"}},
-		"Told":    {reason: "What people say goes before a contract.", offer: offered, bought: "0.0125 EUR/h", price: &v1alpha1.Price{Currency: "USD"}, want: map[string]string{"priceCPU": "3 USD/h"}},
-		"NoPrice": {reason: "A text that is no price is none.", offer: offered, bought: "-1 EUR/h", want: map[string]string{"priceCPU": "3 XXX/h"}},
+		"Bought": {
+			reason: "What is paid by contract goes before what is said in no currency.", offer: offered, bought: "0.0125 EUR/h",
+			want: map[string]string{"priceCPU": "0.0125 EUR/h"},
+		},
+		"Told": {
+			reason: "What people say goes before a contract.", offer: offered, bought: "0.0125 EUR/h", price: &v1alpha1.Price{Currency: "USD"},
+			want: map[string]string{"priceCPU": "3 USD/h"},
+		},
+		"NoPrice": {
+			reason: "A text that is no price is none.", offer: offered, bought: "-1 EUR/h", want: map[string]string{"priceCPU": "3 XXX/h"},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

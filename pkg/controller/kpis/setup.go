@@ -34,7 +34,8 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(watch.OfNode(r.reader)), builder.WithPredicates(nodeChanged())).
 		Watches(&corev1.Pod{}, r.pods.handler()).
 		Watches(&v09.TunnelEndpoint{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(r.reader))).
-		Watches(&v09.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(watch.OfForeignCluster(r.reader)), builder.WithPredicates(boughtChanged())).
+		Watches(&v09.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(watch.OfForeignCluster(r.reader)),
+			builder.WithPredicates(boughtChanged())).
 		Watches(&v09.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(r.reader)), builder.WithPredicates(offerChanged())).
 		Complete(r)
 	if err != nil {

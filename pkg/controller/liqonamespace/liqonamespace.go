@@ -78,6 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	ctrl.LoggerFrom(ctx).Info("Stopped offloading Liqo's namespace to clusters whose virtual kubelet is not the broker's")
 	r.recorder.Eventf(&o, corev1.EventTypeWarning, reasonProtected,
-		"Only clusters whose virtual kubelet is the broker's are selected now (%s): Liqo's own hands them every Secret of the namespace", liqo.LabelVirtualKubelet)
+		"Only clusters whose virtual kubelet is the broker's are selected now (%s): Liqo's own hands them every Secret of the namespace",
+		liqo.LabelVirtualKubelet)
 	return ctrl.Result{}, nil
 }

@@ -22,7 +22,9 @@ import (
 func TestReconcile(t *testing.T) {
 	o := v09.ForgeOffloading("liqo", "DefaultName", nil)
 	o.Spec.ClusterSelector = corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: liqo.LabelNodeType, Operator: corev1.NodeSelectorOpIn, Values: []string{liqo.NodeTypeVirtual}}},
+		MatchExpressions: []corev1.NodeSelectorRequirement{
+			{Key: liqo.LabelNodeType, Operator: corev1.NodeSelectorOpIn, Values: []string{liqo.NodeTypeVirtual}},
+		},
 	}}}
 	c := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(o).Build()
 	recorder := record.NewFakeRecorder(9)

@@ -31,19 +31,22 @@ func TestKPIs(t *testing.T) {
 		// only is what the single value is, and by what that of the cluster id or name is.
 		only, by string
 	}{
-		"ID":        {reason: "One value that names the ID.", samples: []promquery.Sample{sample("id", 2)}, only: "2", by: "2"},
-		"Name":      {reason: "One value that names the name.", samples: []promquery.Sample{sample("name", 0)}, only: "0", by: "0"},
-		"Both":      {reason: "The ID goes first.", samples: []promquery.Sample{sample("name", 3), sample("id", 2)}, only: "Ambiguous", by: "2"},
-		"Other":     {reason: "It is another one's.", samples: []promquery.Sample{sample("other", 2)}, only: "2", by: "NoData"},
-		"Unnamed":   {reason: "It names nobody.", samples: []promquery.Sample{{Value: 2, At: now}}, only: "2", by: "NoData"},
-		"Nothing":   {reason: "There is no value, which is not zero.", only: "NoData", by: "NoData"},
-		"Several":   {reason: "Which one?", samples: []promquery.Sample{sample("id", 2), sample("id", 2)}, only: "Ambiguous", by: "Ambiguous"},
-		"NaN":       {reason: "It is no number.", samples: []promquery.Sample{sample("id", math.NaN())}, only: "NotANumber", by: "NotANumber"},
-		"Inf":       {reason: "It is no number.", samples: []promquery.Sample{sample("id", math.Inf(-1))}, only: "NotANumber", by: "NotANumber"},
-		"Old":       {reason: "It has expired.", samples: []promquery.Sample{old}, only: "Stale", by: "Stale"},
-		"Early":     {reason: "It is from the future.", samples: []promquery.Sample{early}, only: "Stale", by: "Stale"},
-		"None":      {reason: "Nobody was asked.", err: promquery.ErrNone, only: "NoPrometheus", by: "NoPrometheus"},
-		"Down":      {reason: "Nobody answered.", err: fmt.Errorf("q: %w", promquery.ErrUnavailable), only: "PrometheusUnavailable", by: "PrometheusUnavailable"},
+		"ID":      {reason: "One value that names the ID.", samples: []promquery.Sample{sample("id", 2)}, only: "2", by: "2"},
+		"Name":    {reason: "One value that names the name.", samples: []promquery.Sample{sample("name", 0)}, only: "0", by: "0"},
+		"Both":    {reason: "The ID goes first.", samples: []promquery.Sample{sample("name", 3), sample("id", 2)}, only: "Ambiguous", by: "2"},
+		"Other":   {reason: "It is another one's.", samples: []promquery.Sample{sample("other", 2)}, only: "2", by: "NoData"},
+		"Unnamed": {reason: "It names nobody.", samples: []promquery.Sample{{Value: 2, At: now}}, only: "2", by: "NoData"},
+		"Nothing": {reason: "There is no value, which is not zero.", only: "NoData", by: "NoData"},
+		"Several": {reason: "Which one?", samples: []promquery.Sample{sample("id", 2), sample("id", 2)}, only: "Ambiguous", by: "Ambiguous"},
+		"NaN":     {reason: "It is no number.", samples: []promquery.Sample{sample("id", math.NaN())}, only: "NotANumber", by: "NotANumber"},
+		"Inf":     {reason: "It is no number.", samples: []promquery.Sample{sample("id", math.Inf(-1))}, only: "NotANumber", by: "NotANumber"},
+		"Old":     {reason: "It has expired.", samples: []promquery.Sample{old}, only: "Stale", by: "Stale"},
+		"Early":   {reason: "It is from the future.", samples: []promquery.Sample{early}, only: "Stale", by: "Stale"},
+		"None":    {reason: "Nobody was asked.", err: promquery.ErrNone, only: "NoPrometheus", by: "NoPrometheus"},
+		"Down": {
+			reason: "Nobody answered.", err: fmt.Errorf("q: %w", promquery.ErrUnavailable), only: "PrometheusUnavailable",
+			by: "PrometheusUnavailable",
+		},
 		"Refused":   {reason: "The query is wrong.", err: promquery.ErrRefused, only: "QueryRefused", by: "QueryRefused"},
 		"Unusable":  {reason: "The answer is too long.", err: promquery.ErrAnswer, only: "UnusableAnswer", by: "UnusableAnswer"},
 		"NoCluster": {reason: "A label that is empty is not there.", samples: []promquery.Sample{sample("", 2)}, only: "2", by: "NoData"},
@@ -69,7 +72,8 @@ func TestKPIs(t *testing.T) {
 		})
 	}
 	// Who has no name of its own is not the one that no value names.
-	if _, err := (Answer{Samples: []promquery.Sample{sample("", 2)}}).By("cluster").KPI(now, "ms", time.Minute, "id", nil); Reason(err) != "NoData" {
+	if _, err := (Answer{Samples: []promquery.Sample{sample("", 2)}}).By("cluster").KPI(now, "ms",
+		time.Minute, "id", nil); Reason(err) != "NoData" {
 		t.Errorf("without a name: %v", err)
 	}
 }
@@ -84,7 +88,9 @@ func TestNamesOf(t *testing.T) {
 		"Ordinary": {"Each has a name of its own.", []Cluster{{"1", "a", old}, {"2", "b", young}}, Names{"1": "a", "2": "b"}},
 		"AnID":     {"Nobody gets what was measured of the one with the ID.", []Cluster{{"1", "2", old}, {"2", "b", young}}, Names{"2": "b"}},
 		"OwnID":    {"Nor does it need the name.", []Cluster{{"1", "1", old}}, Names{}},
-		"Clash":    {"Who comes later takes nothing away.", []Cluster{{"2", "a", young}, {"1", "b", old}, {"3", "a", old}}, Names{"1": "b", "3": "a"}},
+		"Clash": {
+			"Who comes later takes nothing away.", []Cluster{{"2", "a", young}, {"1", "b", old}, {"3", "a", old}}, Names{"1": "b", "3": "a"},
+		},
 		"Tie":      {"It does not depend on the order.", []Cluster{{"2", "a", old}, {"1", "a", old}}, Names{"1": "a"}},
 		"Nameless": {"It is not named.", []Cluster{{"1", "", old}, {"2", "", old}}, Names{}},
 	} {

@@ -35,7 +35,8 @@ func BenchmarkDecide(b *testing.B) {
 			percentile.Report(b, func() {
 				s := newRoster(providers, nil)
 				for i := range n {
-					if _, _, err := s.decide(now, state, consumer(fmt.Sprintf("c%04d", i)), v1alpha1.ConsumerDecision{}, i < explainedConsumers); err != nil {
+					if _, _, err := s.decide(now, state, consumer(fmt.Sprintf("c%04d", i)), v1alpha1.ConsumerDecision{},
+						i < explainedConsumers); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -56,7 +57,8 @@ func TestSharedDecisions(t *testing.T) {
 		before   v1alpha1.ConsumerDecision
 	}
 	shared := newRoster(providers, nil)
-	for _, w := range []wish{{"c1", chose("p0007")}, {"c2", chose("p0007")}, {"c3", chose("p0001")}, {"p0000", chose("p0000")}, {"c4", chose("gone")}, {"c5", v1alpha1.ConsumerDecision{}}} {
+	for _, w := range []wish{{"c1", chose("p0007")}, {"c2", chose("p0007")}, {"c3", chose("p0001")}, {"p0000", chose("p0000")},
+		{"c4", chose("gone")}, {"c5", v1alpha1.ConsumerDecision{}}} {
 		together, _, err := shared.decide(now, state, consumer(w.consumer), w.before, true)
 		if err != nil {
 			t.Fatal(err)

@@ -38,7 +38,9 @@ func TestBoundToNamespaces(t *testing.T) {
 	}
 
 	senseless := bound()
-	senseless.Spec.AppliesTo.Namespaces.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "level", Operator: "Like"}}}
+	senseless.Spec.AppliesTo.Namespaces.Selector = &metav1.LabelSelector{
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "level", Operator: "Like"}},
+	}
 	if p, _ := begin(t, append(objects, senseless)...).decide(0); condition(p) != "False InvalidCriteria" {
 		t.Errorf("a selector that nobody can mean: condition %s", condition(p))
 	}

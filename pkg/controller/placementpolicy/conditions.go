@@ -60,7 +60,8 @@ func (s *roster) kpisKnown(now time.Time, weights map[string]v1alpha1.Weight) (c
 	unknown := slices.DeleteFunc(slices.Sorted(maps.Keys(weights)), func(name string) bool { return known[name] || weights[name] == 0 })
 	if len(unknown) == 0 {
 		return metav1.Condition{
-			Type: v1alpha1.ConditionKPIsKnown, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonKPIsKnown, Message: "Some provider has each KPI with a weight",
+			Type: v1alpha1.ConditionKPIsKnown, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonKPIsKnown,
+			Message: "Some provider has each KPI with a weight",
 		}, true
 	}
 	return metav1.Condition{

@@ -45,7 +45,8 @@ func TestUnknownKPI(t *testing.T) {
 	h := begin(t, policy, consumer("c"), provider("p", "1"))
 	p, _ := h.decide(0)
 	says := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionKPIsKnown)
-	if says == nil || says.Reason != v1alpha1.ReasonUnknownKPI || !strings.HasPrefix(says.Message, "No provider has priceCPUs,") || !strings.Contains(says.Message, kpi.PriceCPU) {
+	if says == nil || says.Reason != v1alpha1.ReasonUnknownKPI || !strings.HasPrefix(says.Message, "No provider has priceCPUs,") ||
+		!strings.Contains(says.Message, kpi.PriceCPU) {
 		t.Fatalf("the condition is %+v", says)
 	}
 	if h.chosen()["c"] != "p" {

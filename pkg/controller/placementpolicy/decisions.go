@@ -124,15 +124,17 @@ func (r *Reconciler) store(
 	return written, errors.Join(failed...)
 }
 
-// tell says when a decision uses more or fewer providers because of a KPI.
+// reportDecision says when a decision uses more or fewer providers because of a KPI.
 func (r *Reconciler) reportDecision(p *v1alpha1.PlacementPolicy, before v1alpha1.ConsumerDecision, after *v1alpha1.ConsumerDecision) {
 	if reason, message := stepped(before, *after); reason != "" {
 		r.recorder.Event(p, corev1.EventTypeNormal, reason, message)
 	}
 }
 
-// write writes a decision in place of what there is; nil if there is nothing.
-func (r *Reconciler) writeDecision(ctx context.Context, p *v1alpha1.PlacementPolicy, is *v1alpha1.PlacementDecision, d *v1alpha1.ConsumerDecision) error {
+// writeDecision writes a decision in place of what there is; nil if there is nothing.
+func (r *Reconciler) writeDecision(
+	ctx context.Context, p *v1alpha1.PlacementPolicy, is *v1alpha1.PlacementDecision, d *v1alpha1.ConsumerDecision,
+) error {
 	// The answer is decoded into the object, which must not share memory with the cache or with the decision of another consumer.
 	next := &v1alpha1.PlacementDecision{Policy: p.Name, ConsumerDecision: *d.DeepCopy()}
 	if is != nil {

@@ -97,7 +97,8 @@ func TestRemoved(t *testing.T) {
 	h.decide(0)
 	other := &v1alpha1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{Name: "other.c"}, Policy: "other"}
 	misnamed := &v1alpha1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{Name: "misnamed"}, Policy: "cheapest"}
-	if err := errors.Join(h.client.Delete(t.Context(), gone), h.client.Create(t.Context(), other), h.client.Create(t.Context(), misnamed)); err != nil {
+	if err := errors.Join(h.client.Delete(t.Context(), gone), h.client.Create(t.Context(), other),
+		h.client.Create(t.Context(), misnamed)); err != nil {
 		t.Fatal(err)
 	}
 	h.change(policy, func() {
@@ -158,8 +159,11 @@ func TestNotStored(t *testing.T) {
 		err    error
 		want   string // The condition.
 	}{
-		"Refused":  {"It is told, and the others have theirs.", errors.New("etcdserver: request is too large"), "False NotStored"},
-		"Conflict": {"It has changed a moment ago: no failure.", apierrors.NewConflict(schema.GroupResource{}, "cheapest.d", errors.New("it has changed")), "True Decided"},
+		"Refused": {"It is told, and the others have theirs.", errors.New("etcdserver: request is too large"), "False NotStored"},
+		"Conflict": {
+			"It has changed a moment ago: no failure.", apierrors.NewConflict(schema.GroupResource{}, "cheapest.d", errors.New("it has changed")),
+			"True Decided",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			policy := cheapest()
@@ -177,7 +181,8 @@ func TestNotStored(t *testing.T) {
 			h.change(policy, func() { policy.Spec.Filters, policy.Generation = []v1alpha1.Filter{`id != "a"`}, 2 })
 			h.clock.Step(pause)
 			result, err := h.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(policy)})
-			if stale := apierrors.IsConflict(tc.err); stale != (err == nil) || stale != (result.RequeueAfter > 0) || err != nil && !errors.Is(err, tc.err) {
+			if stale := apierrors.IsConflict(tc.err); stale != (err == nil) || stale != (result.RequeueAfter > 0) ||
+				err != nil && !errors.Is(err, tc.err) {
 				t.Errorf("%s\nReconcile() = %v, %v", tc.reason, result, err)
 			}
 			if diff := cmp.Diff(map[string]string{"c": "b", "d": "a", "e": "b"}, h.chosen()); diff != "" {
@@ -188,7 +193,9 @@ func TestNotStored(t *testing.T) {
 			}
 			version := policy.ResourceVersion
 			h.clock.Step(pause)
-			if _, err := h.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(policy)}); err == nil == (tc.want == "False NotStored") {
+			if _, err := h.r.Reconcile(t.Context(), ctrl.Request{
+				NamespacedName: client.ObjectKeyFromObject(policy),
+			}); err == nil == (tc.want == "False NotStored") {
 				t.Errorf("%s\nReconcile() again: %v", tc.reason, err)
 			}
 			if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(policy), policy); err != nil || policy.ResourceVersion != version {
@@ -219,7 +226,9 @@ func TestSummary(t *testing.T) {
 			t.Errorf("summary() = %q, want %q", got, want)
 		}
 	}
-	if got := summaryOf([]v1alpha1.ConsumerDecision{{Chosen: chosen("b", "d")}, {}, {Chosen: chosen("a", "b")}, {Chosen: chosen("c", "d")}}); got != "a, b and 2 more" {
+	if got := summaryOf([]v1alpha1.ConsumerDecision{
+		{Chosen: chosen("b", "d")}, {}, {Chosen: chosen("a", "b")}, {Chosen: chosen("c", "d")},
+	}); got != "a, b and 2 more" {
 		t.Errorf("summaryOf() = %q", got)
 	}
 }

@@ -19,10 +19,18 @@ import (
 // TestExamples decides by the policies of deploy/examples.
 func TestExamples(t *testing.T) {
 	providers := []v1alpha1.Provider{
-		offer("near", "eu-north", "arm64", map[string]float64{"roundTripTime": 2, "priceCPU": 0.09, "priceMemory": 0.02, "availability1h": 1, "availability24h": 0.97}),
-		offer("cheap", "eu-south", "arm64", map[string]float64{"roundTripTime": 40, "priceCPU": 0.01, "priceMemory": 0.001, "availability1h": 1, "availability24h": 0.95}),
-		offer("also-south", "eu-south", "arm64", map[string]float64{"roundTripTime": 45, "priceCPU": 0.02, "priceMemory": 0.002, "availability1h": 1, "availability24h": 0.999}),
-		offer("down", "eu-north", "amd64", map[string]float64{"roundTripTime": 60, "priceCPU": 0.012, "availability1h": 0.5, "availability24h": 1}),
+		offer("near", "eu-north", "arm64", map[string]float64{
+			"roundTripTime": 2, "priceCPU": 0.09, "priceMemory": 0.02, "availability1h": 1, "availability24h": 0.97,
+		}),
+		offer("cheap", "eu-south", "arm64", map[string]float64{
+			"roundTripTime": 40, "priceCPU": 0.01, "priceMemory": 0.001, "availability1h": 1, "availability24h": 0.95,
+		}),
+		offer("also-south", "eu-south", "arm64", map[string]float64{
+			"roundTripTime": 45, "priceCPU": 0.02, "priceMemory": 0.002, "availability1h": 1, "availability24h": 0.999,
+		}),
+		offer("down", "eu-north", "amd64", map[string]float64{
+			"roundTripTime": 60, "priceCPU": 0.012, "availability1h": 0.5, "availability24h": 1,
+		}),
 		offer("free", "us-east", "arm64", map[string]float64{"roundTripTime": 120, "priceCPU": 0}),
 		offer("unknown", "eu-west", "arm64", nil),
 	}
@@ -81,7 +89,9 @@ func offer(id, region, arch string, values map[string]float64) v1alpha1.Provider
 	p.Labels = map[string]string{"topology.kubernetes.io/region": region, "kubernetes.io/arch": arch}
 	p.Status.KPIs = nil
 	for name, value := range values {
-		p.Status.KPIs = append(p.Status.KPIs, v1alpha1.KPI{Name: name, KPIValue: v1alpha1.KPIValueOf(kpi.KPI{Value: value, Measured: now, Expires: now.Add(time.Hour)})})
+		p.Status.KPIs = append(p.Status.KPIs, v1alpha1.KPI{
+			Name: name, KPIValue: v1alpha1.KPIValueOf(kpi.KPI{Value: value, Measured: now, Expires: now.Add(time.Hour)}),
+		})
 	}
 	return p
 }

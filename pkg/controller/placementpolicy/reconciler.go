@@ -97,7 +97,8 @@ type Config struct {
 // New returns a Reconciler.
 func New(cfg Config) *Reconciler {
 	return &Reconciler{
-		client: cfg.Client, reader: cfg.Reader, recorder: cfg.Recorder, clock: cfg.Clock, asker: cfg.Asker, decisions: cfg.Decisions, known: map[types.NamespacedName]*state{},
+		client: cfg.Client, reader: cfg.Reader, recorder: cfg.Recorder, clock: cfg.Clock, asker: cfg.Asker, decisions: cfg.Decisions,
+		known: map[types.NamespacedName]*state{},
 	}
 }
 
@@ -169,7 +170,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 // writeStatus writes the status of a policy if it has changed; if only a message with a value has, then if scores is true.
 func (r *Reconciler) writeStatus(ctx context.Context, now time.Time, s *state, p, next *v1alpha1.PlacementPolicy, scores bool) error {
-	if equality.Semantic.DeepEqual(p.Status, next.Status) || !scores && equality.Semantic.DeepEqual(withoutMessage(&p.Status), withoutMessage(&next.Status)) {
+	if equality.Semantic.DeepEqual(p.Status, next.Status) ||
+		!scores && equality.Semantic.DeepEqual(withoutMessage(&p.Status), withoutMessage(&next.Status)) {
 		return nil
 	}
 	patch := client.MergeFromWithOptions(p, client.MergeFromWithOptimisticLock{})

@@ -47,8 +47,10 @@ func provider(id, price string) *v1alpha1.Provider {
 
 func setPrice(p *v1alpha1.Provider, price string) {
 	p.Status.KPIs = []v1alpha1.KPI{{
-		Name:     kpi.PriceCPU,
-		KPIValue: v1alpha1.KPIValue{Value: v1alpha1.Number(price), Unit: "EUR/h", MeasuredTime: metav1.NewTime(now), ExpirationTime: metav1.NewTime(now.Add(time.Hour))},
+		Name: kpi.PriceCPU,
+		KPIValue: v1alpha1.KPIValue{
+			Value: v1alpha1.Number(price), Unit: "EUR/h", MeasuredTime: metav1.NewTime(now), ExpirationTime: metav1.NewTime(now.Add(time.Hour)),
+		},
 	}}
 }
 
@@ -61,8 +63,9 @@ func cheapest() *v1alpha1.PlacementPolicy {
 	return &v1alpha1.PlacementPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "cheapest", Generation: 1},
 		Spec: v1alpha1.PlacementPolicySpec{
-			AppliesTo: v1alpha1.AppliesTo{Scope: v1alpha1.ScopeDefault}, Weights: map[string]v1alpha1.Weight{kpi.PriceCPU: -10}, MaxProviders: new(int32(1)),
-			Steady: v1alpha1.Steadiness{MarginPercent: new(int32(10)), Duration: &metav1.Duration{Duration: time.Minute}},
+			AppliesTo: v1alpha1.AppliesTo{Scope: v1alpha1.ScopeDefault}, Weights: map[string]v1alpha1.Weight{kpi.PriceCPU: -10},
+			MaxProviders: new(int32(1)),
+			Steady:       v1alpha1.Steadiness{MarginPercent: new(int32(10)), Duration: &metav1.Duration{Duration: time.Minute}},
 		},
 	}
 }
@@ -98,7 +101,9 @@ func begin(t *testing.T, objects ...client.Object) *harness {
 			count(o)
 			return c.Delete(ctx, o, opts...)
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(
+			ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption,
+		) error {
 			h.writes++
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
@@ -238,7 +243,8 @@ func TestExplained(t *testing.T) {
 	lying.Name, lying.Labels["arch"] = "liqo-zz", "amd64"
 	policy := cheapest()
 	policy.Spec.Filters = []v1alpha1.Filter{`!("arch" in labels) || labels.arch != "arm64" || labels.region != "north"`}
-	h := begin(t, policy, consumer("c"), off, stays, down, young, dear, node, lying, liqotest.ForeignCluster(id, true, false), liqotest.Offer(id, nil), provider("b", "2"))
+	h := begin(t, policy, consumer("c"), off, stays, down, young, dear, node, lying, liqotest.ForeignCluster(id, true, false),
+		liqotest.Offer(id, nil), provider("b", "2"))
 	h.decide(0)
 	want := []v1alpha1.ExplainedProvider{
 		{ID: "b", Name: "name-b", Chosen: true, Score: "100.0", Terms: []v1alpha1.ExplainedTerm{
@@ -250,7 +256,8 @@ func TestExplained(t *testing.T) {
 		{ID: "stays", Name: "name-stays", Excluded: "The provider is cordoned"},
 		{ID: "young", Name: "name-young", Excluded: "The provider is not known yet"},
 	}
-	if diff := cmp.Diff(want, h.last("c").Explained, cmpopts.SortSlices(func(a, b v1alpha1.ExplainedProvider) bool { return a.ID < b.ID })); diff != "" {
+	if diff := cmp.Diff(want, h.last("c").Explained,
+		cmpopts.SortSlices(func(a, b v1alpha1.ExplainedProvider) bool { return a.ID < b.ID })); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }
@@ -314,8 +321,14 @@ func TestFailures(t *testing.T) {
 		want   string
 		mark   string
 	}{
-		"Syntax": {reason: "It does not compile.", breaks: func(s *v1alpha1.PlacementPolicySpec) { s.Filters = []v1alpha1.Filter{"kpi."} }, want: "False InvalidCriteria"},
-		"Nobody": {reason: "Nobody is so cheap.", breaks: func(s *v1alpha1.PlacementPolicySpec) { s.Filters = []v1alpha1.Filter{"kpi.priceCPU < 0"} }, want: "False NobodyPasses"},
+		"Syntax": {
+			reason: "It does not compile.", breaks: func(s *v1alpha1.PlacementPolicySpec) { s.Filters = []v1alpha1.Filter{"kpi."} },
+			want: "False InvalidCriteria",
+		},
+		"Nobody": {
+			reason: "Nobody is so cheap.", breaks: func(s *v1alpha1.PlacementPolicySpec) { s.Filters = []v1alpha1.Filter{"kpi.priceCPU < 0"} },
+			want: "False NobodyPasses",
+		},
 		"Spread": {reason: "There are no regions.", breaks: func(s *v1alpha1.PlacementPolicySpec) {
 			s.Spread = []v1alpha1.SpreadConstraint{{Label: "region", MinValues: 1}}
 		}, want: "False SpreadUnsatisfied"},
@@ -410,7 +423,8 @@ func TestSteady(t *testing.T) {
 	if h.chosen()["c"] != "a" || again != interval || len(h.last("c").Better) != 1 {
 		t.Errorf("at first: chosen %v, again after %s, better %v", h.chosen(), again, h.last("c").Better)
 	}
-	h.r = New(Config{Client: h.client, Reader: snapshot.New(h.client, "", nil), Recorder: h.recorder, Clock: h.clock, Asker: promquery.None{}}) // The daemon was killed.
+	// The daemon was killed.
+	h.r = New(Config{Client: h.client, Reader: snapshot.New(h.client, "", nil), Recorder: h.recorder, Clock: h.clock, Asker: promquery.None{}})
 	if _, again = h.decide(50 * time.Second); h.chosen()["c"] != "a" || again != 10*time.Second {
 		t.Errorf("then: chosen %v, again after %s", h.chosen(), again)
 	}

@@ -30,7 +30,9 @@ func TestEachConsumerHasItsOwnRoundTrips(t *testing.T) {
 	}
 	forged := *provider("c", "")
 	forged.Status.KPIs = append(forged.Status.KPIs, v1alpha1.KPI{
-		Name: "consumerRoundTripTime", KPIValue: v1alpha1.KPIValueOf(kpi.KPI{Value: 0.001, Unit: "ms", Measured: now, Expires: now.Add(time.Hour)}),
+		Name: "consumerRoundTripTime", KPIValue: v1alpha1.KPIValueOf(kpi.KPI{
+			Value: 0.001, Unit: "ms", Measured: now, Expires: now.Add(time.Hour),
+		}),
 	})
 	s := newRoster([]v1alpha1.Provider{*provider("a", ""), *provider("b", ""), forged}, nil)
 	chooser, err := choice.New(choice.Criteria{

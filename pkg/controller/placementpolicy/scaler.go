@@ -135,7 +135,9 @@ func (s *state) choose(
 }
 
 // directions are how the status calls them.
-var directions = map[hysteresis.Direction]v1alpha1.ScalingDirection{hysteresis.More: v1alpha1.ScalingUp, hysteresis.Less: v1alpha1.ScalingDown}
+var directions = map[hysteresis.Direction]v1alpha1.ScalingDirection{
+	hysteresis.More: v1alpha1.ScalingUp, hysteresis.Less: v1alpha1.ScalingDown,
+}
 
 // bandMemory returns what the next observation has to know of the one before.
 func bandMemory(last *v1alpha1.ScalingStatus) hysteresis.Memory {

@@ -98,10 +98,12 @@ func TestScaling(t *testing.T) {
 	h.events()
 	s.samples["c"] = 250
 	h.pass(time.Minute)
-	if last := h.last("c").Scaling; h.chosen()["c"] != "a" || last.Direction != "Up" || last.SinceTime.Unix() != now.Add(75*time.Second).Unix() {
+	if last := h.last("c").Scaling; h.chosen()["c"] != "a" || last.Direction != "Up" ||
+		last.SinceTime.Unix() != now.Add(75*time.Second).Unix() {
 		t.Errorf("above, not for long enough: chosen %s, %+v", h.chosen()["c"], last)
 	}
-	h.r = New(Config{Client: h.client, Reader: snapshot.New(h.client, "", nil), Recorder: h.recorder, Clock: h.clock, Asker: s}) // The daemon was killed.
+	// The daemon was killed.
+	h.r = New(Config{Client: h.client, Reader: snapshot.New(h.client, "", nil), Recorder: h.recorder, Clock: h.clock, Asker: s})
 	if h.pass(15 * time.Second); h.chosen()["c"] != "a,b" || h.last("c").Scaling.SinceTime != nil {
 		t.Errorf("above for a minute: chosen %s, %+v", h.chosen()["c"], h.last("c").Scaling)
 	}
@@ -145,7 +147,9 @@ func TestKeepHolds(t *testing.T) {
 		"Refused":  {"The query is wrong.", func(_ *harness, s *server) { s.err = promquery.ErrRefused }, "QueryRefused"},
 		"Unusable": {"The answer is too long.", func(_ *harness, s *server) { s.err = promquery.ErrAnswer }, "UnusableAnswer"},
 		"None": {"The flag was taken away.", func(h *harness, _ *server) {
-			h.r = New(Config{Client: h.client, Reader: snapshot.New(h.client, "", nil), Recorder: h.recorder, Clock: h.clock, Asker: promquery.None{}})
+			h.r = New(Config{
+				Client: h.client, Reader: snapshot.New(h.client, "", nil), Recorder: h.recorder, Clock: h.clock, Asker: promquery.None{},
+			})
 		}, "NoPrometheus"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -224,7 +228,10 @@ func TestKeepZones(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h.r = New(Config{Client: h.client, Reader: snapshot.New(h.client, "", nil), Recorder: h.recorder, Clock: h.clock, Asker: &server{h: h, samples: map[string]float64{"c": 250}}})
+	h.r = New(Config{
+		Client: h.client, Reader: snapshot.New(h.client, "", nil), Recorder: h.recorder, Clock: h.clock,
+		Asker: &server{h: h, samples: map[string]float64{"c": 250}},
+	})
 	if h.pass(time.Minute); h.chosen()["c"] != "a" {
 		t.Errorf("at first: chosen %s", h.chosen()["c"])
 	}

@@ -44,7 +44,9 @@ func TestDecisionsCanBeStored(t *testing.T) {
 		c := consumer(uuid(i%2, i))
 		for n := range providers {
 			c.Status.RoundTrips = append(c.Status.RoundTrips, v1alpha1.RoundTrip{
-				Provider: uuid(0, n), KPIValue: v1alpha1.KPIValueOf(kpi.KPI{Value: float64(1 + r.IntN(100)), Unit: kpi.Milliseconds, Measured: now, Expires: now.Add(time.Hour)}),
+				Provider: uuid(0, n), KPIValue: v1alpha1.KPIValueOf(kpi.KPI{
+					Value: float64(1 + r.IntN(100)), Unit: kpi.Milliseconds, Measured: now, Expires: now.Add(time.Hour),
+				}),
 			})
 		}
 		objects = append(objects, c)

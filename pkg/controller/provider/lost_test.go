@@ -56,21 +56,55 @@ func TestReachable(t *testing.T) {
 		// why is the reason, by default that no node is ready.
 		why string
 	}{
-		"Ready":     {why: v1alpha1.ReasonNodeReady, reason: "A provider whose node is ready is not lost.", objects: []client.Object{node(true, "one", -9)}},
-		"Returned":  {why: v1alpha1.ReasonNodeReady, reason: "One that is back is not lost any more.", known: at(-5), objects: []client.Object{node(true, "one", -1)}},
-		"Lost":      {reason: "One is lost since its node says so, also if the broker did not run then.", objects: []client.Object{node(false, "one", -3)}, want: at(-3)},
-		"Last":      {reason: "Of several nodes the last one counts.", objects: []client.Object{node(false, "one", -3), node(false, "two", -2)}, want: at(-2)},
-		"OneLeft":   {why: v1alpha1.ReasonNodeReady, reason: "Of several nodes one is enough.", objects: []client.Object{node(false, "one", -3), node(true, "two", -2)}},
-		"Known":     {reason: "What is known stays: the tunnel was lost after the API server.", known: at(-8), objects: []client.Object{node(false, "one", -3)}, want: at(-8)},
-		"Unwatched": {why: v1alpha1.ReasonNodeUnknown, reason: "Where nobody looks nobody is lost.", objects: []client.Object{unknown("one", -3)}},
-		"Turned":    {why: v1alpha1.ReasonNodeUnknown, reason: "Nor is one that was lost when somebody looked last.", known: at(-8), objects: []client.Object{unknown("one", -3)}},
-		"Ending":    {reason: "Liqo has taken the virtual kubelet away: nobody will look any more.", ending: true, objects: []client.Object{unknown("one", -3)}, want: at(-3)},
-		"HalfSeen":  {reason: "The node at which somebody looks counts.", objects: []client.Object{unknown("one", -9), node(false, "two", -3)}, want: at(-3)},
-		"Future":    {reason: "A node whose clock is ahead is lost now.", objects: []client.Object{node(false, "one", 3)}, want: at(0)},
-		"SetBack":   {reason: "So is one that was known to be lost in the future.", known: at(8), objects: []client.Object{node(false, "one", 3)}, want: at(0)},
-		"NoNode":    {why: v1alpha1.ReasonNoNode, reason: "Without a node there is nothing to lose."},
-		"Withdrawn": {why: v1alpha1.ReasonNothingOffered, reason: "Who only offers nothing is in reach.", objects: []client.Object{bare(corev1.NodeMemoryPressure)}},
-		"BothGone":  {reason: "Not so without its tunnel.", objects: []client.Object{bare(corev1.NodeMemoryPressure, corev1.NodeNetworkUnavailable)}, want: at(-3)},
+		"Ready": {
+			why: v1alpha1.ReasonNodeReady, reason: "A provider whose node is ready is not lost.", objects: []client.Object{node(true, "one", -9)},
+		},
+		"Returned": {
+			why: v1alpha1.ReasonNodeReady, reason: "One that is back is not lost any more.", known: at(-5),
+			objects: []client.Object{node(true, "one", -1)},
+		},
+		"Lost": {
+			reason: "One is lost since its node says so, also if the broker did not run then.", objects: []client.Object{node(false, "one", -3)},
+			want: at(-3),
+		},
+		"Last": {
+			reason: "Of several nodes the last one counts.", objects: []client.Object{node(false, "one", -3), node(false, "two", -2)}, want: at(-2),
+		},
+		"OneLeft": {
+			why: v1alpha1.ReasonNodeReady, reason: "Of several nodes one is enough.",
+			objects: []client.Object{node(false, "one", -3), node(true, "two", -2)},
+		},
+		"Known": {
+			reason: "What is known stays: the tunnel was lost after the API server.", known: at(-8),
+			objects: []client.Object{node(false, "one", -3)}, want: at(-8),
+		},
+		"Unwatched": {
+			why: v1alpha1.ReasonNodeUnknown, reason: "Where nobody looks nobody is lost.", objects: []client.Object{unknown("one", -3)},
+		},
+		"Turned": {
+			why: v1alpha1.ReasonNodeUnknown, reason: "Nor is one that was lost when somebody looked last.", known: at(-8),
+			objects: []client.Object{unknown("one", -3)},
+		},
+		"Ending": {
+			reason: "Liqo has taken the virtual kubelet away: nobody will look any more.", ending: true,
+			objects: []client.Object{unknown("one", -3)}, want: at(-3),
+		},
+		"HalfSeen": {
+			reason: "The node at which somebody looks counts.", objects: []client.Object{unknown("one", -9), node(false, "two", -3)}, want: at(-3),
+		},
+		"Future": {reason: "A node whose clock is ahead is lost now.", objects: []client.Object{node(false, "one", 3)}, want: at(0)},
+		"SetBack": {
+			reason: "So is one that was known to be lost in the future.", known: at(8), objects: []client.Object{node(false, "one", 3)}, want: at(0),
+		},
+		"NoNode": {why: v1alpha1.ReasonNoNode, reason: "Without a node there is nothing to lose."},
+		"Withdrawn": {
+			why: v1alpha1.ReasonNothingOffered, reason: "Who only offers nothing is in reach.",
+			objects: []client.Object{bare(corev1.NodeMemoryPressure)},
+		},
+		"BothGone": {
+			reason: "Not so without its tunnel.", objects: []client.Object{bare(corev1.NodeMemoryPressure, corev1.NodeNetworkUnavailable)},
+			want: at(-3),
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

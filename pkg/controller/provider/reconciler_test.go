@@ -201,7 +201,8 @@ func TestReady(t *testing.T) {
 		},
 		"TogetherAbsurd": {
 			reason:  "Nor are many offers together more than a cluster has.",
-			objects: []client.Object{peered, offerOf("1", 1<<59+1), offerOf("2", 1<<59), up, newProvider(active)}, why: v1alpha1.ReasonInvalidOffer, message: "cpu is more",
+			objects: []client.Object{peered, offerOf("1", 1<<59+1), offerOf("2", 1<<59), up, newProvider(active)}, why: v1alpha1.ReasonInvalidOffer,
+			message: "cpu is more",
 		},
 		"Long": {
 			reason:  "What a cluster writes may be long, and the API server takes no long message.",
@@ -367,7 +368,10 @@ func TestCreate(t *testing.T) {
 		fromConsumers bool
 		created, on   bool
 	}{
-		"Peered": {reason: "The first outgoing peering makes a Provider, active.", fc: liqotest.ForeignCluster(providerA, true, false), created: true, on: true},
+		"Peered": {
+			reason: "The first outgoing peering makes a Provider, active.", fc: liqotest.ForeignCluster(providerA, true, false),
+			created: true, on: true,
+		},
 		"PeeredBack": {
 			reason: "A cluster that uses the broker does not provide because the broker's Service has to reach it.", fc: both, created: true,
 		},
@@ -616,7 +620,9 @@ func TestQuiet(t *testing.T) {
 			writes++
 			return c.Patch(ctx, o, p, opts...)
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(
+			ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption,
+		) error {
 			writes++
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},

@@ -68,8 +68,8 @@ func TestRefused(t *testing.T) {
 		},
 		"InTheNameOfB": {
 			reason:  "So does one that is made in another cluster's name.",
-			objects: []client.Object{good, up, offer(providerA, providerB.ID, "1", "more"), node("more", providerA)}, cpu: "2", why: v1alpha1.ReasonOffering,
-			refused: `InvalidOffer offer more: spec.clusterId is "id-b", in the tenant namespace of "id-a"`,
+			objects: []client.Object{good, up, offer(providerA, providerB.ID, "1", "more"), node("more", providerA)}, cpu: "2",
+			why: v1alpha1.ReasonOffering, refused: `InvalidOffer offer more: spec.clusterId is "id-b", in the tenant namespace of "id-a"`,
 		},
 		"OnlyBad": {
 			reason:  "Without a good offer nothing counts.",
@@ -83,18 +83,19 @@ func TestRefused(t *testing.T) {
 		},
 		"OneNodeSaysB": {
 			reason:  "It does the other nodes no harm.",
-			objects: []client.Object{good, up, offer(providerA, providerA.ID, "1", "more"), node("more", providerB)}, cpu: "2", why: v1alpha1.ReasonOffering,
-			refused: `NodeRefused node more: it says that it is of cluster "id-b"`,
+			objects: []client.Object{good, up, offer(providerA, providerA.ID, "1", "more"), node("more", providerB)}, cpu: "2",
+			why: v1alpha1.ReasonOffering, refused: `NodeRefused node more: it says that it is of cluster "id-b"`,
 		},
 		"NodeOfB": {
 			reason:  "A node of B that says it is A's does A no harm, and what runs there is not A's.",
-			objects: []client.Object{good, up, liqotest.Offer(providerB, amount("8")), node("liqo-provider-b", providerA), pod}, cpu: "2", why: v1alpha1.ReasonOffering,
-			used: "0",
+			objects: []client.Object{good, up, liqotest.Offer(providerB, amount("8")), node("liqo-provider-b", providerA), pod}, cpu: "2",
+			why: v1alpha1.ReasonOffering, used: "0",
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			objects := append(slices.Clone(tc.objects), liqotest.ForeignCluster(providerA, true, false), liqotest.ForeignCluster(providerB, true, false), newProvider(active))
+			objects := append(slices.Clone(tc.objects), liqotest.ForeignCluster(providerA, true, false),
+				liqotest.ForeignCluster(providerB, true, false), newProvider(active))
 			c := snapshottest.NewClient(t, interceptor.Funcs{}, objects...)
 			if err := settle(t, c); err != nil {
 				t.Fatalf("%s\nReconcile(): %v", tc.reason, err)
@@ -151,7 +152,8 @@ func TestRefusalPasses(t *testing.T) {
 func TestTaintOfStrangers(t *testing.T) {
 	stranger := liqotest.VirtualNode(providerA, true)
 	stranger.Name = "liqo-provider-b"
-	c := snapshottest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(providerA, true, false), liqotest.ForeignCluster(providerB, true, false),
+	c := snapshottest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(providerA, true, false),
+		liqotest.ForeignCluster(providerB, true, false),
 		newProvider(active), liqotest.Offer(providerA, amount("2")), liqotest.Offer(providerB, amount("2")),
 		liqotest.VirtualNode(providerA, true), stranger)
 	if err := settle(t, c); err != nil {
@@ -173,7 +175,8 @@ func TestTaintOfStrangers(t *testing.T) {
 func TestStrangerHidesNoLoss(t *testing.T) {
 	stranger, down := liqotest.VirtualNode(providerA, true), liqotest.VirtualNode(providerA, false)
 	stranger.Name, down.Status.Conditions[0].LastTransitionTime = "liqo-provider-b", metav1.Now()
-	c := snapshottest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(providerA, true, false), liqotest.ForeignCluster(providerB, true, false),
+	c := snapshottest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(providerA, true, false),
+		liqotest.ForeignCluster(providerB, true, false),
 		newProvider(active), liqotest.Offer(providerA, amount("2")), liqotest.Offer(providerB, amount("2")), down, stranger)
 	if err := settle(t, c); err != nil {
 		t.Fatal(err)

@@ -33,14 +33,20 @@ func TestNodeChanged(t *testing.T) {
 				n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionTrue})
 			},
 			change: func(n *corev1.Node) {
-				n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionTrue})
+				n.Status.Conditions = append(n.Status.Conditions,
+					corev1.NodeCondition{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionTrue})
 			},
 			want: true,
 		},
-		"Ready":     {reason: "Whether the node is ready counts.", change: func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse }, want: true},
-		"Taint":     {reason: "A taint that somebody took away is put back.", change: func(n *corev1.Node) { n.Spec.Taints = nil }, want: true},
-		"Cluster":   {reason: "A node may come to stand for another cluster.", change: func(n *corev1.Node) { n.Labels = nil }, want: true},
-		"Heartbeat": {reason: "A heartbeat is no change.", change: func(n *corev1.Node) { n.Status.Conditions[0].LastHeartbeatTime = metav1.Now() }},
+		"Ready": {
+			reason: "Whether the node is ready counts.", change: func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse },
+			want: true,
+		},
+		"Taint":   {reason: "A taint that somebody took away is put back.", change: func(n *corev1.Node) { n.Spec.Taints = nil }, want: true},
+		"Cluster": {reason: "A node may come to stand for another cluster.", change: func(n *corev1.Node) { n.Labels = nil }, want: true},
+		"Heartbeat": {
+			reason: "A heartbeat is no change.", change: func(n *corev1.Node) { n.Status.Conditions[0].LastHeartbeatTime = metav1.Now() },
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +72,9 @@ func TestOfPod(t *testing.T) {
 		want     cluster.ID
 		draining bool
 	}{
-		"Draining":   {reason: "A pod on a provider that is drained is waited for.", node: "liqo-provider-a", is: drained, want: providerA.ID, draining: true},
+		"Draining": {
+			reason: "A pod on a provider that is drained is waited for.", node: "liqo-provider-a", is: drained, want: providerA.ID, draining: true,
+		},
 		"Active":     {reason: "A pod on another provider is a part of what is used.", node: "liqo-provider-a", is: active, want: providerA.ID},
 		"Cordoned":   {reason: "So is one that stays.", node: "liqo-provider-a", is: cordoned, want: providerA.ID},
 		"Waiting":    {reason: "A pod without a node belongs to no provider."},

@@ -33,7 +33,9 @@ func anyProvider(t *testing.T, r *rand.Rand) {
 	objects := anyObjects(r)
 	writes := 0
 	c := snapshottest.NewClient(t, interceptor.Funcs{
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(
+			ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption,
+		) error {
 			writes++
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
@@ -110,7 +112,9 @@ func anyObjects(r *rand.Rand) []client.Object {
 		objects = append(objects, o, node)
 		for j := range r.IntN(3) {
 			pod := liqotest.Pod(liqotest.ShadowPod("twin", fmt.Sprint("pod-", i, "-", j), nil), node.Name)
-			pod.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("250m")}}}}
+			pod.Spec.Containers = []corev1.Container{
+				{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("250m")}}},
+			}
 			objects = append(objects, pod)
 		}
 	}

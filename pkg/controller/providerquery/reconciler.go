@@ -156,7 +156,7 @@ func (r *Reconciler) drop(ctx context.Context, providers []v1alpha1.Provider, na
 	return nil
 }
 
-// write writes the values of a provider, if they are others than it has.
+// writeKPIs writes the values of a provider, if they are others than it has.
 func (r *Reconciler) writeKPIs(ctx context.Context, p *v1alpha1.Provider, queried []v1alpha1.KPI) error {
 	if equality.Semantic.DeepEqual(p.Status.QueriedKPIs, queried) {
 		return nil
@@ -199,14 +199,15 @@ func without(list []v1alpha1.KPI, goes func(*v1alpha1.KPI) bool) []v1alpha1.KPI 
 	return slices.DeleteFunc(slices.Clone(list), func(f v1alpha1.KPI) bool { return goes(&f) })
 }
 
-// tell writes what became of a query into its status, and says it when it has changed.
+// report writes what became of a query into its status, and says it when it has changed.
 func (r *Reconciler) report(
 	ctx context.Context, q *v1alpha1.ProviderQuery, known int, status metav1.ConditionStatus, reason, message string,
 ) (ctrl.Result, error) {
 	before := q.DeepCopy()
 	q.Status.Providers = int32(min(known, math.MaxInt32)) //nolint:gosec // It is bounded.
 	q.Status.ObservedGeneration = q.Generation
-	conditions.Set(&q.Status.Conditions, q.Generation, metav1.Condition{Type: v1alpha1.ConditionMeasured, Status: status, Reason: reason, Message: message})
+	conditions.Set(&q.Status.Conditions, q.Generation,
+		metav1.Condition{Type: v1alpha1.ConditionMeasured, Status: status, Reason: reason, Message: message})
 	result := ctrl.Result{RequeueAfter: duration(q.Spec.Interval, defaultInterval)}
 	if equality.Semantic.DeepEqual(before.Status, q.Status) {
 		return result, nil

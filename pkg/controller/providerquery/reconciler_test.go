@@ -66,7 +66,9 @@ func begin(t *testing.T, objects ...client.Object) *harness {
 	t.Helper()
 	h := &harness{t: t, clock: testingclock.NewFakeClock(now), recorder: record.NewFakeRecorder(100)}
 	h.client = snapshottest.NewClient(t, interceptor.Funcs{
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(
+			ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption,
+		) error {
 			if _, ok := o.(*v1alpha1.Provider); ok {
 				h.writes++
 			}
@@ -120,7 +122,8 @@ func TestReconcile(t *testing.T) {
 	h := begin(t, query("errors"), query("more"), provider("1", "one"), provider("2", "two"), second, first, provider("5", "1"))
 	h.values = map[string]float64{"1": 0.5, "two": 2, "twin": 3, "other": 4}
 	got, condition := h.ask(0, "errors")
-	if diff := cmp.Diff(map[string]string{"1": "errors=0.5 ", "2": "errors=2 ", "4": "errors=3 "}, got); diff != "" || condition != "True Measured" {
+	if diff := cmp.Diff(map[string]string{"1": "errors=0.5 ", "2": "errors=2 ", "4": "errors=3 "}, got); diff != "" ||
+		condition != "True Measured" {
 		t.Errorf("%s, -want +got\n%s", condition, diff)
 	}
 	got, _ = h.ask(0, "more")

@@ -58,7 +58,8 @@ func TestReconcile(t *testing.T) {
 				},
 			}).Build()
 			for range 2 {
-				if _, err := New(Config{Client: c, Bounds: bounds}).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: twin.Name}}); err != nil {
+				if _, err := New(Config{Client: c, Bounds: bounds}).Reconcile(t.Context(),
+					ctrl.Request{NamespacedName: client.ObjectKey{Name: twin.Name}}); err != nil {
 					t.Fatalf("%s\nReconcile(): %v", tc.reason, err)
 				}
 			}
@@ -81,7 +82,9 @@ func TestDefaultBounds(t *testing.T) {
 	if err != nil {
 		t.Fatalf("find what Liqo lets a consumer do: %v", err)
 	}
-	text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(module)), "deployments/liqo/files/liqo-virtual-kubelet-remote-ClusterRole.yaml"))
+	text, err := os.ReadFile(
+		filepath.Join(strings.TrimSpace(string(module)), "deployments/liqo/files/liqo-virtual-kubelet-remote-ClusterRole.yaml"),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

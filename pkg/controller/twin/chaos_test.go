@@ -66,7 +66,8 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	}
 	if x.r.IntN(2) == 0 {
 		p := policy(6000)
-		p.Spec.Failover.Mode = []v1alpha1.FailoverMode{v1alpha1.FailoverAfterGrace, v1alpha1.FailoverImmediate, v1alpha1.FailoverNever}[x.r.IntN(3)]
+		p.Spec.Failover.Mode = []v1alpha1.FailoverMode{v1alpha1.FailoverAfterGrace, v1alpha1.FailoverImmediate,
+			v1alpha1.FailoverNever}[x.r.IntN(3)]
 		if x.r.IntN(3) == 0 {
 			p.Spec.Scaling = &v1alpha1.Scaling{}
 		}
@@ -75,8 +76,9 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	x.c = snapshottest.NewClient(t, interceptor.Funcs{}, objects...)
 	cached := interceptor.NewClient(x.c.(client.WithWatch), interceptor.Funcs{List: x.list, Delete: x.remove})
 	x.twin = New(Config{
-		Client: cached, Live: x.c, Reader: snapshot.New(cached, "", nil), Clock: x.clock, Planner: NewPlanner(record.NewFakeRecorder(100_000), x.clock), Recorder: record.NewFakeRecorder(100_000), Own: broker, Strategy: "DefaultName",
-		Metrics: NewMetrics(prometheus.NewHistogram(prometheus.HistogramOpts{})),
+		Client: cached, Live: x.c, Reader: snapshot.New(cached, "", nil), Clock: x.clock,
+		Planner: NewPlanner(record.NewFakeRecorder(100_000), x.clock), Recorder: record.NewFakeRecorder(100_000), Own: broker,
+		Strategy: "DefaultName", Metrics: NewMetrics(prometheus.NewHistogram(prometheus.HistogramOpts{})),
 	})
 	x.twin.backoff = flowcontrol.NewFakeBackOff(firstBackoff, maxBackoff, x.clock)
 	x.twin.planner.refusals = flowcontrol.NewFakeBackOff(firstRefusal, maxRefusal, x.clock)
@@ -185,9 +187,10 @@ func (x *chaos) at(pod *corev1.Pod) (cluster.Identity, bool) {
 // serves reports whether a pod serves, as everybody can see.
 func (x *chaos) serves(pod *corev1.Pod) bool {
 	id, placed := x.at(pod)
-	return placed && pod.DeletionTimestamp == nil && liqo.NodeReady(x.node(id)) && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
+	return placed && pod.DeletionTimestamp == nil && liqo.NodeReady(x.node(id)) &&
+		slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+		})
 }
 
 func (x *chaos) setReady(pod *corev1.Pod, is bool) {

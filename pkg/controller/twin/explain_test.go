@@ -51,9 +51,18 @@ func TestPreview(t *testing.T) {
 		reason  string
 		objects []client.Object
 	}{
-		"Refused": {"A provider that has refused for long is noted by the plan, and not by who looks at it.", slices.Concat(refused, workload("liqo-provider-a", "web-0"), both)},
-		"Leveled": {"So are the replicas that there were.", slices.Concat(offloaded(providerA, providerB), workload("", "web-0"), workload("liqo-provider-a", "web-1", "web-2", "web-3"), both, []client.Object{keeps, chooses(providerA, providerB)})},
-		"Drained": {"So is since when pods serve.", slices.Concat(offloaded(providerA, providerB), workload("liqo-provider-a", "web-0", "web-1", "web-2", "web-3"), []client.Object{off(providerA), ready(providerB)})},
+		"Refused": {
+			"A provider that has refused for long is noted by the plan, and not by who looks at it.",
+			slices.Concat(refused, workload("liqo-provider-a", "web-0"), both),
+		},
+		"Leveled": {
+			"So are the replicas that there were.", slices.Concat(offloaded(providerA, providerB), workload("", "web-0"),
+				workload("liqo-provider-a", "web-1", "web-2", "web-3"), both, []client.Object{keeps, chooses(providerA, providerB)}),
+		},
+		"Drained": {
+			"So is since when pods serve.", slices.Concat(offloaded(providerA, providerB),
+				workload("liqo-provider-a", "web-0", "web-1", "web-2", "web-3"), []client.Object{off(providerA), ready(providerB)}),
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +83,8 @@ func TestPreview(t *testing.T) {
 				ns, twin = h.read()
 				made, again := p.Plan(t.Context(), ns, twin)
 				h.events()
-				if diff := cmp.Diff(made, seen); diff != "" || slices.Equal(made.Select, []cluster.ID{providerA.ID, providerB.ID}) && again != seenAgain {
+				if diff := cmp.Diff(made, seen); diff != "" || slices.Equal(made.Select, []cluster.ID{providerA.ID, providerB.ID}) &&
+					again != seenAgain {
 					t.Errorf("%s\nthe plan is made after %s, and was seen after %s: -made +seen\n%s", tc.reason, again, seenAgain, diff)
 				}
 				clock.Step(7 * time.Second)
@@ -123,21 +133,25 @@ func TestExplain(t *testing.T) {
 		pod     string // Its place, plan and reason.
 	}{
 		"Runs": {
-			reason: "What runs has no reason.", objects: slices.Concat(offloaded(providerA), workload("liqo-provider-a", "web-0"), []client.Object{ready(providerA)}),
-			pod: "OnProvider  ",
+			reason:  "What runs has no reason.",
+			objects: slices.Concat(offloaded(providerA), workload("liqo-provider-a", "web-0"), []client.Object{ready(providerA)}),
+			pod:     "OnProvider  ",
 		},
 		"NoProvider": {
-			reason: "Nothing can be used.", objects: slices.Concat([]client.Object{liqotest.TwinNamespace(namespace, consumer)}, workload("", "web-0")),
+			reason: "Nothing can be used.", objects: slices.Concat([]client.Object{liqotest.TwinNamespace(namespace, consumer)},
+				workload("", "web-0")),
 			waiting: reasonNoProvider, pod: "Nowhere  no provider takes new pods",
 		},
 		"Undecided": {
-			reason: "The policy has chosen nothing.", objects: slices.Concat(offloaded(providerA), workload("liqo-provider-a", "web-0"), []client.Object{ready(providerA), policy(60)}),
+			reason:  "The policy has chosen nothing.",
+			objects: slices.Concat(offloaded(providerA), workload("liqo-provider-a", "web-0"), []client.Object{ready(providerA), policy(60)}),
 			waiting: reasonUndecided, pod: "OnProvider Stay the policy of its namespace has not chosen any provider yet",
 		},
 		"OnlyCopy": {
-			reason:  "The only copy of a workload does not move.",
-			objects: slices.Concat(offloaded(providerA, providerB), workload("liqo-provider-a", "db-0"), []client.Object{off(providerA), ready(providerB)}),
-			pod:     "OnProvider Stay it is the last ready replica of its workload",
+			reason: "The only copy of a workload does not move.",
+			objects: slices.Concat(offloaded(providerA, providerB), workload("liqo-provider-a", "db-0"),
+				[]client.Object{off(providerA), ready(providerB)}),
+			pod: "OnProvider Stay it is the last ready replica of its workload",
 		},
 		"Foreign": {
 			reason: "Somebody else offloads it.", objects: slices.Concat(foreign, workload("", "web-0"), []client.Object{ready(providerA)}),

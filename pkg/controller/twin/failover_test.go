@@ -184,7 +184,8 @@ func TestPeeringEnded(t *testing.T) {
 	p.Status.Conditions[0].Reason = v1alpha1.ReasonPeeringEnds
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web-0"}}
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": ["example.com/keeps"]}}`))
-	if err := errors.Join(h.client.Status().Update(t.Context(), &p), h.client.Patch(t.Context(), pod, patch), h.client.Delete(t.Context(), pod)); err != nil {
+	if err := errors.Join(h.client.Status().Update(t.Context(), &p), h.client.Patch(t.Context(), pod, patch),
+		h.client.Delete(t.Context(), pod)); err != nil {
 		t.Fatal(err)
 	}
 	h.deleted, h.options = nil, nil

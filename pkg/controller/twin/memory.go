@@ -165,7 +165,7 @@ func (p *past) leveled(now time.Time, before past, twin *snapshot.Twin) (wait ti
 	return wait
 }
 
-// forget drops a namespace that is gone.
+// forgetNamespace drops a namespace that is gone.
 func (m *memory) forgetNamespace(namespace string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -104,7 +104,8 @@ func TestLevelInVain(t *testing.T) {
 			case liqo.Excludes(pod, providerA.ID):
 				waited++
 			default: // The scheduler takes provider-a.
-				running := liqotest.Pod(liqotest.ShadowPod(namespace, name, map[string]string{"app": "web"}), "liqo-provider-a", providerA.ID, providerB.ID)
+				running := liqotest.Pod(liqotest.ShadowPod(namespace, name, map[string]string{"app": "web"}), "liqo-provider-a", providerA.ID,
+					providerB.ID)
 				if err := errors.Join(h.client.Delete(t.Context(), pod), h.client.Create(t.Context(), running)); err != nil {
 					t.Fatal(err)
 				}
@@ -112,7 +113,8 @@ func TestLevelInVain(t *testing.T) {
 		}
 	}
 	if moved != 2 || waited > 8 {
-		t.Errorf("in an hour %d pods were deleted, and one waited for %d s: want one to be tried, and to go back after %s", moved, 5*waited, placeTime)
+		t.Errorf("in an hour %d pods were deleted, and one waited for %d s: want one to be tried, and to go back after %s", moved,
+			5*waited, placeTime)
 	}
 	if placing := v09.Placing(h.offloading()); !slices.Equal(placing, []cluster.ID{providerA.ID, providerB.ID}) {
 		t.Errorf("new pods are placed on %v", placing)

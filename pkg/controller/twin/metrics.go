@@ -45,7 +45,8 @@ func NewMetrics(decisions prometheus.Observer) *Metrics {
 		Decisions: decisions,
 		Recreated: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "liqo_broker_pods_recreated_total",
-			Help: "Pods that were deleted so that they are recreated elsewhere, by the provider that they left and by reason: misplaced, preferred or lost.",
+			Help: "Pods that were deleted so that they are recreated elsewhere, by the provider that they left and by reason: misplaced, " +
+				"preferred or lost.",
 		}, []string{"provider", "reason"}),
 		moves: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "liqo_broker_move_duration_seconds", Buckets: buckets,
@@ -142,7 +143,7 @@ func (m *moves) arrived(now time.Time, namespace string, pods map[string]*corev1
 	}
 }
 
-// forget forgets a namespace that is gone.
+// forgetNamespace forgets a namespace that is gone.
 func (m *moves) forgetNamespace(namespace string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

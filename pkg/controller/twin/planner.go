@@ -75,7 +75,7 @@ func (p *Planner) decide(
 	return plan, placement.Sooner(again, plan.Wait)
 }
 
-// forget forgets a namespace that is gone.
+// forgetNamespace forgets a namespace that is gone.
 func (p *Planner) forgetNamespace(namespace string) { p.memory.forgetNamespace(namespace) }
 
 // noteRefusals notes the providers on which the namespace cannot be made: each of them is then

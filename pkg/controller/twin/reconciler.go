@@ -193,7 +193,8 @@ func (r *Reconciler) isLate(ctx context.Context, twin *snapshot.Twin, plan place
 		return false, nil
 	}
 	var pods corev1.PodList
-	if err := r.live.List(ctx, &pods, client.InNamespace(twin.Offloading.Namespace), client.MatchingLabelsSelector{Selector: liqo.ShadowPodSelector()}); err != nil {
+	if err := r.live.List(ctx, &pods, client.InNamespace(twin.Offloading.Namespace),
+		client.MatchingLabelsSelector{Selector: liqo.ShadowPodSelector()}); err != nil {
 		return false, fmt.Errorf("list pods of namespace %s: %w", twin.Offloading.Namespace, err)
 	}
 	return slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool {
@@ -213,7 +214,9 @@ func isUnasked(twin *snapshot.Twin, pod *corev1.Pod) bool {
 // confirmLost returns those of some pods whose virtual nodes are at this moment as the cache
 // has them, and when to look again at the others; zero for never. A broker that was late
 // itself knows only how they were.
-func (r *Reconciler) confirmLost(ctx context.Context, twin *snapshot.Twin, names []string) (unreachable []string, again time.Duration, err error) {
+func (r *Reconciler) confirmLost(
+	ctx context.Context, twin *snapshot.Twin, names []string,
+) (unreachable []string, again time.Duration, err error) {
 	confirmed := map[string]bool{}
 	for _, name := range names {
 		on := twin.Pods[name].Spec.NodeName
@@ -235,7 +238,8 @@ func (r *Reconciler) confirmLost(ctx context.Context, twin *snapshot.Twin, names
 func (r *Reconciler) isAsCached(ctx context.Context, name string) (bool, error) {
 	var cached, live corev1.Node
 	key := client.ObjectKey{Name: name}
-	if err := errors.Join(client.IgnoreNotFound(r.client.Get(ctx, key, &cached)), client.IgnoreNotFound(r.live.Get(ctx, key, &live))); err != nil {
+	if err := errors.Join(client.IgnoreNotFound(r.client.Get(ctx, key, &cached)),
+		client.IgnoreNotFound(r.live.Get(ctx, key, &live))); err != nil {
 		return false, fmt.Errorf("get virtual node %s: %w", name, err)
 	}
 	return liqo.NodeReadiness(&cached) == liqo.NodeReadiness(&live), nil
@@ -326,7 +330,9 @@ func (r *Reconciler) replace(ctx context.Context, pod *corev1.Pod) error {
 	if err := r.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID}, client.GracePeriodSeconds(0)); err != nil {
 		return err
 	}
-	ctrl.LoggerFrom(ctx).Info("Removed a pod whose provider is out of reach", "pod", client.ObjectKeyFromObject(pod), "node", pod.Spec.NodeName)
-	r.recorder.Event(pod, corev1.EventTypeWarning, reasonReplaced, "The provider of the pod is out of reach, and the broker replaces the pod on another one")
+	ctrl.LoggerFrom(ctx).Info("Removed a pod whose provider is out of reach", "pod", client.ObjectKeyFromObject(pod), "node",
+		pod.Spec.NodeName)
+	r.recorder.Event(pod, corev1.EventTypeWarning, reasonReplaced,
+		"The provider of the pod is out of reach, and the broker replaces the pod on another one")
 	return nil
 }

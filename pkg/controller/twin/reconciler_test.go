@@ -98,7 +98,8 @@ type harness struct {
 func start(t *testing.T, objects ...client.Object) *harness {
 	t.Helper()
 	h := &harness{t: t, recorder: record.NewFakeRecorder(100)}
-	objects = append(objects, liqotest.VirtualNode(providerA, true), liqotest.VirtualNode(providerB, true), liqotest.VirtualNode(consumer, true))
+	objects = append(objects, liqotest.VirtualNode(providerA, true), liqotest.VirtualNode(providerB, true),
+		liqotest.VirtualNode(consumer, true))
 	h.client = snapshottest.NewClient(t, interceptor.Funcs{
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 			h.deleted = append(h.deleted, o.GetName())
@@ -107,7 +108,8 @@ func start(t *testing.T, objects ...client.Object) *harness {
 		},
 	}, objects...)
 	h.r = New(Config{
-		Client: h.client, Live: h.client, Reader: snapshot.New(h.client, "", nil), Clock: clock.RealClock{}, Planner: NewPlanner(h.recorder, clock.RealClock{}), Recorder: h.recorder, Own: broker, Strategy: "DefaultName",
+		Client: h.client, Live: h.client, Reader: snapshot.New(h.client, "", nil), Clock: clock.RealClock{},
+		Planner: NewPlanner(h.recorder, clock.RealClock{}), Recorder: h.recorder, Own: broker, Strategy: "DefaultName",
 		Metrics: NewMetrics(prometheus.NewHistogram(prometheus.HistogramOpts{})),
 	})
 	return h
@@ -320,7 +322,9 @@ func TestPolicy(t *testing.T) {
 	for _, name := range []string{"one", "two", "three"} {
 		pods = append(pods, workload("liqo-provider-a", name+"-0", name+"-1")...)
 	}
-	h := start(t, slices.Concat(offloaded(providerA), pods, []client.Object{ready(providerA), ready(providerB), policy(30), chooses(providerB)})...)
+	h := start(
+		t, slices.Concat(offloaded(providerA), pods, []client.Object{ready(providerA), ready(providerB), policy(30), chooses(providerB)})...,
+	)
 	h.r.pacer = newPacer(clock)
 
 	// New pods go to provider-b before the first one moves there.
@@ -516,7 +520,8 @@ func TestUndecidedLater(t *testing.T) {
 // TestUndecidedOnBroker has a pod on the broker's own node, of a time before the broker
 // kept pods from there.
 func TestUndecidedOnBroker(t *testing.T) {
-	h := start(t, slices.Concat([]client.Object{liqotest.TwinNamespace(namespace, consumer), ready(providerA), policy(60)}, workload("broker", "web-0"))...)
+	h := start(t, slices.Concat([]client.Object{liqotest.TwinNamespace(namespace, consumer), ready(providerA), policy(60)},
+		workload("broker", "web-0"))...)
 	h.reconcile()
 	if !slices.Equal(h.deleted, []string{"web-0"}) {
 		t.Errorf("deleted %v: the pod goes on to run on the broker's own node", h.deleted)
@@ -525,7 +530,9 @@ func TestUndecidedOnBroker(t *testing.T) {
 
 // TestUnserved has a consumer whose mode the broker does not run, with a namespace that was offloaded when it did.
 func TestUnserved(t *testing.T) {
-	wants := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(consumer.ID)}, Spec: v1alpha1.ConsumerSpec{Mode: v1alpha1.ModeAggregated}}
+	wants := &v1alpha1.Consumer{
+		ObjectMeta: metav1.ObjectMeta{Name: string(consumer.ID)}, Spec: v1alpha1.ConsumerSpec{Mode: v1alpha1.ModeAggregated},
+	}
 	orchestratorOnly := func(h *harness) *harness {
 		h.r.reader = snapshot.New(h.client, broker.ID, func(m v1alpha1.Mode) bool { return m == v1alpha1.ModeOrchestrated })
 		return h
@@ -583,7 +590,8 @@ func TestSuspended(t *testing.T) {
 	h.reconcile()
 	h.reconcile()
 	if o := h.offloading(); len(v09.Selected(o)) != 1 || len(v09.Placing(o)) > 0 || len(h.deleted) > 0 {
-		t.Errorf("selected %v, new pods go to %v, deleted %v: what runs is to stay, and nothing to come", v09.Selected(o), v09.Placing(o), h.deleted)
+		t.Errorf("selected %v, new pods go to %v, deleted %v: what runs is to stay, and nothing to come", v09.Selected(o),
+			v09.Placing(o), h.deleted)
 	}
 	if events := h.events(); !strings.Contains(events, reasonSuspended) || strings.Contains(events, reasonUnserved) {
 		t.Errorf("events: %q", events)
@@ -640,9 +648,10 @@ func TestRemake(t *testing.T) {
 		want    []string
 	}{
 		"Drain": {
-			reason:  "A quarter of the copies leaves a provider that is disabled.",
-			objects: slices.Concat(offloaded(providerA, providerB), workload("liqo-provider-a", "web-0", "web-1", "web-2", "web-3", "web-4", "web-5")),
-			want:    []string{"web-0", "web-1"},
+			reason: "A quarter of the copies leaves a provider that is disabled.",
+			objects: slices.Concat(offloaded(providerA, providerB),
+				workload("liqo-provider-a", "web-0", "web-1", "web-2", "web-3", "web-4", "web-5")),
+			want: []string{"web-0", "web-1"},
 		},
 		"OnlyCopy": {
 			reason:  "The only copy stays.",
@@ -708,7 +717,10 @@ func TestWriteFails(t *testing.T) {
 			return nil
 		},
 	}, slices.Concat(offloaded(providerA), workload("broker", "web-0"), []client.Object{off(providerA), ready(providerB)})...)
-	r := New(Config{Metrics: h.r.metrics, Client: h.client, Live: h.client, Reader: snapshot.New(h.client, "", nil), Clock: clock.RealClock{}, Planner: NewPlanner(h.recorder, clock.RealClock{}), Recorder: h.recorder, Strategy: "DefaultName"})
+	r := New(Config{
+		Metrics: h.r.metrics, Client: h.client, Live: h.client, Reader: snapshot.New(h.client, "", nil), Clock: clock.RealClock{},
+		Planner: NewPlanner(h.recorder, clock.RealClock{}), Recorder: h.recorder, Strategy: "DefaultName",
+	})
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: namespace}}); !errors.Is(err, boom) {
 		t.Errorf("Reconcile(): %v, want %v", err, boom)
 	}

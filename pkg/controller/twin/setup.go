@@ -68,7 +68,8 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 		Watches(&corev1.Pod{}, ofNamespace).
 		WatchesMetadata(v09.NewShadowPodMetadata(), ofNamespace, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Provider{}, handler.EnqueueRequestsFromMapFunc(r.concerned), builder.WithPredicates(providerChanged())).
-		Watches(&v1alpha1.PlacementPolicy{}, handler.EnqueueRequestsFromMapFunc(r.everywhere), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.PlacementPolicy{}, handler.EnqueueRequestsFromMapFunc(r.everywhere),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.PlacementDecision{}, handler.EnqueueRequestsFromMapFunc(r.following), builder.WithPredicates(choiceChanged())).
 		Watches(&v1alpha1.Consumer{}, handler.EnqueueRequestsFromMapFunc(r.ofConsumer), builder.WithPredicates(servingChanged())).
 		Complete(conflict.Requeue(r))

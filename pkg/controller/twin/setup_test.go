@@ -26,9 +26,15 @@ func TestProviderChanged(t *testing.T) {
 		change func(*v1alpha1.Provider)
 		want   bool
 	}{
-		"Toggle":   {reason: "A toggle changes plans.", change: func(p *v1alpha1.Provider) { p.Spec.Scheduling = v1alpha1.SchedulingDrained }, want: true},
-		"Cordon":   {reason: "So does a cordon.", change: func(p *v1alpha1.Provider) { p.Spec.Scheduling = v1alpha1.SchedulingCordoned }, want: true},
-		"Observed": {reason: "So does that the scheduler was told.", change: func(p *v1alpha1.Provider) { p.Status.ObservedGeneration++ }, want: true},
+		"Toggle": {
+			reason: "A toggle changes plans.", change: func(p *v1alpha1.Provider) { p.Spec.Scheduling = v1alpha1.SchedulingDrained }, want: true,
+		},
+		"Cordon": {
+			reason: "So does a cordon.", change: func(p *v1alpha1.Provider) { p.Spec.Scheduling = v1alpha1.SchedulingCordoned }, want: true,
+		},
+		"Observed": {
+			reason: "So does that the scheduler was told.", change: func(p *v1alpha1.Provider) { p.Status.ObservedGeneration++ }, want: true,
+		},
 		"Ready": {
 			reason: "So does that the provider can be used no more.", want: true,
 			change: func(p *v1alpha1.Provider) { p.Status.Conditions[0].Status = metav1.ConditionFalse },

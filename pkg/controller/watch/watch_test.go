@@ -29,7 +29,8 @@ func TestWhoIsConcerned(t *testing.T) {
 	elsewhere.Namespace = "elsewhere"
 	sameName := liqotest.ForeignCluster(second, true, false)
 	sameName.Name = "second"
-	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(a, true, false), liqotest.ForeignCluster(b, true, false),
+	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(a, true, false),
+		liqotest.ForeignCluster(b, true, false),
 		liqotest.ForeignCluster(first, true, false), sameName, liqotest.Offer(a, nil), liqotest.Offer(b, nil)), "", nil)
 	cases := map[string]struct {
 		reason string
@@ -37,13 +38,21 @@ func TestWhoIsConcerned(t *testing.T) {
 		object client.Object
 		want   []string
 	}{
-		"Offer":     {reason: "An offer is of the cluster of its namespace.", of: watch.OfTenant(r), object: liqotest.Offer(a, nil), want: []string{"id-a"}},
+		"Offer": {
+			reason: "An offer is of the cluster of its namespace.", of: watch.OfTenant(r), object: liqotest.Offer(a, nil), want: []string{"id-a"},
+		},
 		"Forged":    {reason: "Whatever it says.", of: watch.OfTenant(r), object: forged, want: []string{"id-b"}},
 		"Elsewhere": {reason: "In another namespace it is nobody's.", of: watch.OfTenant(r), object: elsewhere},
 		"Node":      {reason: "A node is of who offers it.", of: watch.OfNode(r), object: liqotest.VirtualNode(a, true), want: []string{"id-a"}},
 		"Lying":     {reason: "One that says otherwise matters to both.", of: watch.OfNode(r), object: lying, want: []string{"id-a", "id-b"}},
-		"Peer":      {reason: "A foreign cluster matters to its own objects.", of: watch.OfForeignCluster(r), object: liqotest.ForeignCluster(a, true, false), want: []string{"id-a"}},
-		"Namesake":  {reason: "And to those of who may have its name now.", of: watch.OfForeignCluster(r), object: sameName, want: []string{"id-1561", "id-1363"}},
+		"Peer": {
+			reason: "A foreign cluster matters to its own objects.", of: watch.OfForeignCluster(r), object: liqotest.ForeignCluster(a, true, false),
+			want: []string{"id-a"},
+		},
+		"Namesake": {
+			reason: "And to those of who may have its name now.", of: watch.OfForeignCluster(r), object: sameName,
+			want: []string{"id-1561", "id-1363"},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -29,10 +29,13 @@ func TestNewView(t *testing.T) {
 		wantSeen  string
 		wantErr   bool
 	}{
-		"NotRemapped":      {reason: "Liqo writes None where nothing is remapped", own: "10.200.0.0/16", seen: "None", wantSeen: "10.200.0.0/16"},
-		"Empty":            {reason: "an absent remap means the same", own: "10.200.0.0/16", wantSeen: "10.200.0.0/16"},
-		"Remapped":         {reason: "the remap is the seen side", own: "10.200.0.0/16", seen: "10.81.0.0/16", wantSeen: "10.81.0.0/16"},
-		"HostBits":         {reason: "host bits in a prefix are dropped, or Contains and rebase would disagree", own: "10.200.3.4/16", seen: "10.81.9.9/16", wantSeen: "10.81.0.0/16"},
+		"NotRemapped": {reason: "Liqo writes None where nothing is remapped", own: "10.200.0.0/16", seen: "None", wantSeen: "10.200.0.0/16"},
+		"Empty":       {reason: "an absent remap means the same", own: "10.200.0.0/16", wantSeen: "10.200.0.0/16"},
+		"Remapped":    {reason: "the remap is the seen side", own: "10.200.0.0/16", seen: "10.81.0.0/16", wantSeen: "10.81.0.0/16"},
+		"HostBits": {
+			reason: "host bits in a prefix are dropped, or Contains and rebase would disagree", own: "10.200.3.4/16", seen: "10.81.9.9/16",
+			wantSeen: "10.81.0.0/16",
+		},
 		"DifferentLengths": {reason: "host bits cannot be kept", own: "10.200.0.0/16", seen: "10.81.0.0/24", wantErr: true},
 		"DifferentFamily":  {reason: "host bits cannot be kept", own: "10.200.0.0/16", seen: "fd00::/16", wantErr: true},
 		"Garbage":          {reason: "a peer's prefix is hostile until parsed", own: "10.200.0.0", wantErr: true},
@@ -68,7 +71,8 @@ func TestResolve(t *testing.T) {
 	disconnected := tableOf(routes, remapped, false)
 	elsewhere := tableOf(routes, view(t, "10.222.0.0/16", "None"), true)
 	opaque := tableOf(nil, remapped, true)
-	six := tableOf([]addressing.Route{{Provider: a, Pods: view(t, "fd00:1::/36", "fd00:90::/36")}}, view(t, "fd00:1::/36", "fd00:77::/36"), true)
+	six := tableOf([]addressing.Route{{Provider: a, Pods: view(t, "fd00:1::/36", "fd00:90::/36")}},
+		view(t, "fd00:1::/36", "fd00:77::/36"), true)
 
 	cases := map[string]struct {
 		reason   string
@@ -77,14 +81,31 @@ func TestResolve(t *testing.T) {
 		path     addressing.Path
 		want     string
 	}{
-		"BrokersOwnPod":     {reason: "a pod of the broker is translated as stock Liqo does", table: table, reported: "10.201.0.13", path: addressing.PathBroker, want: "10.83.0.13"},
-		"Direct":            {reason: "peered with the provider: past the broker", table: table, reported: "10.200.0.13", path: addressing.PathDirect, want: "10.201.0.13"},
-		"NotPeered":         {reason: "no tunnel of our own to the provider", table: table, reported: "10.90.0.13", path: addressing.PathRelay},
-		"TunnelDown":        {reason: "a tunnel that carries nothing is no path", table: disconnected, reported: "10.200.0.13", path: addressing.PathRelay},
-		"OtherPrefix":       {reason: "the provider announces another pod CIDR here: never guess", table: elsewhere, reported: "10.200.0.13", path: addressing.PathRelay},
-		"OpaqueBroker":      {reason: "without routes everything is asked of the broker", table: opaque, reported: "10.200.0.13", path: addressing.PathRelay},
-		"SixToSix":          {reason: "the arithmetic knows no family", table: six, reported: "fd00:90::1:2", path: addressing.PathDirect, want: "fd00:77::1:2"},
-		"OutsideEverything": {reason: "the broker must judge an address nobody knows", table: table, reported: "192.0.2.1", path: addressing.PathRelay},
+		"BrokersOwnPod": {
+			reason: "a pod of the broker is translated as stock Liqo does", table: table, reported: "10.201.0.13", path: addressing.PathBroker,
+			want: "10.83.0.13",
+		},
+		"Direct": {
+			reason: "peered with the provider: past the broker", table: table, reported: "10.200.0.13", path: addressing.PathDirect,
+			want: "10.201.0.13",
+		},
+		"NotPeered": {reason: "no tunnel of our own to the provider", table: table, reported: "10.90.0.13", path: addressing.PathRelay},
+		"TunnelDown": {
+			reason: "a tunnel that carries nothing is no path", table: disconnected, reported: "10.200.0.13", path: addressing.PathRelay,
+		},
+		"OtherPrefix": {
+			reason: "the provider announces another pod CIDR here: never guess", table: elsewhere, reported: "10.200.0.13",
+			path: addressing.PathRelay,
+		},
+		"OpaqueBroker": {
+			reason: "without routes everything is asked of the broker", table: opaque, reported: "10.200.0.13", path: addressing.PathRelay,
+		},
+		"SixToSix": {
+			reason: "the arithmetic knows no family", table: six, reported: "fd00:90::1:2", path: addressing.PathDirect, want: "fd00:77::1:2",
+		},
+		"OutsideEverything": {
+			reason: "the broker must judge an address nobody knows", table: table, reported: "192.0.2.1", path: addressing.PathRelay,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -121,7 +142,9 @@ func TestReportedOfNoPod(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			table := newTable(t, broker, routes, map[cluster.ID]addressing.Peer{a: {Pods: view(t, "10.200.0.0/16", "10.84.0.0/16"), Connected: tc.connected}})
+			table := newTable(t, broker, routes, map[cluster.ID]addressing.Peer{
+				a: {Pods: view(t, "10.200.0.0/16", "10.84.0.0/16"), Connected: tc.connected},
+			})
 			address, _ := netip.ParseAddr(tc.address)
 			if got, ok := table.Reported(address); ok || got.IsValid() {
 				t.Errorf("%s: %s is reported at %s", tc.reason, tc.address, got)

@@ -43,21 +43,46 @@ func TestFollows(t *testing.T) {
 		wishes   []string
 		want     string
 	}{
-		"None":           {"Nothing applies.", []binding.Policy{of("a", "id-x"), onRequest("s")}, nil, ""},
-		"Default":        {"Of two defaults the first by name applies.", []binding.Policy{byDefault("z"), byDefault("b"), of("a", "id-x")}, nil, "b"},
-		"Named":          {"Who is named does not follow the default.", []binding.Policy{byDefault("a"), of("z", consumer), of("y", "id-x", consumer)}, nil, "y"},
-		"Wished":         {"A wish goes before all, and of two the first by name.", []binding.Policy{of("a", consumer), bound("b", shop), onRequest("s"), onRequest("r", consumer)}, []string{"s", "r"}, "r"},
-		"NotToBeWished":  {"Only what is there to be wished is wished.", []binding.Policy{byDefault("a"), of("n", "id-x"), onRequest("o", "id-x")}, []string{"n", "o", "x", ""}, "a"},
-		"Bound":          {"A namespace goes before its consumer.", []binding.Policy{of("a", consumer), bound("z", shop)}, nil, "z"},
-		"BoundToOthers":  {"A namespace of that name of another consumer is meant.", []binding.Policy{of("z", consumer), bound("a", shop, "id-x")}, nil, "z"},
-		"BoundByLabel":   {"A selector alone is enough.", []binding.Policy{bound("a", binding.Namespaces{Selector: labelled("secret")}), byDefault("d")}, nil, "a"},
-		"BoundByBoth":    {"Both must fit.", []binding.Policy{bound("a", binding.Namespaces{Names: shop.Names, Selector: labelled("public")}), byDefault("d")}, nil, "d"},
+		"None":    {"Nothing applies.", []binding.Policy{of("a", "id-x"), onRequest("s")}, nil, ""},
+		"Default": {"Of two defaults the first by name applies.", []binding.Policy{byDefault("z"), byDefault("b"), of("a", "id-x")}, nil, "b"},
+		"Named": {
+			"Who is named does not follow the default.", []binding.Policy{byDefault("a"), of("z", consumer), of("y", "id-x", consumer)}, nil, "y",
+		},
+		"Wished": {
+			"A wish goes before all, and of two the first by name.",
+			[]binding.Policy{of("a", consumer), bound("b", shop), onRequest("s"), onRequest("r", consumer)}, []string{"s", "r"}, "r",
+		},
+		"NotToBeWished": {
+			"Only what is there to be wished is wished.", []binding.Policy{byDefault("a"), of("n", "id-x"), onRequest("o", "id-x")},
+			[]string{"n", "o", "x", ""}, "a",
+		},
+		"Bound": {"A namespace goes before its consumer.", []binding.Policy{of("a", consumer), bound("z", shop)}, nil, "z"},
+		"BoundToOthers": {
+			"A namespace of that name of another consumer is meant.", []binding.Policy{of("z", consumer), bound("a", shop, "id-x")}, nil, "z",
+		},
+		"BoundByLabel": {
+			"A selector alone is enough.", []binding.Policy{bound("a", binding.Namespaces{Selector: labelled("secret")}), byDefault("d")}, nil, "a",
+		},
+		"BoundByBoth": {
+			"Both must fit.", []binding.Policy{bound("a", binding.Namespaces{Names: shop.Names, Selector: labelled("public")}), byDefault("d")}, nil,
+			"d",
+		},
 		"BoundByNothing": {"What names nothing means nothing.", []binding.Policy{bound("a", binding.Namespaces{}), byDefault("d")}, nil, "d"},
-		"Senseless":      {"A selector that nobody can mean does no harm.", []binding.Policy{bound("a", binding.Namespaces{Names: shop.Names, Selector: senseless}), byDefault("d")}, nil, "d"},
-		"Prior":          {"The highest priority goes before the names.", []binding.Policy{of("a", consumer), first(of("z", consumer), 1), first(of("y", consumer), -1)}, nil, "z"},
-		"PriorWish":      {"So it does between two wishes.", []binding.Policy{onRequest("r"), first(onRequest("s"), 1)}, []string{"s", "r"}, "s"},
-		"PriorDefault":   {"A default is not an exception, whatever its priority.", []binding.Policy{of("z", consumer), first(byDefault("a"), 1000)}, nil, "z"},
-		"Nothing":        {"What cannot be read applies to nothing.", []binding.Policy{{Name: "a", Consumers: []string{consumer}}, byDefault("d")}, nil, "d"},
+		"Senseless": {
+			"A selector that nobody can mean does no harm.",
+			[]binding.Policy{bound("a", binding.Namespaces{Names: shop.Names, Selector: senseless}), byDefault("d")}, nil, "d",
+		},
+		"Prior": {
+			"The highest priority goes before the names.",
+			[]binding.Policy{of("a", consumer), first(of("z", consumer), 1), first(of("y", consumer), -1)}, nil, "z",
+		},
+		"PriorWish": {"So it does between two wishes.", []binding.Policy{onRequest("r"), first(onRequest("s"), 1)}, []string{"s", "r"}, "s"},
+		"PriorDefault": {
+			"A default is not an exception, whatever its priority.", []binding.Policy{of("z", consumer), first(byDefault("a"), 1000)}, nil, "z",
+		},
+		"Nothing": {
+			"What cannot be read applies to nothing.", []binding.Policy{{Name: "a", Consumers: []string{consumer}}, byDefault("d")}, nil, "d",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			twin := binding.Twin{Consumer: consumer, OriginalName: "shop", Labels: map[string]string{"level": "secret"}, Wishes: map[string]bool{}}
@@ -82,7 +107,10 @@ func TestMayApply(t *testing.T) {
 		{Name: "request", Scope: binding.OnRequest},
 		{Name: "request-of-others", Scope: binding.OnRequest, Consumers: []string{"id-x"}},
 		{Name: "bound", Scope: binding.OfNamespaces, Namespaces: binding.Namespaces{Names: []string{"shop"}}},
-		{Name: "bound-for-others", Scope: binding.OfNamespaces, Namespaces: binding.Namespaces{Names: []string{"shop"}}, Consumers: []string{"id-x"}},
+		{
+			Name: "bound-for-others", Scope: binding.OfNamespaces, Namespaces: binding.Namespaces{Names: []string{"shop"}},
+			Consumers: []string{"id-x"},
+		},
 	}
 	var got []string
 	for i := range all {
@@ -114,18 +142,51 @@ func TestShadowsOf(t *testing.T) {
 		others []binding.Policy
 		want   []binding.Shadow
 	}{
-		"Alone":          {"Nothing else is there.", byDefault, nil, nil},
-		"Default":        {"One default is enough; one that is later, or of another scope, takes nothing.", byDefault, []binding.Policy{{Name: "z", Scope: binding.Default}, of("a", "id-1"), {Name: "b", Scope: binding.Default}}, []binding.Shadow{{By: "b"}}},
-		"Prior":          {"The priority goes before the name.", byDefault, []binding.Policy{{Name: "z", Scope: binding.Default, Priority: 1}, {Name: "b", Scope: binding.Default, Priority: -1}}, []binding.Shadow{{By: "z"}}},
-		"Consumers":      {"Those that both name follow the first.", of("m", "id-2", "id-1", "id-3"), []binding.Policy{of("b", "id-1", "id-2"), of("c", "id-4"), of("a", "id-3")}, []binding.Shadow{{By: "a", Consumers: []string{"id-3"}}, {By: "b", Consumers: []string{"id-2", "id-1"}}}},
-		"Namespaces":     {"A name that both have is the same namespace.", bound("m", names("shop", "pay")), []binding.Policy{bound("a", names("pay")), bound("b", names("x"))}, []binding.Shadow{{By: "a", Namespaces: []string{"pay"}}}},
-		"OfSome":         {"Of the consumers that the other one means.", bound("m", names("shop")), []binding.Policy{bound("a", names("shop"), "id-1")}, []binding.Shadow{{By: "a", Consumers: []string{"id-1"}, Namespaces: []string{"shop"}}}},
-		"OfOthers":       {"Namespaces of other consumers are others.", bound("m", names("shop"), "id-2"), []binding.Policy{bound("a", names("shop"), "id-1")}, nil},
-		"SomeWithLabel":  {"Who has all of a name has those with a label.", bound("m", labelled("secret", "shop")), []binding.Policy{bound("a", names("shop"))}, []binding.Shadow{{By: "a", Namespaces: []string{"shop"}}}},
-		"AllWithLabel":   {"The same labels are the same namespaces.", bound("m", labelled("secret", "shop")), []binding.Policy{bound("a", labelled("secret"))}, []binding.Shadow{{By: "a"}}},
-		"NameWithLabel":  {"Of those with the same labels it takes the ones of its names.", bound("m", labelled("secret")), []binding.Policy{bound("a", labelled("secret", "shop"))}, []binding.Shadow{{By: "a", Namespaces: []string{"shop"}}}},
-		"MaybeWithLabel": {"What labels are there the policies do not tell.", bound("m", names("shop")), []binding.Policy{bound("a", labelled("secret", "shop")), bound("b", labelled("secret")), bound("c", binding.Namespaces{})}, nil},
-		"Request":        {"Pods say which one they want.", binding.Policy{Name: "m", Scope: binding.OnRequest}, []binding.Policy{{Name: "a", Scope: binding.OnRequest}}, nil},
+		"Alone": {"Nothing else is there.", byDefault, nil, nil},
+		"Default": {
+			"One default is enough; one that is later, or of another scope, takes nothing.", byDefault,
+			[]binding.Policy{{Name: "z", Scope: binding.Default}, of("a", "id-1"), {Name: "b", Scope: binding.Default}}, []binding.Shadow{{By: "b"}},
+		},
+		"Prior": {
+			"The priority goes before the name.", byDefault, []binding.Policy{{Name: "z", Scope: binding.Default, Priority: 1},
+				{Name: "b", Scope: binding.Default, Priority: -1}}, []binding.Shadow{{By: "z"}},
+		},
+		"Consumers": {
+			"Those that both name follow the first.", of("m", "id-2", "id-1", "id-3"),
+			[]binding.Policy{of("b", "id-1", "id-2"), of("c", "id-4"), of("a", "id-3")},
+			[]binding.Shadow{{By: "a", Consumers: []string{"id-3"}}, {By: "b", Consumers: []string{"id-2", "id-1"}}},
+		},
+		"Namespaces": {
+			"A name that both have is the same namespace.", bound("m", names("shop", "pay")),
+			[]binding.Policy{bound("a", names("pay")), bound("b", names("x"))}, []binding.Shadow{{By: "a", Namespaces: []string{"pay"}}},
+		},
+		"OfSome": {
+			"Of the consumers that the other one means.", bound("m", names("shop")), []binding.Policy{bound("a", names("shop"), "id-1")},
+			[]binding.Shadow{{By: "a", Consumers: []string{"id-1"}, Namespaces: []string{"shop"}}},
+		},
+		"OfOthers": {
+			"Namespaces of other consumers are others.", bound("m", names("shop"), "id-2"), []binding.Policy{bound("a", names("shop"), "id-1")}, nil,
+		},
+		"SomeWithLabel": {
+			"Who has all of a name has those with a label.", bound("m", labelled("secret", "shop")), []binding.Policy{bound("a", names("shop"))},
+			[]binding.Shadow{{By: "a", Namespaces: []string{"shop"}}},
+		},
+		"AllWithLabel": {
+			"The same labels are the same namespaces.", bound("m", labelled("secret", "shop")), []binding.Policy{bound("a", labelled("secret"))},
+			[]binding.Shadow{{By: "a"}},
+		},
+		"NameWithLabel": {
+			"Of those with the same labels it takes the ones of its names.", bound("m", labelled("secret")),
+			[]binding.Policy{bound("a", labelled("secret", "shop"))}, []binding.Shadow{{By: "a", Namespaces: []string{"shop"}}},
+		},
+		"MaybeWithLabel": {
+			"What labels are there the policies do not tell.", bound("m", names("shop")),
+			[]binding.Policy{bound("a", labelled("secret", "shop")), bound("b", labelled("secret")), bound("c", binding.Namespaces{})}, nil,
+		},
+		"Request": {
+			"Pods say which one they want.", binding.Policy{Name: "m", Scope: binding.OnRequest},
+			[]binding.Policy{{Name: "a", Scope: binding.OnRequest}}, nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, binding.ShadowsOf(&tc.policy, append(tc.others, tc.policy))); diff != "" {

@@ -25,15 +25,20 @@ func TestHas(t *testing.T) {
 			reason: "What people declare does not matter.",
 			rule:   Measured, declared: list("cpu", "1"), overcommit: 100, want: measured,
 		},
-		"Default":  {reason: "Without a rule, what is measured counts.", overcommit: 100, want: measured},
-		"Declared": {reason: "What people do not declare is zero.", rule: Declared, declared: list("cpu", "16"), overcommit: 100, want: list("cpu", "16")},
+		"Default": {reason: "Without a rule, what is measured counts.", overcommit: 100, want: measured},
+		"Declared": {
+			reason: "What people do not declare is zero.", rule: Declared, declared: list("cpu", "16"), overcommit: 100, want: list("cpu", "16"),
+		},
 		"Min": {
 			reason: "People lower what is measured, and never raise it.",
 			rule:   Min, declared: list("cpu", "2", "memory", "1Ti", "example.com/gpu", "1"), overcommit: 100,
 			want: list("cpu", "2", "memory", "8Gi", "pods", "110"),
 		},
-		"Overcommit":  {reason: "Half as much again.", rule: Measured, overcommit: 150, want: list("cpu", "6", "memory", "12Gi", "pods", "165")},
-		"Undercommit": {reason: "A half stays with the provider.", rule: Min, declared: list("cpu", "1"), overcommit: 50, want: list("cpu", "500m", "memory", "4Gi", "pods", "55")},
+		"Overcommit": {reason: "Half as much again.", rule: Measured, overcommit: 150, want: list("cpu", "6", "memory", "12Gi", "pods", "165")},
+		"Undercommit": {
+			reason: "A half stays with the provider.", rule: Min, declared: list("cpu", "1"), overcommit: 50,
+			want: list("cpu", "500m", "memory", "4Gi", "pods", "55"),
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -68,7 +73,8 @@ func TestOffered(t *testing.T) {
 		},
 		"Others": {
 			reason:   "What others use is not offered, and so is what nobody knows the user of.",
-			accounts: map[cluster.ID]Account{"p": of("4", uses{"d": list("cpu", "3")}), "q": of("2", uses{"": list("cpu", "500m")})}, consumer: "c", want: "2500m",
+			accounts: map[cluster.ID]Account{"p": of("4", uses{"d": list("cpu", "3")}), "q": of("2", uses{"": list("cpu", "500m")})}, consumer: "c",
+			want: "2500m",
 		},
 		"Self": {
 			reason:   "A cluster is not offered its own.",
@@ -88,7 +94,8 @@ func TestOffered(t *testing.T) {
 		},
 		"Cordoned": {
 			reason:   "What runs on a provider that is cordoned stays, and takes nothing from the others. What is free there is offered to nobody.",
-			accounts: map[cluster.ID]Account{"p": cordoned("4", uses{"c": list("cpu", "1"), "d": list("cpu", "1")}), "q": of("2", nil)}, consumer: "c", want: "3",
+			accounts: map[cluster.ID]Account{"p": cordoned("4", uses{"c": list("cpu", "1"), "d": list("cpu", "1")}), "q": of("2", nil)},
+			consumer: "c", want: "3",
 		},
 		"CordonedForOthers": {
 			reason:   "It adds nothing for who uses nothing of it.",
@@ -108,7 +115,8 @@ func TestOffered(t *testing.T) {
 		},
 		"Shrunk": {
 			reason:   "A provider that has less than is used of it adds what is left to the consumer, and takes nothing from the others.",
-			accounts: map[cluster.ID]Account{"p": of("2", uses{"c": list("cpu", "1"), "d": list("cpu", "4")}), "q": of("2", nil)}, consumer: "c", want: "2",
+			accounts: map[cluster.ID]Account{"p": of("2", uses{"c": list("cpu", "1"), "d": list("cpu", "4")}), "q": of("2", nil)},
+			consumer: "c", want: "2",
 		},
 		"Reserved": {
 			reason:   "What is reserved for others and not used by them is not offered.",

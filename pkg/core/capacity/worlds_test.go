@@ -60,7 +60,10 @@ func anyTerms(r *rand.Rand, share int32) Terms {
 }
 
 func anyAccount(r *rand.Rand, consumers []cluster.ID) Account {
-	account := Account{Capacity: anyList(r), Offers: []Offers{OffersAll, OffersAll, OffersAll, OffersUsed, OffersNothing}[r.IntN(5)], Used: map[cluster.ID]corev1.ResourceList{}}
+	account := Account{
+		Capacity: anyList(r), Offers: []Offers{OffersAll, OffersAll, OffersAll, OffersUsed, OffersNothing}[r.IntN(5)],
+		Used: map[cluster.ID]corev1.ResourceList{},
+	}
 	for _, c := range consumers {
 		if r.IntN(2) == 0 {
 			account.Used[c] = resources.Scale(anyList(r), 30)

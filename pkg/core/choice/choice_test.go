@@ -108,14 +108,14 @@ func TestChoose(t *testing.T) {
 			providers: append(prices(1, 2, 3), provider("s", "s", map[string]float64{"price": 1})), want: []cluster.ID{"b"},
 		},
 		"FilterUnknown": {
-			reason:   "A filter does not hold for what is unknown.",
-			criteria: Criteria{Filters: []string{`kpi.price < 3`}}, providers: []Provider{provider("0", "r", nil), with(provider("1", "r", nil), "price", expired)},
-			err: ErrNobody,
+			reason:    "A filter does not hold for what is unknown.",
+			criteria:  Criteria{Filters: []string{`kpi.price < 3`}},
+			providers: []Provider{provider("0", "r", nil), with(provider("1", "r", nil), "price", expired)}, err: ErrNobody,
 		},
 		"FilterUnits": {
-			reason:   "Nor for a value in the unit of few: the number of the filter is in that of most.",
-			criteria: Criteria{Filters: []string{`kpi.price < 9`}}, providers: append(prices(5, 10, 6), with(provider("z", "r", nil), "price", euro)),
-			want: []cluster.ID{"a", "c"},
+			reason:    "Nor for a value in the unit of few: the number of the filter is in that of most.",
+			criteria:  Criteria{Filters: []string{`kpi.price < 9`}},
+			providers: append(prices(5, 10, 6), with(provider("z", "r", nil), "price", euro)), want: []cluster.ID{"a", "c"},
 		},
 		"FilterUnitsOfRegion": {
 			reason:    "Most of those that pass the filters before it.",
@@ -123,8 +123,11 @@ func TestChoose(t *testing.T) {
 			providers: append(prices(5, 10, 6), with(provider("y", "s", nil), "price", euro), with(provider("z", "s", nil), "price", euro)),
 			want:      []cluster.ID{"y", "z"},
 		},
-		"Nobody":  {reason: "There is nobody to choose.", err: ErrNobody},
-		"Spread":  {reason: "The second region is dearer, but demanded.", criteria: spread, providers: append(prices(1, 2), provider("z", "s", map[string]float64{"price": 9})), want: []cluster.ID{"a", "z"}},
+		"Nobody": {reason: "There is nobody to choose.", err: ErrNobody},
+		"Spread": {
+			reason: "The second region is dearer, but demanded.", criteria: spread,
+			providers: append(prices(1, 2), provider("z", "s", map[string]float64{"price": 9})), want: []cluster.ID{"a", "z"},
+		},
 		"NoLabel": {reason: "No label is no region.", criteria: spread, providers: append(prices(1, 2), Provider{ID: "z"}), err: ErrSpread},
 		"TooFew":  {reason: "One provider has one region.", criteria: spread, providers: prices(1), err: ErrSpread},
 	}
@@ -337,15 +340,21 @@ func TestAway(t *testing.T) {
 	}{
 		"Returns": {
 			reason: "It keeps its place and has a substitute, which goes when it is back.", criteria: criteria,
-			steps: []step{{0, false, []cluster.ID{"a"}}, {1, true, []cluster.ID{"a", "b"}}, {2, true, []cluster.ID{"a", "b"}}, {2, false, []cluster.ID{"a"}}},
+			steps: []step{
+				{0, false, []cluster.ID{"a"}}, {1, true, []cluster.ID{"a", "b"}}, {2, true, []cluster.ID{"a", "b"}}, {2, false, []cluster.ID{"a"}},
+			},
 		},
 		"StaysAway": {
 			reason: "It loses its place.", criteria: criteria,
-			steps: []step{{0, false, []cluster.ID{"a"}}, {1, true, []cluster.ID{"a", "b"}}, {3, true, []cluster.ID{"b"}}, {4, false, []cluster.ID{"b"}}},
+			steps: []step{
+				{0, false, []cluster.ID{"a"}}, {1, true, []cluster.ID{"a", "b"}}, {3, true, []cluster.ID{"b"}}, {4, false, []cluster.ID{"b"}},
+			},
 		},
 		"AwayAgain": {
 			reason: "Its time begins again.", criteria: criteria,
-			steps: []step{{0, false, []cluster.ID{"a"}}, {1, true, []cluster.ID{"a", "b"}}, {2, false, []cluster.ID{"a"}}, {4, true, []cluster.ID{"a", "b"}}},
+			steps: []step{
+				{0, false, []cluster.ID{"a"}}, {1, true, []cluster.ID{"a", "b"}}, {2, false, []cluster.ID{"a"}}, {4, true, []cluster.ID{"a", "b"}},
+			},
 		},
 		"Newcomer": {
 			reason: "Who is away is not chosen.", criteria: criteria,
@@ -443,8 +452,10 @@ func TestLasting(t *testing.T) {
 		},
 		"Interrupted": {
 			reason: "It begins again.",
-			phases: []phase{{0, [][]float64{{50, 60, 60}}}, {1, [][]float64{{50, 10, 60}}}, {20, [][]float64{{50, 45, 60}}}, {21, [][]float64{{50, 10, 60}}}},
-			want:   map[cluster.ID]int{"a": 0, "b": 51},
+			phases: []phase{
+				{0, [][]float64{{50, 60, 60}}}, {1, [][]float64{{50, 10, 60}}}, {20, [][]float64{{50, 45, 60}}}, {21, [][]float64{{50, 10, 60}}},
+			},
+			want: map[cluster.ID]int{"a": 0, "b": 51},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -461,7 +472,8 @@ func TestLasting(t *testing.T) {
 						at = p.prices[minute%len(p.prices)]
 					}
 				}
-				decision, err := c.Choose(now.Add(time.Duration(minute)*time.Minute), append(prices(at...), provider("z", "r", map[string]float64{"price": 100})), memory)
+				decision, err := c.Choose(now.Add(time.Duration(minute)*time.Minute),
+					append(prices(at...), provider("z", "r", map[string]float64{"price": 100})), memory)
 				if err != nil {
 					t.Fatalf("Choose(): %v", err)
 				}
@@ -536,7 +548,10 @@ func TestSubstitute(t *testing.T) {
 		},
 		"ForGood": {
 			reason: "When the first loses its place, the substitute has it.", criteria: weigh, most: 1,
-			steps: []step{{0, []float64{10, 20}, "", "a"}, {1, []float64{10, 20}, "a", "ab"}, {301, []float64{10, 20}, "a", "b"}, {302, []float64{10, 20}, "", "b"}},
+			steps: []step{
+				{0, []float64{10, 20}, "", "a"}, {1, []float64{10, 20}, "a", "ab"}, {301, []float64{10, 20}, "a", "b"},
+				{302, []float64{10, 20}, "", "b"},
+			},
 		},
 		"OneOfTwoIsBack": {
 			reason: "One of two substitutes goes, the worse one.", criteria: weigh, most: 2,
@@ -548,7 +563,8 @@ func TestSubstitute(t *testing.T) {
 		"SubstituteIsAway": {
 			reason: "A substitute has a substitute, and both go.", criteria: weigh, most: 1,
 			steps: []step{
-				{0, []float64{10, 20, 30}, "", "a"}, {1, []float64{10, 20, 30}, "a", "ab"}, {2, []float64{10, 20, 30}, "ab", "abc"}, {3, []float64{10, 20, 30}, "", "a"},
+				{0, []float64{10, 20, 30}, "", "a"}, {1, []float64{10, 20, 30}, "a", "ab"}, {2, []float64{10, 20, 30}, "ab", "abc"},
+				{3, []float64{10, 20, 30}, "", "a"},
 			},
 		},
 		"SubstituteIsBack": {
@@ -560,7 +576,9 @@ func TestSubstitute(t *testing.T) {
 		},
 		"InTurn": {
 			reason: "A substitute that is lost when the first is back is none any more.", criteria: weigh, most: 1,
-			steps: []step{{0, []float64{20, 30}, "", "a"}, {1, []float64{20, 15}, "a", "ab"}, {2, []float64{20, 15}, "b", "a"}, {3, []float64{20, 15}, "", "a"}},
+			steps: []step{
+				{0, []float64{20, 30}, "", "a"}, {1, []float64{20, 15}, "a", "ab"}, {2, []float64{20, 15}, "b", "a"}, {3, []float64{20, 15}, "", "a"},
+			},
 		},
 		"Newcomer": {
 			reason: "Who joins at the same time because there is one place more is none.", criteria: weigh, most: 3,

@@ -53,7 +53,8 @@ func TestGroups(t *testing.T) {
 	if _, err = c.Choose(now, providers, got.Memory); err == nil {
 		t.Error("something was chosen where nobody has a region")
 	}
-	if _, err := New(Criteria{Group: "region", Spread: []Spread{{Label: "zone", Distinct: 2}}}); err == nil || !strings.Contains(err.Error(), "spread") {
+	if _, err := New(Criteria{Group: "region", Spread: []Spread{{Label: "zone", Distinct: 2}}}); err == nil ||
+		!strings.Contains(err.Error(), "spread") {
 		t.Errorf("groups that are spread: %v", err)
 	}
 }

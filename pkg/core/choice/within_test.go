@@ -29,13 +29,25 @@ func TestChooseWithin(t *testing.T) {
 		want      []cluster.ID
 		steady    bool // Others do better, and wait for their place.
 	}{
-		"Fits":   {reason: "Nothing is to be cut.", criteria: Criteria{Max: 1}, providers: all, want: []cluster.ID{"a"}},
-		"All":    {reason: "Of all that pass, the best are kept.", providers: all, want: []cluster.ID{"a", "b"}},
-		"Most":   {reason: "So are they of a number that is too large.", criteria: Criteria{Max: 3}, providers: all, want: []cluster.ID{"a", "b"}},
-		"Steady": {reason: "Another one has to be better for a while.", providers: cheapestD, memory: Memory{Chosen: []cluster.ID{"a", "b"}}, want: []cluster.ID{"a", "b"}, steady: true},
-		"Away":   {reason: "There is no room for the substitute of one that is away.", providers: awayB, memory: Memory{Chosen: []cluster.ID{"a", "b"}}, want: []cluster.ID{"a", "b"}},
-		"Group":  {reason: "A group that is too large is cut, and its best are kept.", criteria: Criteria{Group: "region", Max: 1}, providers: all, want: []cluster.ID{"a", "b"}},
-		"Before": {reason: "Who was chosen of it stays.", criteria: Criteria{Group: "region", Max: 1}, providers: all, memory: Memory{Chosen: []cluster.ID{"b", "c"}}, want: []cluster.ID{"b", "c"}},
+		"Fits": {reason: "Nothing is to be cut.", criteria: Criteria{Max: 1}, providers: all, want: []cluster.ID{"a"}},
+		"All":  {reason: "Of all that pass, the best are kept.", providers: all, want: []cluster.ID{"a", "b"}},
+		"Most": {reason: "So are they of a number that is too large.", criteria: Criteria{Max: 3}, providers: all, want: []cluster.ID{"a", "b"}},
+		"Steady": {
+			reason: "Another one has to be better for a while.", providers: cheapestD, memory: Memory{Chosen: []cluster.ID{"a", "b"}},
+			want: []cluster.ID{"a", "b"}, steady: true,
+		},
+		"Away": {
+			reason: "There is no room for the substitute of one that is away.", providers: awayB, memory: Memory{Chosen: []cluster.ID{"a", "b"}},
+			want: []cluster.ID{"a", "b"},
+		},
+		"Group": {
+			reason: "A group that is too large is cut, and its best are kept.", criteria: Criteria{Group: "region", Max: 1}, providers: all,
+			want: []cluster.ID{"a", "b"},
+		},
+		"Before": {
+			reason: "Who was chosen of it stays.", criteria: Criteria{Group: "region", Max: 1}, providers: all,
+			memory: Memory{Chosen: []cluster.ID{"b", "c"}}, want: []cluster.ID{"b", "c"},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -47,7 +59,8 @@ func TestChooseWithin(t *testing.T) {
 			for range 2 { // The same providers in another order are the same.
 				made, err := c.ChooseWithin(2, now, tc.providers, tc.memory)
 				if err != nil || !slices.Equal(made.Chosen, tc.want) || len(made.Substitutes) > 0 || (made.Wait > 0) != tc.steady {
-					t.Errorf("%s\nchosen %v, substitutes %v, again after %s, %v: want %v", tc.reason, made.Chosen, made.Substitutes, made.Wait, err, tc.want)
+					t.Errorf("%s\nchosen %v, substitutes %v, again after %s, %v: want %v", tc.reason, made.Chosen, made.Substitutes, made.Wait,
+						err, tc.want)
 				}
 				for _, r := range made.Ranking {
 					if r.Chosen != slices.Contains(tc.want, r.ID) {

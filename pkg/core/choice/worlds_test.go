@@ -67,7 +67,8 @@ func anyWeights(r *rand.Rand) map[string]int {
 
 // known is what docs/placement/kpis.md calls a known value.
 func known(f kpi.KPI) bool {
-	return !f.Measured.IsZero() && !math.IsNaN(f.Value) && !math.IsInf(f.Value, 0) && now.Before(f.Expires) && !f.Measured.After(now.Add(time.Minute))
+	return !f.Measured.IsZero() && !math.IsNaN(f.Value) && !math.IsInf(f.Value, 0) && now.Before(f.Expires) &&
+		!f.Measured.After(now.Add(time.Minute))
 }
 
 // documented returns the scores as docs/placement/policies.md defines them.
@@ -165,7 +166,8 @@ func TestDearerNeverClimbs(t *testing.T) {
 		}
 		for _, p := range providers {
 			// What differs by less is how numbers are rounded.
-			if behind, ahead := score(before, p.ID)-score(before, dearer.ID), score(after, dearer.ID)-score(after, p.ID); behind > 0 && ahead > 1e-9 {
+			if behind, ahead := score(before, p.ID)-score(before, dearer.ID), score(after, dearer.ID)-score(after, p.ID); behind > 0 &&
+				ahead > 1e-9 {
 				t.Fatalf("%s became dearer and passed %s; weights %v, %+v", dearer.ID, p.ID, weights, providers)
 			}
 		}

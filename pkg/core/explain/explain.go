@@ -209,8 +209,8 @@ func pods(s placement.Snapshot, plan placement.Plan) []Pod {
 			continue // A copy that is counted as long as it may be replaced.
 		}
 		pod := Pod{
-			Name: c.Pod, Workload: strings.ToValidUTF8(c.Workload[:min(len(c.Workload), maxWorkload)], ""), At: spot(c.Spot), Provider: c.Provider, Ready: c.Ready,
-			Plan: planned[c.Pod], Why: why[c.Pod], Requests: c.Requests,
+			Name: c.Pod, Workload: strings.ToValidUTF8(c.Workload[:min(len(c.Workload), maxWorkload)], ""), At: spot(c.Spot), Provider: c.Provider,
+			Ready: c.Ready, Plan: planned[c.Pod], Why: why[c.Pod], Requests: c.Requests,
 		}
 		if pod.Why == "" {
 			pod.Why = waits(c, room)

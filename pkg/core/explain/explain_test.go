@@ -129,12 +129,16 @@ func TestBounds(t *testing.T) {
 		s.Selected = append(s.Selected, cluster.ID(long(i)))
 	}
 	for i := range pods {
-		s.Copies = append(s.Copies, placement.Copy{Pod: long(i), Workload: strings.Repeat("x", 5000), Spot: placement.OnProvider, Provider: s.Selected[0], Requests: cores("1")})
+		s.Copies = append(s.Copies, placement.Copy{
+			Pod: long(i), Workload: strings.Repeat("x", 5000), Spot: placement.OnProvider, Provider: s.Selected[0], Requests: cores("1"),
+		})
 	}
 	s.Copies[pods-1].Spot, s.Copies[pods-1].Provider = placement.Nowhere, ""
 	n := Of(s, placement.Plan{Select: s.Selected, Place: s.Selected}, 0)
-	if n.Pods.Count != pods || len(n.Pods.Items) != MaxItems || n.Pods.Items[0].Name != long(pods-1) || n.Providers.Count != providers || len(n.Providers.Items) != MaxItems {
-		t.Errorf("%d of %d pods, %d of %d providers; first %+v", len(n.Pods.Items), n.Pods.Count, len(n.Providers.Items), n.Providers.Count, n.Pods.Items[0])
+	if n.Pods.Count != pods || len(n.Pods.Items) != MaxItems || n.Pods.Items[0].Name != long(pods-1) || n.Providers.Count != providers ||
+		len(n.Providers.Items) != MaxItems {
+		t.Errorf("%d of %d pods, %d of %d providers; first %+v", len(n.Pods.Items), n.Pods.Count, len(n.Providers.Items), n.Providers.Count,
+			n.Pods.Items[0])
 	}
 	answer, err := json.Marshal(n)
 	if err != nil {

@@ -3,10 +3,10 @@
 
 // Package expression compiles conditions in CEL that somebody else writes, so that what they cost is bounded from the first step on.
 //
-// CEL's checker and its operators can be led to work that doubles with each few characters, and neither can be stopped: a type or a value may have itself
-// in it twice, again and again, as `[1].map(a, {a: a}).map(a, {a: a})` has. That takes a name for what was built before. The only names in an expression that are
-// not given from outside are the variables of comprehensions, so what is refused is to build lists and maps of them. Then all
-// types and values are no larger than the text and what it is asked about.
+// CEL's checker and its operators can be led to work that doubles with each few characters, and neither can be stopped: a type or a value
+// may have itself in it twice, again and again, as `[1].map(a, {a: a}).map(a, {a: a})` has. That takes a name for what was built before.
+// The only names in an expression that are not given from outside are the variables of comprehensions, so what is refused is to build lists
+// and maps of them. Then all types and values are no larger than the text and what it is asked about.
 //
 // It does not know what expressions are about, which variables they have, nor how much their evaluation may cost.
 package expression
@@ -25,9 +25,9 @@ import (
 // ErrBuilds is about an expression whose types or values can be much larger than itself.
 var ErrBuilds = errors.New("an expression must not build lists or maps of what it goes through")
 
-// Compile parses and checks an expression that is true or false. The text must be bounded, and so must the depth of what the environment parses
-// (cel.ParserRecursionLimit, which is 250 by default). errors.Is finds ErrBuilds if the macro map is used, if a list or a map is written that has the
-// variable of all, exists, exists_one or filter in it, or if an empty one is written where these go through it or ask.
+// Compile parses and checks an expression that is true or false. The text must be bounded, and so must the depth of what the environment
+// parses (cel.ParserRecursionLimit, which is 250 by default). errors.Is finds ErrBuilds if the macro map is used, if a list or a map is
+// written that has the variable of all, exists, exists_one or filter in it, or if an empty one is written where these go through it or ask.
 func Compile(env *cel.Env, text string) (*cel.Ast, error) {
 	parsed, issues := env.Parse(text)
 	if err := issues.Err(); err != nil {
@@ -164,7 +164,8 @@ func asks(c *expr.Expr_Comprehension) (*expr.Expr, error) {
 		if len(added) != 2 {
 			break
 		}
-		if list := added[1].GetListExpr(); list != nil && (len(list.GetElements()) != 1 || list.GetElements()[0].GetIdentExpr().GetName() != c.GetIterVar()) {
+		if list := added[1].GetListExpr(); list != nil &&
+			(len(list.GetElements()) != 1 || list.GetElements()[0].GetIdentExpr().GetName() != c.GetIterVar()) {
 			break
 		}
 		return args[0], nil

@@ -90,8 +90,8 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
-// FuzzTypes compiles expressions that nest and chain what CEL can build, and checks that no type is larger than the expression: those that double are, long before
-// they take time that can be noticed.
+// FuzzTypes compiles expressions that nest and chain what CEL can build, and checks that no type is larger than the expression: those that
+// double are, long before they take time that can be noticed.
 func FuzzTypes(f *testing.F) {
 	env := environment(f)
 	for seed := range uint64(500) {
@@ -116,7 +116,8 @@ func FuzzTypes(f *testing.F) {
 	})
 }
 
-// structure writes an expression of literals and macros within each other and in turn, which use each other's variables. One of them it likes best.
+// structure writes an expression of literals and macros within each other and in turn, which use each other's variables. One of them it
+// likes best.
 func structure(random *rand.Rand) string {
 	const deepest, kinds = 9, 12 // What doubles with each step has 512 parts then.
 	favourite := random.IntN(kinds)

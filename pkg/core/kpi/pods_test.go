@@ -39,15 +39,29 @@ func TestPods(t *testing.T) {
 		seen   []PodSeen
 		want   map[string]float64
 	}{
-		"None":     {reason: "Nothing is known at first.", want: map[string]float64{}},
-		"Too few":  {reason: "Two pods say nothing.", seen: seen("a", 3, 4), want: map[string]float64{}},
-		"Started":  {reason: "The quantiles are those of the start-up times.", seen: seen("a", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10), want: map[string]float64{FailureRate: 0, StartupMedian: 5, StartupP90: 9}},
-		"Failed":   {reason: "Pods that failed before they were ready have no start-up time.", seen: seen("a", -1, 2, 2, 2), want: map[string]float64{FailureRate: 0.25, StartupMedian: 2, StartupP90: 2}},
-		"AllBad":   {reason: "A provider can let all fail.", seen: seen("a", -1, -1, -1), want: map[string]float64{FailureRate: 1}},
-		"Old":      {reason: "What was yesterday does not count.", seen: old, want: map[string]float64{}},
-		"Future":   {reason: "Nor does what a wrong clock put into the future.", seen: future, want: map[string]float64{}},
-		"Hostile":  {reason: "One consumer with many slow and failing pods does not decide for the others.", seen: join(seen("a", 2, 2, 2), seen("b", 3, 3, 3), seen("evil", 500, 500, 500, 500, -1, -1, -1, -1)), want: map[string]float64{FailureRate: 0, StartupMedian: 3, StartupP90: 3}},
-		"Negative": {reason: "A clock that was set back makes no start-up time.", seen: []PodSeen{{At: now, Consumer: "a", Startup: -time.Hour}, {At: now, Consumer: "a"}, {At: now, Consumer: "a"}}, want: map[string]float64{FailureRate: 0}},
+		"None":    {reason: "Nothing is known at first.", want: map[string]float64{}},
+		"Too few": {reason: "Two pods say nothing.", seen: seen("a", 3, 4), want: map[string]float64{}},
+		"Started": {
+			reason: "The quantiles are those of the start-up times.", seen: seen("a", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10),
+			want: map[string]float64{FailureRate: 0, StartupMedian: 5, StartupP90: 9},
+		},
+		"Failed": {
+			reason: "Pods that failed before they were ready have no start-up time.", seen: seen("a", -1, 2, 2, 2),
+			want: map[string]float64{FailureRate: 0.25, StartupMedian: 2, StartupP90: 2},
+		},
+		"AllBad": {reason: "A provider can let all fail.", seen: seen("a", -1, -1, -1), want: map[string]float64{FailureRate: 1}},
+		"Old":    {reason: "What was yesterday does not count.", seen: old, want: map[string]float64{}},
+		"Future": {reason: "Nor does what a wrong clock put into the future.", seen: future, want: map[string]float64{}},
+		"Hostile": {
+			reason: "One consumer with many slow and failing pods does not decide for the others.",
+			seen:   join(seen("a", 2, 2, 2), seen("b", 3, 3, 3), seen("evil", 500, 500, 500, 500, -1, -1, -1, -1)),
+			want:   map[string]float64{FailureRate: 0, StartupMedian: 3, StartupP90: 3},
+		},
+		"Negative": {
+			reason: "A clock that was set back makes no start-up time.",
+			seen:   []PodSeen{{At: now, Consumer: "a", Startup: -time.Hour}, {At: now, Consumer: "a"}, {At: now, Consumer: "a"}},
+			want:   map[string]float64{FailureRate: 0},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,8 @@ type Price struct {
 	Currency string
 }
 
-// priced is the text of a price: a decimal number of up to 15 digits before the point, and a unit. The dearest offer, of a thousandth of a core, has 14.
+// priced is the text of a price: a decimal number of up to 15 digits before the point, and a unit. The dearest offer, of a thousandth of a
+// core, has 14.
 var priced = regexp.MustCompile(`^([0-9]{1,15}(?:\.[0-9]{1,18})?) ([A-Z]{3})/h$`)
 
 // ParsePrice reads the text of a price. The error names the text, cut to 64 bytes.

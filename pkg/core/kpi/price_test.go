@@ -26,8 +26,8 @@ func TestPrice(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"", "1", "1 EUR", "-1 EUR/h", "1e3 EUR/h", "NaN EUR/h", "+Inf EUR/h", "1 eur/h", "1  EUR/h", " 1 EUR/h", "1 EUR/h ", "1. EUR/h", ".5 EUR/h",
-		"1234567890123456 EUR/h", "1 EURO/h", "1 EUR/h\n", strings.Repeat("1", 1<<20) + " EUR/h",
+		"", "1", "1 EUR", "-1 EUR/h", "1e3 EUR/h", "NaN EUR/h", "+Inf EUR/h", "1 eur/h", "1  EUR/h", " 1 EUR/h", "1 EUR/h ",
+		"1. EUR/h", ".5 EUR/h", "1234567890123456 EUR/h", "1 EURO/h", "1 EUR/h\n", strings.Repeat("1", 1<<20) + " EUR/h",
 	} {
 		if got, err := kpi.ParsePrice(text); err == nil {
 			t.Errorf("ParsePrice(%.40q) = %v, want an error", text, got)

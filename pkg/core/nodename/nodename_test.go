@@ -66,7 +66,9 @@ func TestMark(t *testing.T) {
 		}
 		marks[mark] = what
 	}
-	for _, name := range []string{"liqo-broker", "", "liqo-abcdefghijklmnop", "node-a-" + Mark("b", "p"), "liqo-" + strings.Repeat("x", 64) + "-" + Mark("b", "p")} {
+	for _, name := range []string{
+		"liqo-broker", "", "liqo-abcdefghijklmnop", "node-a-" + Mark("b", "p"), "liqo-" + strings.Repeat("x", 64) + "-" + Mark("b", "p"),
+	} {
 		if mark, ok := MarkOf(name); ok {
 			t.Errorf("%q has the mark %s", name, mark)
 		}

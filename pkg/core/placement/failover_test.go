@@ -126,8 +126,8 @@ func TestFailover(t *testing.T) {
 		},
 		"ReplaceSole": {
 			reason: "Unless people want it replaced.",
-			rule:   Failover{Mode: AfterGrace, Grace: grace, ReplaceSole: true}, provider: failed, copies: copies("db", 1, "a", sole), placing: onlyB,
-			want: Plan{Select: both, Place: onlyB, Replace: []string{"db-0"}},
+			rule:   Failover{Mode: AfterGrace, Grace: grace, ReplaceSole: true}, provider: failed, copies: copies("db", 1, "a", sole),
+			placing: onlyB, want: Plan{Select: both, Place: onlyB, Replace: []string{"db-0"}},
 		},
 		"Cordoned": {
 			reason: "What runs on a provider that is cordoned is replaced as on any other.",
@@ -151,8 +151,8 @@ func TestFailover(t *testing.T) {
 		},
 		"PeeringEnds": {
 			reason: "Where the peering ends, Liqo evicts what runs there.",
-			rule:   Failover{Mode: Never}, provider: Provider{ID: "a", Namespace: Present, Health: Ending}, copies: copies("web", 4, "a", leaving), placing: onlyB,
-			want: Plan{Select: both, Place: onlyB},
+			rule:   Failover{Mode: Never}, provider: Provider{ID: "a", Namespace: Present, Health: Ending}, copies: copies("web", 4, "a", leaving),
+			placing: onlyB, want: Plan{Select: both, Place: onlyB},
 		},
 		"PeeringEnding": {
 			reason: "It has its time to do so, also when the tunnel is gone already.",
@@ -161,8 +161,8 @@ func TestFailover(t *testing.T) {
 		},
 		"PeeringEnded": {
 			reason: "What it could not end goes in any case: nothing comes back.",
-			rule:   Failover{Mode: Never}, provider: gone(DefaultGrace), copies: copies("db", 2, "a", sole, forgotten), placing: onlyB, noTarget: true,
-			want: Plan{Select: both, Place: onlyB, Replace: []string{"db-0", "db-1"}},
+			rule:   Failover{Mode: Never}, provider: gone(DefaultGrace), copies: copies("db", 2, "a", sole, forgotten), placing: onlyB,
+			noTarget: true, want: Plan{Select: both, Place: onlyB, Replace: []string{"db-0", "db-1"}},
 		},
 		"ClockSetBack": {
 			reason: "A loss in the future begins at this moment.",

@@ -53,8 +53,8 @@ func TestLevel(t *testing.T) {
 			placing: ab, place: ab,
 		},
 		"Crashing": {
-			reason: "Who does not get ready does not hold up the others.", placing: []cluster.ID{"b"}, place: []cluster.ID{"b"}, move: []string{"web-1"},
-			copies: append(copies("db", 4, "a", notReady), copies("web", 2, "a")...),
+			reason: "Who does not get ready does not hold up the others.", placing: []cluster.ID{"b"}, place: []cluster.ID{"b"},
+			move: []string{"web-1"}, copies: append(copies("db", 4, "a", notReady), copies("web", 2, "a")...),
 		},
 		"Level": {
 			reason: "Half of them are there.", copies: copies("web", 4, "a", as("b"), as("b")), placing: []cluster.ID{"b"}, place: ab,
@@ -69,7 +69,8 @@ func TestLevel(t *testing.T) {
 			reason: "A workload that comes is placed by the scheduler.", copies: copies("web", 4, "a", waiting), placing: ab, place: ab,
 		},
 		"NoRoom": {
-			reason: "There is no room.", copies: copies("web", 4, "a"), placing: ab, place: ab, change: func(s *Snapshot) { s.Providers[1].Room = nil },
+			reason: "There is no room.", copies: copies("web", 4,
+				"a"), placing: ab, place: ab, change: func(s *Snapshot) { s.Providers[1].Room = nil },
 		},
 		"NoRoomAnyMore": {
 			reason: "There was room, and a pod waits for it: it goes elsewhere.",
@@ -84,7 +85,8 @@ func TestLevel(t *testing.T) {
 			placing: ab, place: ab,
 		},
 		"StatefulSet": {
-			reason: "Nor do pods whose volumes may be where they are.", copies: copies("web", 4, "a", func(c *Copy) { c.Sole = true }), placing: ab, place: ab,
+			reason: "Nor do pods whose volumes may be where they are.", copies: copies("web", 4, "a", func(c *Copy) { c.Sole = true }),
+			placing: ab, place: ab,
 		},
 		"Declined": {
 			reason: "A pod waited there in vain: it goes elsewhere.", copies: copies("web", 4, "a", waiting), placing: []cluster.ID{"b"}, place: ab,
@@ -96,8 +98,9 @@ func TestLevel(t *testing.T) {
 			change: func(s *Snapshot) { s.Declined = map[string][]cluster.ID{"web": {"b"}} },
 		},
 		"AllAreShort": {
-			reason: "Who has a copy nowhere yet does not hold up another workload.", copies: append(copies("db", 4, "a", waiting, waiting, waiting, waiting), copies("web", 4, "a")...),
-			placing: []cluster.ID{"b"}, place: []cluster.ID{"b"}, move: []string{"web-3"},
+			reason: "Who has a copy nowhere yet does not hold up another workload.",
+			copies: append(copies("db", 4, "a", waiting, waiting, waiting, waiting), copies("web", 4, "a")...), placing: []cluster.ID{"b"},
+			place: []cluster.ID{"b"}, move: []string{"web-3"},
 		},
 		"OutOfReach": {
 			reason: "The other one cannot be reached.", copies: copies("web", 4, "a"), placing: ab, place: ab,

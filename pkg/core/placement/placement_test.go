@@ -527,8 +527,10 @@ func TestPolicy(t *testing.T) {
 		},
 		"AllCordoned": {
 			reason: "If all are cordoned, new pods wait.",
-			in:     Snapshot{Providers: []Provider{cordoned}, Selected: []cluster.ID{"a"}, Placing: []cluster.ID{}, Copies: copies("web", 4, "a", waiting)},
-			want:   Plan{Select: []cluster.ID{"a"}},
+			in: Snapshot{
+				Providers: []Provider{cordoned}, Selected: []cluster.ID{"a"}, Placing: []cluster.ID{}, Copies: copies("web", 4, "a", waiting),
+			},
+			want: Plan{Select: []cluster.ID{"a"}},
 		},
 		"CordonedUnchosen": {
 			reason: "A policy that prefers others does not move what is to stay.",

@@ -50,7 +50,8 @@ func TestRoom(t *testing.T) {
 		},
 		"LostAndLittleRoom": {
 			reason:   "As many are replaced as there is room for, of whichever workload.",
-			provider: failed, room: 4, copies: slices.Concat(asking(1, copies("db", 2, "a", notReady, notReady)), asking(2, copies("web", 2, "a", notReady, notReady))),
+			provider: failed, room: 4, copies: slices.Concat(asking(1, copies("db", 2, "a", notReady, notReady)),
+				asking(2, copies("web", 2, "a", notReady, notReady))),
 			replace: []string{"db-0", "db-1", "web-0"}, held: []Held{{"web-1", "a", NoRoom}},
 		},
 		"SeveralTargets": {
@@ -87,7 +88,9 @@ func TestRoom(t *testing.T) {
 		},
 		"LeavingFirst": {
 			reason:   "So does who is on its way from the provider that is left, and not who goes where it is.",
-			provider: off, room: 5, copies: asking(2, slices.Concat(copies("db", 2, "a", leaving, func(c *Copy) { c.Provider, c.Leaving = "b", true }), copies("web", 2, "a"), copies("x", 2, "a"))),
+			provider: off, room: 5, copies: asking(2,
+				slices.Concat(copies("db", 2, "a", leaving, func(c *Copy) { c.Provider, c.Leaving = "b", true }), copies("web", 2, "a"),
+					copies("x", 2, "a"))),
 			recreate: []string{"web-0"}, held: []Held{{"web-1", "a", LastReady}, {"x-0", "a", NoRoom}, {"x-1", "a", NoRoom}},
 		},
 		"OnBroker": {

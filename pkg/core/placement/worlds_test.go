@@ -21,9 +21,11 @@ import (
 func anyProvider(r *rand.Rand, id cluster.ID) Provider {
 	one := func(in int) bool { return r.IntN(in) == 0 }
 	p := Provider{
-		ID: id, Health: []Health{Ready, Ready, Ready, NotReady, Withdrawn, Ending}[r.IntN(6)], Scheduling: []Scheduling{Active, Active, Active, Cordoned, Drained, Closing}[r.IntN(6)],
-		Choice: []Choice{Chosen, Chosen, Chosen, Unchosen, Barred}[r.IntN(5)], Namespace: []Namespace{Present, Present, Present, Present, Absent, Refused, Passed}[r.IntN(7)],
-		Direct: one(4), Room: cores(int64(r.IntN(9))),
+		ID: id, Health: []Health{Ready, Ready, Ready, NotReady, Withdrawn, Ending}[r.IntN(6)],
+		Scheduling: []Scheduling{Active, Active, Active, Cordoned, Drained, Closing}[r.IntN(6)],
+		Choice:     []Choice{Chosen, Chosen, Chosen, Unchosen, Barred}[r.IntN(5)],
+		Namespace:  []Namespace{Present, Present, Present, Present, Absent, Refused, Passed}[r.IntN(7)], Direct: one(4),
+		Room: cores(int64(r.IntN(9))),
 	}
 	if one(9) {
 		p.Room = nil
@@ -198,7 +200,8 @@ func checkRemoved(t *testing.T, s Snapshot, plan Plan) {
 			left += bound // Pods on the broker count for each other.
 		}
 		if goes > 0 && !alone && (left == 0 || goes+fewer > (len(copies)+3)/4) {
-			t.Errorf("of %d copies of %s, %d that serve go: %d are left, and %d did not serve before", len(copies), copies[0].Workload, goes, left, fewer)
+			t.Errorf("of %d copies of %s, %d that serve go: %d are left, and %d did not serve before", len(copies), copies[0].Workload, goes,
+				left, fewer)
 		}
 	}
 }
@@ -244,7 +247,8 @@ func checkReplaced(t *testing.T, s Snapshot, plan Plan) {
 		if !replaced {
 			continue
 		}
-		if p := s.Providers[at]; c.Ready || !p.lost() || !ends && (p.Direct || c.Sole && !s.Failover.ReplaceSole || s.Failover.Mode == Never && !p.isLeft()) {
+		if p := s.Providers[at]; c.Ready || !p.lost() ||
+			!ends && (p.Direct || c.Sole && !s.Failover.ReplaceSole || s.Failover.Mode == Never && !p.isLeft()) {
 			t.Errorf("%s is replaced on %+v", c.Pod, p)
 		}
 	}

@@ -72,25 +72,47 @@ func TestArithmetic(t *testing.T) {
 		reason    string
 		got, want corev1.ResourceList
 	}{
-		"Subtract":    {reason: "What is taken is gone.", got: Subtract(a, list("cpu", "1")), want: list("cpu", "500m", "memory", "1Gi")},
-		"NotNegative": {reason: "Nothing is left of less than what is taken.", got: Subtract(a, list("cpu", "2", "pods", "1")), want: list("cpu", "0", "memory", "1Gi")},
-		"Min":         {reason: "What one does not name is zero.", got: Min(a, list("cpu", "1", "pods", "1")), want: list("cpu", "1", "memory", "0")},
-		"Max":         {reason: "What either names counts.", got: Max(a, list("cpu", "1", "pods", "1")), want: list("cpu", "1500m", "memory", "1Gi", "pods", "1")},
-		"AtMost":      {reason: "What the limit does not name is not cut.", got: AtMost(a, list("cpu", "1", "pods", "1")), want: list("cpu", "1", "memory", "1Gi")},
-		"Half":        {reason: "Of cores, thousandths count.", got: Scale(list("cpu", "1001m", "pods", "3"), 50), want: list("cpu", "500m", "pods", "1")},
-		"Double":      {reason: "More than all is possible.", got: Scale(a, 200), want: list("cpu", "3", "memory", "2Gi")},
-		"OddHalf":     {reason: "What is left over goes to nobody.", got: Scale(list("cpu", "1000001n", "memory", "14306m"), 50), want: list("cpu", "0", "memory", "7")},
+		"Subtract": {reason: "What is taken is gone.", got: Subtract(a, list("cpu", "1")), want: list("cpu", "500m", "memory", "1Gi")},
+		"NotNegative": {
+			reason: "Nothing is left of less than what is taken.", got: Subtract(a, list("cpu", "2", "pods", "1")),
+			want: list("cpu", "0", "memory", "1Gi"),
+		},
+		"Min": {
+			reason: "What one does not name is zero.", got: Min(a, list("cpu", "1", "pods", "1")), want: list("cpu", "1", "memory", "0"),
+		},
+		"Max": {
+			reason: "What either names counts.", got: Max(a, list("cpu", "1", "pods", "1")),
+			want: list("cpu", "1500m", "memory", "1Gi", "pods", "1"),
+		},
+		"AtMost": {
+			reason: "What the limit does not name is not cut.", got: AtMost(a, list("cpu", "1", "pods", "1")),
+			want: list("cpu", "1", "memory", "1Gi"),
+		},
+		"Half": {
+			reason: "Of cores, thousandths count.", got: Scale(list("cpu", "1001m", "pods", "3"), 50), want: list("cpu", "500m", "pods", "1"),
+		},
+		"Double": {reason: "More than all is possible.", got: Scale(a, 200), want: list("cpu", "3", "memory", "2Gi")},
+		"OddHalf": {
+			reason: "What is left over goes to nobody.", got: Scale(list("cpu", "1000001n", "memory", "14306m"), 50),
+			want: list("cpu", "0", "memory", "7"),
+		},
 		"OddPart": {
 			reason: "Two parts are no more than the whole.",
-			got:    Prorate(list("cpu", "3", "memory", "15500m"), list("cpu", "1000000001n", "memory", "1"), list("cpu", "2000000001n", "memory", "1500m")),
-			want:   list("cpu", "1500m", "memory", "10"),
+			got: Prorate(list("cpu", "3", "memory", "15500m"), list("cpu", "1000000001n", "memory", "1"),
+				list("cpu", "2000000001n", "memory", "1500m")),
+			want: list("cpu", "1500m", "memory", "10"),
 		},
-		"HugeHalf": {reason: "What many clusters have is more than a number can be.", got: Scale(Sum(huge...), 50), want: list("cpu", "9223372036854775807", "memory", "9223372036854775807", "pods", "50")},
+		"HugeHalf": {
+			reason: "What many clusters have is more than a number can be.", got: Scale(Sum(huge...), 50),
+			want: list("cpu", "9223372036854775807", "memory", "9223372036854775807", "pods", "50"),
+		},
 		"HugePart": {
 			reason: "So is what it is a part of.", got: Prorate(list("cpu", "1", "memory", "1000", "pods", "10"), huge[0], Sum(huge...)),
 			want: list("cpu", "50m", "memory", "50", "pods", "0"),
 		},
-		"TooLarge": {reason: "A number does not wrap around.", got: Scale(list("memory", "7Ei"), 1000), want: list("memory", "9223372036854775807")},
+		"TooLarge": {
+			reason: "A number does not wrap around.", got: Scale(list("memory", "7Ei"), 1000), want: list("memory", "9223372036854775807"),
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -262,7 +284,10 @@ func TestPart(t *testing.T) {
 			list:   list("cpu", "1", "memory", "10"), part: list("cpu", "1", "memory", "1"), whole: list("cpu", "3", "memory", "3"),
 			want: list("cpu", "333m", "memory", "3"),
 		},
-		"Whole":   {reason: "More than the whole is the whole.", list: list("cpu", "1500u"), part: list("cpu", "4"), whole: list("cpu", "3"), want: list("cpu", "1500u")},
+		"Whole": {
+			reason: "More than the whole is the whole.", list: list("cpu", "1500u"), part: list("cpu", "4"), whole: list("cpu", "3"),
+			want: list("cpu", "1500u"),
+		},
 		"Nothing": {reason: "Nothing of a whole is nothing.", list: list("cpu", "4"), whole: list("cpu", "4"), want: list("cpu", "0")},
 		"Neither": {reason: "What nobody has is not divided.", list: list("cpu", "4"), want: list("cpu", "4")},
 		"Crumbs": {

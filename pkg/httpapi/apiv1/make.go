@@ -108,7 +108,8 @@ func PolicyOf(p *v1alpha1.PlacementPolicy) Policy {
 func DecisionOf(now time.Time, d *v1alpha1.PlacementDecision) Decision {
 	explained := overview.Decided(now, &d.ConsumerDecision)
 	shown := Decision{
-		Policy: d.Policy, Consumer: Cluster(explained.Consumer), Complete: explained.Complete, Providers: make([]Candidate, 0, len(explained.Providers)),
+		Policy: d.Policy, Consumer: Cluster(explained.Consumer), Complete: explained.Complete,
+		Providers: make([]Candidate, 0, len(explained.Providers)),
 	}
 	excluded := map[string]string{}
 	for i := range d.Explained {
@@ -128,7 +129,8 @@ func DecisionOf(now time.Time, d *v1alpha1.PlacementDecision) Decision {
 // WorkloadOf returns a pod of a consumer.
 func WorkloadOf(p *overview.Placed) Workload {
 	w := Workload{
-		Namespace: p.Namespace, BrokerNamespace: p.Twin, Pod: p.Pod, Path: p.Path, Address: p.Address, Status: p.Status, Ready: p.Ready, Since: p.Since.UTC(),
+		Namespace: p.Namespace, BrokerNamespace: p.Twin, Pod: p.Pod, Path: p.Path, Address: p.Address, Status: p.Status, Ready: p.Ready,
+		Since: p.Since.UTC(),
 	}
 	if p.Consumer != nil {
 		w.Consumer = Cluster(*p.Consumer)

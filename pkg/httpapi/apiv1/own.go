@@ -38,7 +38,8 @@ func (w Workload) Own(hides bool) Workload {
 		return w
 	}
 	own := Workload{
-		Consumer: w.Consumer, Namespace: w.Namespace, BrokerNamespace: w.BrokerNamespace, Pod: w.Pod, Status: w.Status, Ready: w.Ready, Since: w.Since,
+		Consumer: w.Consumer, Namespace: w.Namespace, BrokerNamespace: w.BrokerNamespace, Pod: w.Pod, Status: w.Status, Ready: w.Ready,
+		Since: w.Since,
 	}
 	if w.Path != "" {
 		own.Path = addressing.PathRelay.String()

@@ -66,7 +66,8 @@ func TestWatchersSeeWhatThereIs(t *testing.T) {
 			}
 			begin()
 			follow := func() {
-				for entries, err := cursor.Next(ctx, time.Nanosecond); len(entries) > 0 || err != nil; entries, err = cursor.Next(ctx, time.Nanosecond) {
+				for entries, err := cursor.Next(ctx, time.Nanosecond); len(entries) > 0 ||
+					err != nil; entries, err = cursor.Next(ctx, time.Nanosecond) {
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -195,7 +196,8 @@ func TestReads(t *testing.T) {
 			return v
 		}
 		first := view(1, "At first they are read.")
-		if i, found := first.Get("b"); !found || i.Value != "things 1" || len(first.After("a")) != 1 || len(first.After("aa")) != 1 || len(first.After("b")) != 0 {
+		if i, found := first.Get("b"); !found || i.Value != "things 1" || len(first.After("a")) != 1 || len(first.After("aa")) != 1 ||
+			len(first.After("b")) != 0 {
 			t.Errorf("the view is %+v", first)
 		}
 		if _, found := first.Get("c"); found {
@@ -229,7 +231,8 @@ func TestReads(t *testing.T) {
 		f.Changed(things)
 		time.Sleep(lag)
 		synctest.Wait()
-		if v := view(6, "What is read these days is kept ready."); len(v.Items) != 3 || !slices.IsSortedFunc(v.Items, func(a, b Item) int { return strings.Compare(a.Key, b.Key) }) {
+		if v := view(6, "What is read these days is kept ready."); len(v.Items) != 3 ||
+			!slices.IsSortedFunc(v.Items, func(a, b Item) int { return strings.Compare(a.Key, b.Key) }) {
 			t.Errorf("the view is %+v", v.Items)
 		}
 		time.Sleep(2 * interest)

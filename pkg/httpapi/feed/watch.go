@@ -99,7 +99,7 @@ func (c *Cursor) Next(ctx context.Context, wait time.Duration) ([]Entry, error) 
 	}
 }
 
-// read returns the entries that are there, and what is closed when there are further ones.
+// readEntries returns the entries that are there, and what is closed when there are further ones.
 func (c *Cursor) readEntries() (found []Entry, more <-chan struct{}, err error) {
 	f, now := c.feed, time.Now()
 	f.mu.Lock()

@@ -1,8 +1,8 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bundle writes an archive for a bug report: what a cluster has of the broker and of Liqo, with events and the ends of logs. No data
-// of a Secret is read for it, and what looks like a secret elsewhere is masked.
+// Package bundle writes an archive for a bug report: what a cluster has of the broker and of Liqo, with events and the ends of logs. No
+// data of a Secret is read for it, and what looks like a secret elsewhere is masked.
 //
 // It does not know what is wrong: that is package diagnosis.
 package bundle
@@ -89,7 +89,8 @@ func writeArchive(ctx context.Context, w io.Writer, cfg Config) error {
 	zipped := gzip.NewWriter(w)
 	a := &archive{tar: tar.NewWriter(zipped), now: cfg.Now, api: cfg.Client, logs: cfg.Logs}
 	a.left = append(a.left,
-		"Secrets: all of them; objects still name those that they refer to", "values of environment variables, and of flags, that look like secrets", "managed fields, and what kubectl notes of what was applied",
+		"Secrets: all of them; objects still name those that they refer to",
+		"values of environment variables, and of flags, that look like secrets", "managed fields, and what kubectl notes of what was applied",
 		"in logs and texts: tokens, keys, certificates, passwords, and user names in URLs")
 	text, err := json.MarshalIndent(cfg.Diagnosis, "", "    ")
 	if err != nil {
@@ -126,7 +127,7 @@ func (a *archive) leave(what string, err error) {
 	a.left = append(a.left, redact(fmt.Sprintf("%s: %v", what, err)))
 }
 
-// add puts a text into the archive, without what looks like a secret.
+// addFile puts a text into the archive, without what looks like a secret.
 func (a *archive) addFile(name string, text []byte) error {
 	return a.keep(name, []byte(redact(string(text))))
 }
@@ -163,8 +164,8 @@ func (a *archive) namespaces(ctx context.Context) ([]string, error) {
 	return all, err
 }
 
-// everywhere are the kinds of which all objects are kept, and inNamespaces those of the namespaces of Liqo, the broker and the peers. A kind
-// with data that nobody knows, such as ConfigMaps, is in neither.
+// everywhere are the kinds of which all objects are kept, and inNamespaces those of the namespaces of Liqo, the broker and the peers. A
+// kind with data that nobody knows, such as ConfigMaps, is in neither.
 func everywhere() []schema.GroupVersionKind {
 	own := func(kind string) schema.GroupVersionKind { return v1alpha1.GroupVersion.WithKind(kind) }
 	of := func(group, kind string) schema.GroupVersionKind {
@@ -173,9 +174,9 @@ func everywhere() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{
 		own("Provider"), own("Consumer"), own("PlacementPolicy"), own("PlacementDecision"), own("ProviderQuery"), own("ProviderHistory"),
 		of("discovery.liqo.io", "ForeignCluster"), of("discovery.liqo.io", "ResourceRequest"),
-		of("sharing.liqo.io", "ResourceOffer"), of("net.liqo.io", "NetworkConfig"), of("net.liqo.io", "TunnelEndpoint"), of("net.liqo.io", "NatMapping"),
-		of("virtualkubelet.liqo.io", "VirtualNode"), of("virtualkubelet.liqo.io", "NamespaceMap"), of("offloading.liqo.io", "NamespaceOffloading"),
-		corev1.SchemeGroupVersion.WithKind("Node"),
+		of("sharing.liqo.io", "ResourceOffer"), of("net.liqo.io", "NetworkConfig"), of("net.liqo.io", "TunnelEndpoint"),
+		of("net.liqo.io", "NatMapping"), of("virtualkubelet.liqo.io", "VirtualNode"), of("virtualkubelet.liqo.io", "NamespaceMap"),
+		of("offloading.liqo.io", "NamespaceOffloading"), corev1.SchemeGroupVersion.WithKind("Node"),
 		{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingWebhookConfiguration"},
 		{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"},
 	}

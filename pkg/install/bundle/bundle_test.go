@@ -55,20 +55,28 @@ func leaky() []client.Object {
 	in := func(namespace, name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name}
 	}
-	tenant := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "liqo-tenant-milan", Labels: map[string]string{"discovery.liqo.io/tenant-namespace": "true"}}}
+	tenant := &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{Name: "liqo-tenant-milan", Labels: map[string]string{"discovery.liqo.io/tenant-namespace": "true"}},
+	}
 	secret := &corev1.Secret{ObjectMeta: in("liqo", "auth-token"), Data: map[string][]byte{"token": []byte(canary)}}
 	config := &corev1.ConfigMap{ObjectMeta: in("liqo", "config"), Data: map[string]string{"any": canary}}
 	container := corev1.Container{
 		Name: "broker", Image: "broker:v1",
-		Args:    []string{"--with-catalog", "--api-token=" + canary, "--password", canary, "--dsn=postgres://user:" + canary + "@db/x", "--header=Authorization: Bearer " + canary},
+		Args: []string{
+			"--with-catalog", "--api-token=" + canary, "--password", canary, "--dsn=postgres://user:" + canary + "@db/x",
+			"--header=Authorization: Bearer " + canary,
+		},
 		Command: []string{"/bin/broker", "--client-key=" + canary},
 		Env: []corev1.EnvVar{
-			{Name: "DB_PASSWORD", Value: canary}, {Name: "AWS_SECRET_ACCESS_KEY", Value: canary}, {Name: "GITHUB_TOKEN", Value: canary}, {Name: "X", Value: jwt},
+			{Name: "DB_PASSWORD", Value: canary}, {Name: "AWS_SECRET_ACCESS_KEY", Value: canary}, {Name: "GITHUB_TOKEN", Value: canary},
+			{Name: "X", Value: jwt},
 			{Name: "KEY", Value: pemKey}, {Name: "GOMEMLIMIT", Value: "200MiB"},
 		},
 	}
 	d := &appsv1.Deployment{ObjectMeta: in("liqo-broker", "liqo-broker")}
-	d.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": canary, "note": "password=" + canary, "example.com/token": canary}
+	d.Annotations = map[string]string{
+		"kubectl.kubernetes.io/last-applied-configuration": canary, "note": "password=" + canary, "example.com/token": canary,
+	}
 	d.ManagedFields = []metav1.ManagedFieldsEntry{{
 		Manager: canary, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "apps/v1", FieldsType: "FieldsV1",
 		FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:` + canary + `":{}}`)},
@@ -84,8 +92,10 @@ func leaky() []client.Object {
 
 // logs is what a program says that tells too much.
 var logs = strings.Join([]string{
-	"starting", "token=" + canary, `{"level":"info","password":"` + canary + `"}`, `"{\"secret\":\"` + canary + `\"}"`, "Authorization: Bearer " + canary, "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte("u:"+canary)),
-	jwt, pemKey, "key: " + base64.StdEncoding.EncodeToString([]byte(pemKey)), "https://u:" + canary + "@host/", "served a request", "-----BEGIN PRIVATE KEY-----\nMII" + canary,
+	"starting", "token=" + canary, `{"level":"info","password":"` + canary + `"}`, `"{\"secret\":\"` + canary + `\"}"`,
+	"Authorization: Bearer " + canary, "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte("u:"+canary)),
+	jwt, pemKey, "key: " + base64.StdEncoding.EncodeToString([]byte(pemKey)), "https://u:" + canary + "@host/", "served a request",
+	"-----BEGIN PRIVATE KEY-----\nMII" + canary,
 }, "\n")
 
 func unpack(t *testing.T, name string) map[string]string {
@@ -117,7 +127,8 @@ func unpack(t *testing.T, name string) map[string]string {
 }
 
 func configure(c client.Client, log string) Config {
-	return Config{Client: c, Now: time.Unix(1_800_000_000, 0), Diagnosis: &diagnosis.Diagnosis{Checks: []diagnosis.Check{{What: "token: " + canary}}},
+	return Config{Client: c, Now: time.Unix(1_800_000_000, 0),
+		Diagnosis: &diagnosis.Diagnosis{Checks: []diagnosis.Check{{What: "token: " + canary}}},
 		Logs: func(_ context.Context, pod client.ObjectKey, _ string, previous bool, most int64) (io.ReadCloser, error) {
 			return io.NopCloser(strings.NewReader(fmt.Sprintf("%s %t\n%s", pod, previous, log))), nil
 		}}
@@ -155,8 +166,10 @@ func TestNoSecretLeaves(t *testing.T) {
 		}
 	}
 	for file, want := range map[string]string{
-		"diagnosis.json": "checks", "objects/providers.yaml": "milan", "namespaces/liqo-broker/deployments.yaml": "200MiB", "namespaces/liqo-tenant-milan/events.yaml": "cannot log in",
-		"namespaces/liqo-broker/logs/liqo-broker-1.broker.log": "served a request", "namespaces/liqo-broker/logs/liqo-broker-1.broker.log.previous": "true", "MANIFEST.txt": "Secrets: all of them",
+		"diagnosis.json": "checks", "objects/providers.yaml": "milan", "namespaces/liqo-broker/deployments.yaml": "200MiB",
+		"namespaces/liqo-tenant-milan/events.yaml":                      "cannot log in",
+		"namespaces/liqo-broker/logs/liqo-broker-1.broker.log":          "served a request",
+		"namespaces/liqo-broker/logs/liqo-broker-1.broker.log.previous": "true", "MANIFEST.txt": "Secrets: all of them",
 	} {
 		if !strings.Contains(files[file], want) {
 			t.Errorf("%s has no %q:\n%s", file, want, files[file])

@@ -87,7 +87,8 @@ func scrub(value any, name string) any {
 		kept := make([]any, 0, len(value))
 		for n, inner := range value {
 			text, is := inner.(string)
-			if before, _ := at(value, n-1).(string); is && strings.HasPrefix(before, "-") && !strings.Contains(before, "=") && tells(before) && !strings.HasPrefix(text, "-") {
+			if before, _ := at(value, n-1).(string); is && strings.HasPrefix(before, "-") && !strings.Contains(before, "=") && tells(before) &&
+				!strings.HasPrefix(text, "-") {
 				kept = append(kept, masked) // The value of the flag before it.
 				continue
 			}

@@ -59,7 +59,8 @@ func (l *look) liqo(ctx context.Context) []Check {
 	for i := range deployments.Items {
 		d := &deployments.Items[i]
 		if why := behind(d); why != "" {
-			all = append(all, one(area, Problem, "kubectl describe pods -n liqo; kubectl logs -n liqo deploy/"+d.Name, "Deployment liqo/%s: %s", d.Name, why))
+			all = append(all, one(area, Problem, "kubectl describe pods -n liqo; kubectl logs -n liqo deploy/"+d.Name, "Deployment liqo/%s: %s",
+				d.Name, why))
 			continue
 		}
 		ready++
@@ -121,7 +122,8 @@ func (l *look) steps(ctx context.Context, installer *install.Installer) []Check 
 	}
 	var all []Check
 	if tag := installer.Tag(); l.setup.Tag != "" && l.setup.Tag != tag {
-		all = append(all, one(area, Note, "kubectl liqo-broker upgrade, if this plugin is the newer one", "The images have tag %s, and those of this plugin %s", l.setup.Tag, tag))
+		all = append(all, one(area, Note, "kubectl liqo-broker upgrade, if this plugin is the newer one",
+			"The images have tag %s, and those of this plugin %s", l.setup.Tag, tag))
 	}
 	reviewed, err := installer.Review(ctx, l.setup)
 	if err != nil {
@@ -134,7 +136,8 @@ func (l *look) steps(ctx context.Context, installer *install.Installer) []Check 
 		case len(r.Changes) > 0:
 			all = append(all, one(area, Problem, do, "Not done, or done otherwise: %s: %s", r.Name, some(r.Changes)))
 		case r.Awaits != nil:
-			all = append(all, one(area, Problem, do+" waits for it, and says what it waits for", "Done, and not in effect: %s: %v", r.Name, r.Awaits))
+			all = append(all, one(area, Problem, do+" waits for it, and says what it waits for", "Done, and not in effect: %s: %v",
+				r.Name, r.Awaits))
 		default:
 			all = append(all, one(area, OK, "", "Done: %s", r.Name))
 		}
@@ -170,7 +173,10 @@ func (l *look) daemon(ctx context.Context) []Check {
 		renewed = lease.Spec.RenewTime.Time
 	}
 	if holder == "" || l.now.Sub(renewed) > stale {
-		return []Check{one(area, Problem, daemonLogs, "No replica of the daemon leads: the lease was last renewed %s ago by %q", l.now.Sub(renewed).Round(time.Second), holder)}
+		return []Check{
+			one(area, Problem, daemonLogs, "No replica of the daemon leads: the lease was last renewed %s ago by %q",
+				l.now.Sub(renewed).Round(time.Second), holder),
+		}
 	}
 	return []Check{one(area, OK, "", "%s leads", holder)}
 }
@@ -265,7 +271,9 @@ func (l *look) certificate(area, of, logs string, bundle []byte) []Check {
 	case until.IsZero():
 		return []Check{one(area, Problem, "It is written by what uses it: "+logs, "There is no certificate of %s", of)}
 	case until.Before(l.now):
-		return []Check{one(area, Problem, "It is renewed by what uses it: "+logs, "The certificate of %s expired at %s", of, until.UTC().Format(time.RFC3339))}
+		return []Check{
+			one(area, Problem, "It is renewed by what uses it: "+logs, "The certificate of %s expired at %s", of, until.UTC().Format(time.RFC3339)),
+		}
 	case until.Before(l.now.Add(soon)):
 		return []Check{one(area, Note, "It is renewed by itself", "The certificate of %s expires at %s", of, until.UTC().Format(time.RFC3339))}
 	default:
@@ -294,11 +302,13 @@ func (l *look) announcements(ctx context.Context) []Check {
 		}
 		a, err := remoteipam.ParseAnnouncement(announced.Data)
 		if err != nil {
-			all = append(all, one(area, Problem, "Delete it, and the sidecar writes it again", "ConfigMap %s/%s: %v", namespace, announced.Name, err))
+			all = append(all, one(area, Problem, "Delete it, and the sidecar writes it again", "ConfigMap %s/%s: %v", namespace,
+				announced.Name, err))
 			continue
 		}
 		told++
-		all = append(all, l.certificate(area, "the remote IPAM for "+tenants[namespace], "kubectl logs -n liqo deploy/liqo-network-manager -c remote-ipam", a.CA)...)
+		all = append(all, l.certificate(area, "the remote IPAM for "+tenants[namespace],
+			"kubectl logs -n liqo deploy/liqo-network-manager -c remote-ipam", a.CA)...)
 	}
 	return append(all, one(area, OK, "", "%d peers are told how to trust the remote IPAM", told))
 }
@@ -338,13 +348,16 @@ func (l *look) peers(ctx context.Context) []Check {
 		status := "liqoctl status peer " + overview.Argument(id.Name)
 		switch {
 		case peers[i].InBand:
-			all = append(all, one(area, Problem, "End it, and peer again out-of-band: liqoctl peer out-of-band --help", "The peering with %s is in-band", id))
+			all = append(all, one(area, Problem, "End it, and peer again out-of-band: liqoctl peer out-of-band --help",
+				"The peering with %s is in-band", id))
 		case !out.Exists && !in.Exists:
 			all = append(all, one(area, Note, status, "%s is known, and there is no peering with it", id))
 		case out.Exists && !out.Established || in.Exists && !in.Established:
-			all = append(all, one(area, Problem, status, "The peering with %s is not established (it provides: %s, it consumes: %s)", id, stateOf(out), stateOf(in)))
+			all = append(all, one(area, Problem, status, "The peering with %s is not established (it provides: %s, it consumes: %s)", id,
+				stateOf(out), stateOf(in)))
 		default:
-			all = append(all, one(area, OK, "", "The peering with %s is out-of-band (it provides: %s, it consumes: %s)", id, stateOf(out), stateOf(in)))
+			all = append(all, one(area, OK, "", "The peering with %s is out-of-band (it provides: %s, it consumes: %s)", id, stateOf(out),
+				stateOf(in)))
 		}
 		if out.Exists || in.Exists {
 			all = append(all, tunnel(area, id, peers[i].Tenant, links))
@@ -367,7 +380,8 @@ func stateOf(p liqo.Peering) string {
 }
 
 func tunnel(area string, to cluster.Identity, namespace string, links []liqo.Link) Check {
-	const do = "kubectl logs -n liqo deploy/liqo-gateway; kubectl get tunnelendpoints -A. The port of the gateway (UDP) must be reachable from the peer"
+	const do = "kubectl logs -n liqo deploy/liqo-gateway; kubectl get tunnelendpoints -A. The port of the gateway (UDP) must be reachable " +
+		"from the peer"
 	for i := range links {
 		link := &links[i]
 		if link.Tenant != namespace || namespace == "" {
@@ -380,7 +394,8 @@ func tunnel(area string, to cluster.Identity, namespace string, links []liqo.Lin
 			return one(area, Problem, do, "The tunnel to %s is not connected", to)
 		}
 		if link.RoundTrip > 0 {
-			return one(area, OK, "", "The tunnel to %s is connected, with a round-trip time of %s at %s", to, link.RoundTrip, link.Measured.UTC().Format(time.RFC3339))
+			return one(area, OK, "", "The tunnel to %s is connected, with a round-trip time of %s at %s", to, link.RoundTrip,
+				link.Measured.UTC().Format(time.RFC3339))
 		}
 		return one(area, OK, "", "The tunnel to %s is connected", to)
 	}
@@ -519,7 +534,8 @@ func (l *look) remoteIPAMs(ctx context.Context) []Check {
 			"On the broker: kubectl liqo-broker diagnose. It must peer with this cluster, and offer the Service"))
 	}
 	if n := len(l.setup.RemoteIPAMs) - len(l.setup.Brokers); n > 0 {
-		all = append(all, one(area, Problem, "Peer with the broker again, or: kubectl liqo-broker unprepare", "%d addresses of remote IPAMs are of no peer of this cluster", n))
+		all = append(all, one(area, Problem, "Peer with the broker again, or: kubectl liqo-broker unprepare",
+			"%d addresses of remote IPAMs are of no peer of this cluster", n))
 	}
 	return all
 }
@@ -544,8 +560,9 @@ func (l *look) paths(ctx context.Context) []Check {
 	}
 	all := []Check{one(area, OK, "", "%d pods are reached directly, and %d through a broker", count["direct"], count["relay"])}
 	if len(without) > 0 {
-		all = append(all, one(area, Note, "They may be new. If it stays so: the log of the virtual kubelet, in the tenant namespace of the broker",
-			"Of %d pods that are ready no path is known: %s", len(without), some(without)))
+		all = append(all,
+			one(area, Note, "They may be new. If it stays so: the log of the virtual kubelet, in the tenant namespace of the broker",
+				"Of %d pods that are ready no path is known: %s", len(without), some(without)))
 	}
 	return all
 }
@@ -566,7 +583,8 @@ func (l *look) objects(ctx context.Context, observe func(context.Context, client
 		}
 		all = append(all, Check{area, state, f.What, f.Do})
 	}
-	return append(all, one(area, OK, "", "%d providers, %d consumers, %d policies, %d queries", status.Providers.Total, status.Consumers.Total, status.Policies.Total, status.Queries.Total))
+	return append(all, one(area, OK, "", "%d providers, %d consumers, %d policies, %d queries", status.Providers.Total, status.Consumers.Total,
+		status.Policies.Total, status.Queries.Total))
 }
 
 // events shows the warnings of the last hour where Liqo and the broker run.

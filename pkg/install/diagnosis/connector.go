@@ -54,7 +54,8 @@ func (l *look) trades(ctx context.Context) (*appsv1.Deployment, error) {
 func (l *look) connector(ctx context.Context, d *appsv1.Deployment) []Check {
 	state, do, what := OK, "", "Its Deployment is ready"
 	if why := behind(d); why != "" {
-		state, do, what = Problem, "kubectl describe pods -n "+connectorName+"; "+connectorLogs, fmt.Sprintf("Deployment %s/%s: %s", connectorName, connectorName, why)
+		state, do, what = Problem, "kubectl describe pods -n "+connectorName+"; "+connectorLogs,
+			fmt.Sprintf("Deployment %s/%s: %s", connectorName, connectorName, why)
 	}
 	all := []Check{one(connectorArea, state, do, "%s", what), l.connectorLeads(ctx), l.connectorKey(ctx)}
 	all = append(all, l.registries(ctx)...)
@@ -90,7 +91,8 @@ func (l *look) connectorLeads(ctx context.Context) Check {
 		return one(connectorArea, Problem, connectorLogs, "No replica of the connector leads: nothing is bought or sold")
 	}
 	if ahead := renewed.Sub(l.now); ahead > skew {
-		return one(connectorArea, Problem, "Set the clocks: others take nothing that is signed in the future", "The clock of the connector is %s ahead of that of this machine", ahead.Round(time.Second))
+		return one(connectorArea, Problem, "Set the clocks: others take nothing that is signed in the future",
+			"The clock of the connector is %s ahead of that of this machine", ahead.Round(time.Second))
 	}
 	return one(connectorArea, OK, "", "%s leads", *lease.Spec.HolderIdentity)
 }
@@ -117,7 +119,10 @@ func (l *look) registries(ctx context.Context) []Check {
 		return failed
 	}
 	if len(found) == 0 {
-		return []Check{one(connectorArea, Note, "Join one: docs/trade/buyer.md", "There is no Registry: offers of others are not known, and nobody knows those of this cluster")}
+		return []Check{
+			one(connectorArea, Note, "Join one: docs/trade/buyer.md",
+				"There is no Registry: offers of others are not known, and nobody knows those of this cluster"),
+		}
 	}
 	var all []Check
 	for i := range found {
@@ -134,7 +139,8 @@ func (l *look) registries(ctx context.Context) []Check {
 				all = append(all, one(connectorArea, Problem, connectorLogs, "Registry %s: the connector has not looked at it", registry.Name))
 			case c.Status != metav1.ConditionTrue:
 				good = false
-				all = append(all, one(connectorArea, Problem, "kubectl describe registry "+registry.Name, "Registry %s is not %s: %s: %s", registry.Name, kind, c.Reason, c.Message))
+				all = append(all, one(connectorArea, Problem, "kubectl describe registry "+registry.Name, "Registry %s is not %s: %s: %s",
+					registry.Name, kind, c.Reason, c.Message))
 			}
 		}
 		if good {
@@ -162,7 +168,8 @@ func (l *look) connectorSells(ctx context.Context, d *appsv1.Deployment, open in
 
 	if slices.Contains(args, "--broker") || slices.Contains(args, "--broker=true") {
 		if !l.setup.Broker {
-			return append(all, one(connectorArea, Problem, install0+", or take the flag away", "The connector has the flag --broker, and this cluster is no broker"))
+			return append(all, one(connectorArea, Problem, install0+", or take the flag away",
+				"The connector has the flag --broker, and this cluster is no broker"))
 		}
 		return append(all, one(connectorArea, OK, "", "It sells what the broker aggregates"))
 	}
@@ -171,8 +178,9 @@ func (l *look) connectorSells(ctx context.Context, d *appsv1.Deployment, open in
 		return append(all, cannot(connectorArea, "Liqo's controller manager", err)...)
 	}
 	if !slices.ContainsFunc(argumentsOf(&manager), func(a string) bool { return strings.HasPrefix(a, pluginFlag+connectorPlugin+".") }) {
-		return append(all, one(connectorArea, Problem, "Give Liqo's controller manager the flag "+pluginFlag+connectorPlugin+"."+connectorName+":7000",
-			"%d Offers are open, and Liqo does not ask the connector what to offer: every peer gets what Liqo likes", open))
+		return append(all,
+			one(connectorArea, Problem, "Give Liqo's controller manager the flag "+pluginFlag+connectorPlugin+"."+connectorName+":7000",
+				"%d Offers are open, and Liqo does not ask the connector what to offer: every peer gets what Liqo likes", open))
 	}
 	return append(all, l.service(ctx, connectorArea, connectorName, connectorPlugin, "Liqo asks it what to offer", connectorLogs))
 }

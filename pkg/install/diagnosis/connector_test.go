@@ -48,8 +48,10 @@ func trader(t *testing.T, c client.Client) {
 	offer := &connectorv1alpha1.Offer{ObjectMeta: metav1.ObjectMeta{Name: "compute"}}
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: connectorName, Name: connectorPlugin}}
 	answers := &discoveryv1.EndpointSlice{
-		ObjectMeta: metav1.ObjectMeta{Namespace: connectorName, Name: "x", Labels: map[string]string{discoveryv1.LabelServiceName: connectorPlugin}},
-		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.2"}}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: connectorName, Name: "x", Labels: map[string]string{discoveryv1.LabelServiceName: connectorPlugin},
+		},
+		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.2"}}},
 	}
 	settings := &corev1.ConfigMap{ObjectMeta: own, Data: map[string]string{"endpoint": "https://203.0.113.7:30446"}}
 	for _, o := range []client.Object{d, lease, registry, offer, service, answers, settings, &corev1.Secret{ObjectMeta: own}} {
@@ -231,32 +233,59 @@ func TestIllTrader(t *testing.T) {
 		state State
 		says  string
 	}{
-		"Down":        {change(d, func() { d.Status.ReadyReplicas = 0 }), Problem, "Deployment liqo-broker-connector/liqo-broker-connector: 0 of 1 replicas are ready"},
+		"Down": {
+			change(d, func() { d.Status.ReadyReplicas = 0 }), Problem,
+			"Deployment liqo-broker-connector/liqo-broker-connector: 0 of 1 replicas are ready",
+		},
 		"NobodyLeads": {renewed(now.Add(-time.Hour)), Problem, "No replica of the connector leads"},
 		"NeverLed":    {remove(&coordinationv1.Lease{ObjectMeta: own}), Problem, "No replica of the connector leads"},
 		"Clock":       {renewed(now.Add(time.Hour)), Problem, "The clock of the connector is 1h0m0s ahead"},
-		"KeyGone":     {remove(&corev1.Secret{ObjectMeta: own}), Problem, "There is no Secret liqo-broker-connector/liqo-broker-connector with the key"},
-		"NoRegistry":  {remove(registry.DeepCopy()), Note, "There is no Registry"},
+		"KeyGone": {
+			remove(&corev1.Secret{ObjectMeta: own}), Problem, "There is no Secret liqo-broker-connector/liqo-broker-connector with the key",
+		},
+		"NoRegistry": {remove(registry.DeepCopy()), Note, "There is no Registry"},
 		"Pending": {change(registry, func() {
-			meta.SetStatusCondition(&registry.Status.Conditions, metav1.Condition{Type: "Enrolled", Status: metav1.ConditionFalse, Reason: "AwaitsAdmission", Message: "wait"})
+			meta.SetStatusCondition(&registry.Status.Conditions,
+				metav1.Condition{Type: "Enrolled", Status: metav1.ConditionFalse, Reason: "AwaitsAdmission", Message: "wait"})
 		}), Problem, "Registry eu is not Enrolled: AwaitsAdmission: wait"},
-		"NewRegistry": {change(registry, func() { registry.Status.Conditions = nil }), Problem, "Registry eu: the connector has not looked at it"},
-		"Nowhere":     {remove(&corev1.ConfigMap{ObjectMeta: own}), Problem, "buyers are not told where to negotiate"},
-		"NoFlag":      {func(t *testing.T, c client.Client) { t.Helper(); flags(t, c) }, Problem, "Liqo does not ask the connector what to offer"},
+		"NewRegistry": {
+			change(registry, func() { registry.Status.Conditions = nil }), Problem, "Registry eu: the connector has not looked at it",
+		},
+		"Nowhere": {remove(&corev1.ConfigMap{ObjectMeta: own}), Problem, "buyers are not told where to negotiate"},
+		"NoFlag": {
+			func(t *testing.T, c client.Client) { t.Helper(); flags(t, c) }, Problem, "Liqo does not ask the connector what to offer",
+		},
 		"OpenIPAM": {change(manager, func() {
 			pod := &manager.Spec.Template.Spec
-			pod.InitContainers, pod.Containers = nil, slices.DeleteFunc(pod.Containers, func(c corev1.Container) bool { return c.Name == "ipam-guard" })
+			pod.InitContainers, pod.Containers = nil,
+				slices.DeleteFunc(pod.Containers, func(c corev1.Container) bool { return c.Name == "ipam-guard" })
 		}), Problem, "Not done, or done otherwise: close Liqo's IPAM to all but virtual kubelets: patch Deployment liqo/liqo-network-manager"},
-		"GuardGone":     {remove(&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: guardName}}), Problem, "The connector neither buys nor sells"},
-		"GuardSilent":   {remove(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: guardName, Name: guardName}}), Problem, "Nobody answers at Service liqo-broker-guard/liqo-broker-guard"},
-		"GuardUnknown":  {change(hooks, func() { hooks.Webhooks[0].ClientConfig.CABundle = nil }), Problem, "There is no certificate of webhook isolate.brokering.liqo.io"},
-		"GuardExpired":  {certified(guardName, now.Add(-time.Minute)), Problem, "The certificate of webhook isolate.brokering.liqo.io expired"},
-		"GuardExpires":  {certified(guardName, now.Add(time.Hour)), Note, "The certificate of webhook isolate.brokering.liqo.io expires"},
-		"LiqosKubelets": {func(t *testing.T, c client.Client) { t.Helper(); flags(t, c, "--resource-plugin-address=x") }, Problem, "Liqo's own virtual kubelet hands out the Secrets"},
-		"NoPlugin": {
-			remove(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: connectorName, Name: "x"}}), Problem, "Nobody answers at Service liqo-broker-connector/liqo-broker-connector-plugin",
+		"GuardGone": {
+			remove(&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: guardName}}), Problem,
+			"The connector neither buys nor sells",
 		},
-		"NoBroker": {change(d, func() { d.Spec.Template.Spec.Containers[0].Args = []string{"--endpoint=https://a:1", "--broker"} }), Problem, "the flag --broker, and this cluster is no broker"},
+		"GuardSilent": {
+			remove(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: guardName, Name: guardName}}), Problem,
+			"Nobody answers at Service liqo-broker-guard/liqo-broker-guard",
+		},
+		"GuardUnknown": {
+			change(hooks, func() { hooks.Webhooks[0].ClientConfig.CABundle = nil }), Problem,
+			"There is no certificate of webhook isolate.brokering.liqo.io",
+		},
+		"GuardExpired": {certified(guardName, now.Add(-time.Minute)), Problem, "The certificate of webhook isolate.brokering.liqo.io expired"},
+		"GuardExpires": {certified(guardName, now.Add(time.Hour)), Note, "The certificate of webhook isolate.brokering.liqo.io expires"},
+		"LiqosKubelets": {
+			func(t *testing.T, c client.Client) { t.Helper(); flags(t, c, "--resource-plugin-address=x") }, Problem,
+			"Liqo's own virtual kubelet hands out the Secrets",
+		},
+		"NoPlugin": {
+			remove(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: connectorName, Name: "x"}}), Problem,
+			"Nobody answers at Service liqo-broker-connector/liqo-broker-connector-plugin",
+		},
+		"NoBroker": {
+			change(d, func() { d.Spec.Template.Spec.Containers[0].Args = []string{"--endpoint=https://a:1", "--broker"} }), Problem,
+			"the flag --broker, and this cluster is no broker",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := fakeCluster(t, interceptor.Funcs{})
@@ -281,8 +310,10 @@ func TestRefuses(t *testing.T) {
 		state  State
 		says   string
 	}{
-		"Refused":    {probed(liqo.ProbeRefused), OK, "The connector sees that peers are kept in bounds"},
-		"Admitted":   {nil, Problem, "The connector neither buys nor sells: this cluster is not guarded against its peers: nobody refuses an identity"},
+		"Refused": {probed(liqo.ProbeRefused), OK, "The connector sees that peers are kept in bounds"},
+		"Admitted": {
+			nil, Problem, "The connector neither buys nor sells: this cluster is not guarded against its peers: nobody refuses an identity",
+		},
 		"Silent":     {apierrors.NewInternalError(errors.New("failed calling webhook")), Problem, "the guard of identities does not answer"},
 		"NoRights":   {forbidden("no role"), Problem, "since it cannot see whether peers are kept in bounds"},
 		"NotAllowed": {forbidden("User \"ann\" cannot impersonate resource"), Unknown, "Cannot read whether the connector sees that"},
@@ -328,9 +359,12 @@ func TestBuyer(t *testing.T) {
 func TestTraderCannotBeKnown(t *testing.T) {
 	missing := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "brokering.liqo.io", Kind: "Offer"}}
 	for says, cause := range map[string]error{
-		"Cannot read Offers": apierrors.NewForbidden(schema.GroupResource{Resource: "offers"}, "", errors.New("no role")), "The kind Offer is missing": missing,
+		"Cannot read Offers":        apierrors.NewForbidden(schema.GroupResource{Resource: "offers"}, "", errors.New("no role")),
+		"The kind Offer is missing": missing,
 	} {
-		c := fakeCluster(t, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+		c := fakeCluster(t, interceptor.Funcs{List: func(
+			ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption,
+		) error {
 			if list.GetObjectKind().GroupVersionKind().Kind == "OfferList" {
 				return cause
 			}
@@ -342,7 +376,9 @@ func TestTraderCannotBeKnown(t *testing.T) {
 		}
 	}
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, connectorName, errors.New("no role"))
-	c := fakeCluster(t, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+	c := fakeCluster(t, interceptor.Funcs{Get: func(
+		ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption,
+	) error {
 		if key.Namespace == connectorName {
 			return forbidden
 		}

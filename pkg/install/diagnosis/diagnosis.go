@@ -73,7 +73,8 @@ type Diagnosis struct {
 type Config struct {
 	Client client.Client
 	Now    time.Time
-	// Unguarded asks what the connector asks before it trades, with its rights, and returns why it does not; empty if it does. Nil is not asked.
+	// Unguarded asks what the connector asks before it trades, with its rights, and returns why it does not; empty if it does. Nil is not
+	// asked.
 	Unguarded func(ctx context.Context) (why string, err error)
 	// Observe reads what a broker has; it is asked only on one.
 	Observe func(ctx context.Context, c client.Client) (overview.Observed, error)
@@ -150,7 +151,8 @@ func Run(ctx context.Context, cfg Config) (*Diagnosis, error) {
 	}
 	d.Checks = slices.Concat(found...)
 	if len(d.Roles) == 0 {
-		d.Checks = append(d.Checks, Check{"Set-up", Problem, "This cluster is neither a broker nor a consumer, and does not trade", "Run kubectl liqo-broker install on the broker, and kubectl liqo-broker prepare on a consumer"})
+		d.Checks = append(d.Checks, Check{"Set-up", Problem, "This cluster is neither a broker nor a consumer, and does not trade",
+			"Run kubectl liqo-broker install on the broker, and kubectl liqo-broker prepare on a consumer"})
 	}
 	d.Healthy = !slices.ContainsFunc(d.Checks, func(c Check) bool { return c.State == Problem })
 	return d, nil
@@ -176,7 +178,8 @@ func (d *Diagnosis) String() string {
 			fmt.Fprintf(&out, "  %s\n", sheet.Plain(c.Do))
 		}
 	}
-	fmt.Fprintf(&out, "\n%d problems (!), %d unknown (?), %d notes (*), %d as they should be\n", count[Problem], count[Unknown], count[Note], count[OK])
+	fmt.Fprintf(&out, "\n%d problems (!), %d unknown (?), %d notes (*), %d as they should be\n", count[Problem], count[Unknown],
+		count[Note], count[OK])
 	return out.String()
 }
 

@@ -54,7 +54,9 @@ var now = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 func settle(object map[string]any) {
 	switch object["kind"] {
 	case "Deployment":
-		object["status"] = map[string]any{"replicas": int64(1), "updatedReplicas": int64(1), "availableReplicas": int64(1), "readyReplicas": int64(1)}
+		object["status"] = map[string]any{
+			"replicas": int64(1), "updatedReplicas": int64(1), "availableReplicas": int64(1), "readyReplicas": int64(1),
+		}
 	case "CustomResourceDefinition":
 		object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Established", "status": "True"}}}
 	}
@@ -148,7 +150,8 @@ func foreign(t *testing.T) *v09.ForeignCluster {
 func fakeCluster(t *testing.T, funcs interceptor.Funcs) client.WithWatch {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), connectorv1alpha1.AddToScheme(scheme), v09.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), connectorv1alpha1.AddToScheme(scheme),
+		v09.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	deployment := func(name string, args ...string) *appsv1.Deployment {
@@ -180,8 +183,8 @@ func fakeCluster(t *testing.T, funcs interceptor.Funcs) client.WithWatch {
 		}
 	}
 	return interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper(scheme)).WithObjects(
-		deployment("controller-manager", "--kubelet-image=liqo/virtual-kubelet:v0.9.4"), deployment("gateway"), deployment("network-manager"), service, node, milan, tunnel,
-		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "liqo-virtual-kubelet-local"}},
+		deployment("controller-manager", "--kubelet-image=liqo/virtual-kubelet:v0.9.4"), deployment("gateway"), deployment("network-manager"),
+		service, node, milan, tunnel, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "liqo-virtual-kubelet-local"}},
 	).WithIndex(&corev1.ConfigMap{}, "metadata.name", nameOf).WithIndex(&rbacv1.RoleBinding{}, "metadata.name", nameOf).Build(), funcs)
 }
 
@@ -220,8 +223,10 @@ func broker(t *testing.T, c client.Client) {
 		{Namespace: guardName, Name: guardName},
 	} {
 		objects = append(objects, &discoveryv1.EndpointSlice{
-			ObjectMeta: metav1.ObjectMeta{Namespace: service.Namespace, Name: service.Name, Labels: map[string]string{discoveryv1.LabelServiceName: service.Name}},
-			Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}}},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: service.Namespace, Name: service.Name, Labels: map[string]string{discoveryv1.LabelServiceName: service.Name},
+			},
+			Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}}},
 		})
 	}
 	for _, o := range objects {
@@ -345,8 +350,8 @@ func TestIll(t *testing.T) {
 	in := func(namespace, name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name}
 	}
-	manager, gateway, network := &appsv1.Deployment{ObjectMeta: in("liqo", "liqo-controller-manager")}, &appsv1.Deployment{ObjectMeta: in("liqo", "liqo-gateway")},
-		&appsv1.Deployment{ObjectMeta: in("liqo", "liqo-network-manager")}
+	manager, gateway, network := &appsv1.Deployment{ObjectMeta: in("liqo", "liqo-controller-manager")},
+		&appsv1.Deployment{ObjectMeta: in("liqo", "liqo-gateway")}, &appsv1.Deployment{ObjectMeta: in("liqo", "liqo-network-manager")}
 	worker, lease := &corev1.Node{ObjectMeta: in("", "worker")}, &coordinationv1.Lease{ObjectMeta: in("liqo-broker", "liqo-broker")}
 	fc, tunnel := &v09.ForeignCluster{ObjectMeta: in("", "milan")}, &v09.TunnelEndpoint{ObjectMeta: in("liqo-tenant-milan", "milan")}
 	for name, tc := range map[string]struct {
@@ -355,22 +360,45 @@ func TestIll(t *testing.T) {
 		says  string
 	}{
 		"NodeDown": {change(worker, func() { worker.Status.Conditions[0].Status = corev1.ConditionFalse }), Problem, "Node worker is not ready"},
-		"LiqoDown": {change(gateway, func() { gateway.Status.ReadyReplicas = 0 }), Problem, "Deployment liqo/liqo-gateway: 0 of 1 replicas are ready"},
+		"LiqoDown": {
+			change(gateway, func() { gateway.Status.ReadyReplicas = 0 }), Problem, "Deployment liqo/liqo-gateway: 0 of 1 replicas are ready",
+		},
 		"FlagsGone": {change(manager, func() {
 			manager.Spec.Template.Spec.Containers[0].Args = []string{"--kubelet-image=liqo/virtual-kubelet:v0.9.4"}
 		}), Problem, "patch Deployment liqo/liqo-controller-manager"},
-		"SidecarGone":  {change(network, func() { network.Spec.Template.Spec.Containers = network.Spec.Template.Spec.Containers[:1] }), Problem, "patch Deployment liqo/liqo-network-manager"},
-		"RightsGone":   {remove(&rbacv1.ClusterRole{ObjectMeta: in("", "liqo-broker")}), Problem, "create ClusterRole liqo-broker"},
-		"DaemonGone":   {remove(&appsv1.Deployment{ObjectMeta: in("liqo-broker", "liqo-broker")}), Problem, "create Deployment liqo-broker/liqo-broker"},
-		"NobodyLeads":  {change(lease, func() { lease.Spec.RenewTime = &metav1.MicroTime{Time: now.Add(-time.Hour)} }), Problem, `was last renewed 1h0m0s ago by "liqo-broker-1"`},
-		"NoPlugin":     {remove(&discoveryv1.EndpointSlice{ObjectMeta: in("liqo-broker", "liqo-broker-resource-plugin")}), Problem, "Nobody answers at Service liqo-broker/liqo-broker-resource-plugin"},
-		"Expired":      {certified(install.BrokerName, now.Add(-time.Minute)), Problem, "expired at 2026-11-01T11:59:00Z"},
-		"ExpiresSoon":  {certified(install.BrokerName, now.Add(24*time.Hour)), Note, "expires at 2026-11-02"},
-		"GuardExpired": {certified(guardName, now.Add(-time.Minute)), Problem, "The certificate of webhook guard-identities.brokering.liqo.io expired at"},
-		"NoGuard":      {remove(&discoveryv1.EndpointSlice{ObjectMeta: in(guardName, guardName)}), Problem, "Nobody answers at Service liqo-broker-guard/liqo-broker-guard"},
-		"InBand":       {change(fc, func() { fc.Spec.PeeringType = "InBand" }), Problem, "The peering with milan (11111111-aaaa) is in-band"},
-		"Pending":      {change(fc, func() { fc.Status.PeeringConditions[0].Status = "Pending" }), Problem, "is not established (it provides: pending"},
-		"TunnelDown":   {change(tunnel, func() { tunnel.Status.Connection.Status = "Connecting" }), Problem, "The tunnel to milan (11111111-aaaa) is not connected"},
+		"SidecarGone": {
+			change(network, func() { network.Spec.Template.Spec.Containers = network.Spec.Template.Spec.Containers[:1] }), Problem,
+			"patch Deployment liqo/liqo-network-manager",
+		},
+		"RightsGone": {remove(&rbacv1.ClusterRole{ObjectMeta: in("", "liqo-broker")}), Problem, "create ClusterRole liqo-broker"},
+		"DaemonGone": {
+			remove(&appsv1.Deployment{ObjectMeta: in("liqo-broker", "liqo-broker")}), Problem, "create Deployment liqo-broker/liqo-broker",
+		},
+		"NobodyLeads": {
+			change(lease, func() { lease.Spec.RenewTime = &metav1.MicroTime{Time: now.Add(-time.Hour)} }), Problem,
+			`was last renewed 1h0m0s ago by "liqo-broker-1"`,
+		},
+		"NoPlugin": {
+			remove(&discoveryv1.EndpointSlice{ObjectMeta: in("liqo-broker", "liqo-broker-resource-plugin")}), Problem,
+			"Nobody answers at Service liqo-broker/liqo-broker-resource-plugin",
+		},
+		"Expired":     {certified(install.BrokerName, now.Add(-time.Minute)), Problem, "expired at 2026-11-01T11:59:00Z"},
+		"ExpiresSoon": {certified(install.BrokerName, now.Add(24*time.Hour)), Note, "expires at 2026-11-02"},
+		"GuardExpired": {
+			certified(guardName, now.Add(-time.Minute)), Problem, "The certificate of webhook guard-identities.brokering.liqo.io expired at",
+		},
+		"NoGuard": {
+			remove(&discoveryv1.EndpointSlice{ObjectMeta: in(guardName, guardName)}), Problem,
+			"Nobody answers at Service liqo-broker-guard/liqo-broker-guard",
+		},
+		"InBand": {change(fc, func() { fc.Spec.PeeringType = "InBand" }), Problem, "The peering with milan (11111111-aaaa) is in-band"},
+		"Pending": {
+			change(fc, func() { fc.Status.PeeringConditions[0].Status = "Pending" }), Problem, "is not established (it provides: pending",
+		},
+		"TunnelDown": {
+			change(tunnel, func() { tunnel.Status.Connection.Status = "Connecting" }), Problem,
+			"The tunnel to milan (11111111-aaaa) is not connected",
+		},
 		"NoTunnel":     {remove(tunnel.DeepCopy()), Problem, "There is no tunnel to milan"},
 		"SecretsLeave": {offered, Problem, "Namespace liqo is offered to liqo-milan, whose virtual kubelet does not say that it is ours"},
 	} {
@@ -403,9 +431,12 @@ func offered(t *testing.T, c client.Client) {
 
 // TestCannotKnow lacks rights for one kind after the other: what depends on it is unknown, the rest is said.
 func TestCannotKnow(t *testing.T) {
-	for _, kind := range []string{"NodeList", "EndpointSliceList", "TunnelEndpointList", "VirtualNodeList", "NatMappingList", "EventList", "MutatingWebhookConfigurationList"} {
+	for _, kind := range []string{"NodeList", "EndpointSliceList", "TunnelEndpointList", "VirtualNodeList", "NatMappingList", "EventList",
+		"MutatingWebhookConfigurationList"} {
 		forbid := false
-		c := fakeCluster(t, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+		c := fakeCluster(t, interceptor.Funcs{List: func(
+			ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption,
+		) error {
 			if gvk, err := c.GroupVersionKindFor(list); forbid && err == nil && gvk.Kind == kind {
 				return apierrors.NewForbidden(schema.GroupResource{Resource: kind}, "", errors.New("no role"))
 			}
@@ -424,14 +455,18 @@ func TestCannotKnow(t *testing.T) {
 // TestUnreachable can say nothing: that is an error.
 func TestUnreachable(t *testing.T) {
 	lost := &url.Error{Op: "Get", URL: "https://example", Err: errors.New("connection refused")}
-	c := fakeCluster(t, interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+	c := fakeCluster(t, interceptor.Funcs{Get: func(
+		context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption,
+	) error {
 		return lost
 	}})
 	if d, err := Run(t.Context(), Config{Client: c, Now: now, Observe: nothing}); !errors.Is(err, lost) {
 		t.Errorf("%v, %v", d, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	c = fakeCluster(t, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+	c = fakeCluster(t, interceptor.Funcs{List: func(
+		ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption,
+	) error {
 		cancel() // Somebody presses Ctrl-C.
 		return ctx.Err()
 	}})
@@ -460,7 +495,8 @@ func TestConsumer(t *testing.T) {
 	if err := installer.Prepare(t.Context()); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
-	if d := diagnose(t, c); !d.Healthy || !slices.Equal(d.Roles, []string{"consumer"}) || !strings.Contains(d.String(), "1 answer at Service "+namespace) {
+	if d := diagnose(t, c); !d.Healthy || !slices.Equal(d.Roles, []string{"consumer"}) ||
+		!strings.Contains(d.String(), "1 answer at Service "+namespace) {
 		t.Errorf("%s", d)
 	}
 	if err := c.Delete(t.Context(), service); err != nil {

@@ -17,8 +17,8 @@ const (
 	guardLogs = "kubectl logs -n " + guardName + " deploy/" + guardName
 )
 
-// guard looks at who keeps peers in bounds: whether it answers, whether the API server knows it, and, where there is a connector, whether that
-// sees it refuse.
+// guard looks at who keeps peers in bounds: whether it answers, whether the API server knows it, and, where there is a connector, whether
+// that sees it refuse.
 func (l *look) guard(ctx context.Context) []Check {
 	all := []Check{l.service(ctx, guardArea, guardName, guardName, "the API server asks it about peers", guardLogs)}
 	all = append(all, l.webhooks(ctx, guardArea, guardName, guardLogs)...)
@@ -36,8 +36,10 @@ func (l *look) refuses(ctx context.Context) Check {
 		return one(guardArea, OK, "", "The connector sees that peers are kept in bounds")
 	case err == nil:
 		return one(guardArea, Problem, guard0, "The connector neither buys nor sells: %s", why)
-	case apierrors.IsForbidden(err) && !strings.Contains(err.Error(), "cannot impersonate"): // Not who diagnoses lacks a right, but the connector.
-		return one(guardArea, Problem, "kubectl apply -k deploy/connector", "The connector neither buys nor sells, since it cannot see whether peers are kept in bounds: %v", err)
+	case apierrors.IsForbidden(err) && !strings.Contains(err.Error(), "cannot impersonate"):
+		// Not who diagnoses lacks a right, but the connector.
+		return one(guardArea, Problem, "kubectl apply -k deploy/connector",
+			"The connector neither buys nor sells, since it cannot see whether peers are kept in bounds: %v", err)
 	default:
 		return cannot(guardArea, "whether the connector sees that peers are kept in bounds", err)[0]
 	}

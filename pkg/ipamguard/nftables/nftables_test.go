@@ -250,7 +250,8 @@ func TestInstallRefuses(t *testing.T) {
 		"Empty": {"no prefix at all", netip.Prefix{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := Install(Rule{Port: guarded, Sources: []netip.Prefix{tc.source}}); err == nil || !strings.Contains(err.Error(), "not an IPv4 prefix") {
+			if err := Install(Rule{Port: guarded, Sources: []netip.Prefix{tc.source}}); err == nil ||
+				!strings.Contains(err.Error(), "not an IPv4 prefix") {
 				t.Errorf("%s: got %v", tc.reason, err)
 			}
 		})

@@ -27,7 +27,8 @@ const (
 	// PathIDs is where the authentication service tells everybody which cluster it is of, as [IDs]
 	// (liqo/pkg/auth/auth.go@v0.9.4, a package that brings a client for all of Kubernetes).
 	PathIDs = "/ids"
-	// flagAPIServer is the flag of the authentication service that says where others reach the API server (liqo/pkg/utils/apiserver/config.go@v0.9.4).
+	// flagAPIServer is the flag of the authentication service that says where others reach the API server
+	// (liqo/pkg/utils/apiserver/config.go@v0.9.4).
 	flagAPIServer = "--advertise-api-server-address"
 )
 
@@ -45,8 +46,9 @@ func AuthURL(ctx context.Context, reader client.Client, namespace string) (strin
 	return url, nil
 }
 
-// APIServerURL returns where other clusters reach the API server, as the authentication service tells them: by its flag, or else on the first node of
-// the control plane that is found, with the usual port (liqo/pkg/utils/apiserver/address.go@v0.9.4). Namespace is where Liqo runs.
+// APIServerURL returns where other clusters reach the API server, as the authentication service tells them: by its flag, or else on the
+// first node of the control plane that is found, with the usual port (liqo/pkg/utils/apiserver/address.go@v0.9.4). Namespace is where Liqo
+// runs.
 func APIServerURL(ctx context.Context, reader client.Reader, namespace string) (string, error) {
 	auth, err := liqo.CommandLine(ctx, reader, client.ObjectKey{Namespace: namespace, Name: AuthName})
 	if err != nil {
@@ -69,7 +71,8 @@ func APIServerURL(ctx context.Context, reader client.Reader, namespace string) (
 		}
 		return "https://" + net.JoinHostPort(host, "6443"), nil
 	}
-	return "", fmt.Errorf("find the address of the API server: Deployment %s/%s has no flag %s, and no node is of the control plane", namespace, AuthName, flagAPIServer)
+	return "", fmt.Errorf("find the address of the API server: Deployment %s/%s has no flag %s, and no node is of the control plane",
+		namespace, AuthName, flagAPIServer)
 }
 
 // GatewayAddress returns the host and the port (UDP) at which the tunnels of other clusters end; namespace is where Liqo runs.

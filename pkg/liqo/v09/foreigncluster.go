@@ -31,8 +31,8 @@ func Identity(fc *ForeignCluster) cluster.Identity {
 	}
 }
 
-// KeepIdentity takes out of a foreign cluster, for a cache, all but its metadata, who it is, and what is shared with it. It is not to be written then, other
-// than by a patch.
+// KeepIdentity takes out of a foreign cluster, for a cache, all but its metadata, who it is, and what is shared with it. It is not to be
+// written then, other than by a patch.
 func KeepIdentity(fc *ForeignCluster) {
 	kept := discoveryv1alpha1.ForeignCluster{TypeMeta: fc.TypeMeta, ObjectMeta: fc.ObjectMeta}
 	kept.Spec.ClusterIdentity, kept.Spec.PeeringType = fc.Spec.ClusterIdentity, fc.Spec.PeeringType

@@ -54,11 +54,13 @@ func Issued(ctx context.Context, reader client.Reader, tenantNamespace string) (
 	return certificate, nil
 }
 
-// annotationsToldToken are on the Secret with this cluster's token: the clusters that contracts let know it, with commas between. Those that were
-// issued it to buy here, and those that Liqo tells it because this cluster buys there: they have an identity here too, to offer what they sell.
+// annotationsToldToken are on the Secret with this cluster's token: the clusters that contracts let know it, with commas between. Those
+// that were issued it to buy here, and those that Liqo tells it because this cluster buys there: they have an identity here too, to offer
+// what they sell.
 var annotationsToldToken = []string{"brokering.liqo.io/issued-to", "brokering.liqo.io/told-to"}
 
-// TokenToldTo returns which clusters were told the token in a Secret of [AuthTokenName] by contract, in order and each once; none if nobody was.
+// TokenToldTo returns which clusters were told the token in a Secret of [AuthTokenName] by contract, in order and each once; none if nobody
+// was.
 func TokenToldTo(secret *corev1.Secret) []cluster.ID {
 	var all []cluster.ID
 	for _, annotation := range annotationsToldToken {

@@ -17,7 +17,9 @@ import (
 
 // TestProtect matches virtual nodes of this project's virtual kubelet and of Liqo's own, as Liqo does.
 func TestProtect(t *testing.T) {
-	virtual := corev1.NodeSelectorRequirement{Key: liqo.LabelNodeType, Operator: corev1.NodeSelectorOpIn, Values: []string{liqo.NodeTypeVirtual}}
+	virtual := corev1.NodeSelectorRequirement{
+		Key: liqo.LabelNodeType, Operator: corev1.NodeSelectorOpIn, Values: []string{liqo.NodeTypeVirtual},
+	}
 	one := corev1.NodeSelectorRequirement{Key: liqo.LabelRemoteClusterID, Operator: corev1.NodeSelectorOpIn, Values: []string{"one"}}
 	other := corev1.NodeSelectorRequirement{Key: liqo.LabelRemoteClusterID, Operator: corev1.NodeSelectorOpIn, Values: []string{"other"}}
 	term := func(all ...corev1.NodeSelectorRequirement) corev1.NodeSelectorTerm {
@@ -32,9 +34,11 @@ func TestProtect(t *testing.T) {
 		changed bool
 		ours    bool // Whether a node of our virtual kubelet is selected.
 	}{
-		"All":       {reason: "Without a selector Liqo takes all clusters.", changed: true, ours: true},
-		"Virtual":   {reason: "All virtual nodes are too many.", terms: []corev1.NodeSelectorTerm{term(virtual)}, changed: true, ours: true},
-		"Two":       {reason: "Each alternative is one.", terms: []corev1.NodeSelectorTerm{term(other), term(virtual)}, changed: true, ours: true},
+		"All":     {reason: "Without a selector Liqo takes all clusters.", changed: true, ours: true},
+		"Virtual": {reason: "All virtual nodes are too many.", terms: []corev1.NodeSelectorTerm{term(virtual)}, changed: true, ours: true},
+		"Two": {
+			reason: "Each alternative is one.", terms: []corev1.NodeSelectorTerm{term(other), term(virtual)}, changed: true, ours: true,
+		},
 		"Name":      {reason: "A node may be selected by its name.", terms: []corev1.NodeSelectorTerm{byName}, changed: true, ours: true},
 		"Narrow":    {reason: "What was not selected is not selected.", terms: []corev1.NodeSelectorTerm{term(other)}, changed: true},
 		"None":      {reason: "An alternative that selects nothing goes on to.", terms: []corev1.NodeSelectorTerm{{}}},

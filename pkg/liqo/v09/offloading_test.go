@@ -65,7 +65,9 @@ func TestPassed(t *testing.T) {
 
 func TestInForceAndReceives(t *testing.T) {
 	id := cluster.Identity{ID: "a", Name: "provider-a"}
-	condition := func(kind offloadingv1alpha1.RemoteNamespaceConditionType, status corev1.ConditionStatus) offloadingv1alpha1.RemoteNamespaceCondition {
+	condition := func(
+		kind offloadingv1alpha1.RemoteNamespaceConditionType, status corev1.ConditionStatus,
+	) offloadingv1alpha1.RemoteNamespaceCondition {
 		return offloadingv1alpha1.RemoteNamespaceCondition{Type: kind, Status: status}
 	}
 	required := condition(offloadingv1alpha1.NamespaceOffloadingRequired, corev1.ConditionTrue)
@@ -111,7 +113,9 @@ func TestInForceAndReceives(t *testing.T) {
 func TestRefused(t *testing.T) {
 	id := cluster.Identity{ID: "a", Name: "provider-a"}
 	since := metav1.Unix(1000, 0)
-	condition := func(kind offloadingv1alpha1.RemoteNamespaceConditionType, status corev1.ConditionStatus, reason string) offloadingv1alpha1.RemoteNamespaceCondition {
+	condition := func(
+		kind offloadingv1alpha1.RemoteNamespaceConditionType, status corev1.ConditionStatus, reason string,
+	) offloadingv1alpha1.RemoteNamespaceCondition {
 		return offloadingv1alpha1.RemoteNamespaceCondition{Type: kind, Status: status, Reason: reason, LastTransitionTime: since}
 	}
 	required := condition(offloadingv1alpha1.NamespaceOffloadingRequired, corev1.ConditionTrue, "ClusterSelected")
@@ -123,19 +127,26 @@ func TestRefused(t *testing.T) {
 	}{
 		"Collision": {
 			"The provider has another namespace of that name.",
-			offloadingv1alpha1.RemoteNamespaceConditions{required, condition(offloadingv1alpha1.NamespaceReady, corev1.ConditionFalse, "CreationLoopBackOff")}, true,
+			offloadingv1alpha1.RemoteNamespaceConditions{
+				required, condition(offloadingv1alpha1.NamespaceReady, corev1.ConditionFalse, "CreationLoopBackOff"),
+			}, true,
 		},
 		"Creating": {
 			"A namespace that is being made is not refused.",
-			offloadingv1alpha1.RemoteNamespaceConditions{required, condition(offloadingv1alpha1.NamespaceReady, corev1.ConditionFalse, "Creating")}, false,
+			offloadingv1alpha1.RemoteNamespaceConditions{required, condition(offloadingv1alpha1.NamespaceReady, corev1.ConditionFalse, "Creating")},
+			false,
 		},
 		"Ready": {
 			"A namespace that exists is not refused.",
-			offloadingv1alpha1.RemoteNamespaceConditions{required, condition(offloadingv1alpha1.NamespaceReady, corev1.ConditionTrue, "NamespaceCreated")}, false,
+			offloadingv1alpha1.RemoteNamespaceConditions{
+				required, condition(offloadingv1alpha1.NamespaceReady, corev1.ConditionTrue, "NamespaceCreated"),
+			}, false,
 		},
 		"Dropped": {
 			"A condition that was left behind when the provider was taken out says nothing.",
-			offloadingv1alpha1.RemoteNamespaceConditions{dropped, condition(offloadingv1alpha1.NamespaceReady, corev1.ConditionFalse, "CreationLoopBackOff")}, false,
+			offloadingv1alpha1.RemoteNamespaceConditions{
+				dropped, condition(offloadingv1alpha1.NamespaceReady, corev1.ConditionFalse, "CreationLoopBackOff"),
+			}, false,
 		},
 		"Unknown": {"Nothing is known of the provider yet.", nil, false},
 	}
@@ -185,9 +196,15 @@ func TestOwnIdentity(t *testing.T) {
 		want   cluster.Identity
 		fails  bool
 	}{
-		"Stored":  {"Liqo stores the ID and the name.", stored(map[string]string{"CLUSTER_ID": "id", "CLUSTER_NAME": "broker"}), cluster.Identity{ID: "id", Name: "broker"}, false},
-		"NoID":    {"Liqo has yet to make the ID.", stored(map[string]string{"CLUSTER_NAME": "broker"}), cluster.Identity{}, true},
-		"Missing": {"Liqo is elsewhere.", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: IdentityName}}, cluster.Identity{}, true},
+		"Stored": {
+			"Liqo stores the ID and the name.", stored(map[string]string{"CLUSTER_ID": "id", "CLUSTER_NAME": "broker"}),
+			cluster.Identity{ID: "id", Name: "broker"}, false,
+		},
+		"NoID": {"Liqo has yet to make the ID.", stored(map[string]string{"CLUSTER_NAME": "broker"}), cluster.Identity{}, true},
+		"Missing": {
+			"Liqo is elsewhere.", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: IdentityName}},
+			cluster.Identity{}, true,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -21,7 +21,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
-// What follows is what liqoctl peer out-of-band and unpeer out-of-band do (liqo/pkg/liqoctl/{peeroob,unpeeroob}/handler.go@v0.9.4), as values.
+// What follows is what liqoctl peer out-of-band and unpeer out-of-band do (liqo/pkg/liqoctl/{peeroob,unpeeroob}/handler.go@v0.9.4), as
+// values.
 
 const (
 	// AuthTokenName is the Secret with the token by which any cluster authenticates here. It is one for all
@@ -56,9 +57,9 @@ func GivenName(of cluster.Identity) string {
 	return UniqueName(cluster.Identity{ID: of.ID, Name: strings.TrimRight(of.Name[:min(len(of.Name), maxClusterName-hash)], "-")})
 }
 
-// NewForeignCluster returns a foreign cluster that may consume nothing of ours and provides nothing yet, peered out of band. It has the cluster's
-// name, or a given one if that is too long: also in its identity, since Liqo's controller looks the ForeignCluster up by that when it asks
-// whether the API server answers (pkg/liqo-controller-manager/foreign-cluster-operator/apiserverchecker.go@v0.9.4).
+// NewForeignCluster returns a foreign cluster that may consume nothing of ours and provides nothing yet, peered out of band. It has the
+// cluster's name, or a given one if that is too long: also in its identity, since Liqo's controller looks the ForeignCluster up by that
+// when it asks whether the API server answers (pkg/liqo-controller-manager/foreign-cluster-operator/apiserverchecker.go@v0.9.4).
 func NewForeignCluster(of cluster.Identity, authURL string) *ForeignCluster {
 	if len(of.Name) > maxClusterName {
 		of.Name = GivenName(of)
@@ -159,7 +160,8 @@ func AsksForResources(ctx context.Context, reader client.Reader, fc *ForeignClus
 		return false, nil
 	}
 	var requests discoveryv1alpha1.ResourceRequestList
-	if err := reader.List(ctx, &requests, client.InNamespace(namespace), client.MatchingLabels{liqo.LabelReplicated: replicatedValue}); err != nil {
+	if err := reader.List(ctx, &requests, client.InNamespace(namespace),
+		client.MatchingLabels{liqo.LabelReplicated: replicatedValue}); err != nil {
 		return false, fmt.Errorf("list the resource requests in namespace %s: %w", namespace, err)
 	}
 	return len(requests.Items) > 0, nil

@@ -15,7 +15,10 @@ import (
 
 // TestNewForeignCluster names a ForeignCluster as Liqo looks it up, and such that Liqo can make longer names of it.
 func TestNewForeignCluster(t *testing.T) {
-	for _, of := range []cluster.Identity{{ID: "1", Name: "edge"}, {ID: "1", Name: strings.Repeat("a", 63)}, {ID: "3", Name: strings.Repeat("a", 36) + "-" + strings.Repeat("b", 20)}} {
+	for _, of := range []cluster.Identity{
+		{ID: "1", Name: "edge"}, {ID: "1", Name: strings.Repeat("a", 63)},
+		{ID: "3", Name: strings.Repeat("a", 36) + "-" + strings.Repeat("b", 20)},
+	} {
 		fc := v09.NewForeignCluster(of, "https://auth.example")
 		if is := v09.Identity(fc); is.Name != fc.Name || is.ID != of.ID || len(fc.Name) > 44 || !strings.HasPrefix(fc.Name, of.Name[:4]) {
 			t.Errorf("%s is named %s, and the identity in it is %s", of.Name, fc.Name, is)
@@ -27,7 +30,8 @@ func TestNewForeignCluster(t *testing.T) {
 func TestGivenName(t *testing.T) {
 	seen := map[string]bool{}
 	for _, of := range []cluster.Identity{
-		{ID: "1", Name: "edge"}, {ID: "2", Name: "edge"}, {ID: "1", Name: strings.Repeat("a", 63)}, {ID: "3", Name: strings.Repeat("a", 36) + "-b"},
+		{ID: "1", Name: "edge"}, {ID: "2", Name: "edge"}, {ID: "1", Name: strings.Repeat("a", 63)},
+		{ID: "3", Name: strings.Repeat("a", 36) + "-b"},
 	} {
 		name := v09.GivenName(of)
 		if seen[name] || len(name) > 44 || strings.Contains(name, "--") || !strings.HasPrefix(name, of.Name[:4]) {

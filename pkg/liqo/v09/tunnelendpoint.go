@@ -125,8 +125,8 @@ func Connected(tunnel *TunnelEndpoint) bool {
 	return tunnel.Status.Connection.Status == netv1alpha1.Connected
 }
 
-// RememberTunnel writes the public key of the other end into the status of a tunnel that is made and does not say it, and reports whether it
-// has. Liqo's gateway removes at the end of a peering only what is in the status, and loses it if its first update of the status fails
+// RememberTunnel writes the public key of the other end into the status of a tunnel that is made and does not say it, and reports whether
+// it has. Liqo's gateway removes at the end of a peering only what is in the status, and loses it if its first update of the status fails
 // (internal/liqonet/tunnel-operator/tunnel-operator.go and pkg/liqonet/tunnel/wireguard/driver.go@v0.9.4): what is left keeps the next
 // tunnel to the same cluster from working.
 func RememberTunnel(tunnel *TunnelEndpoint) bool {

@@ -202,7 +202,9 @@ func (r runner) Add(runnable manager.Runnable) error {
 
 // dial runs a client and returns it with a channel that gets a token whenever
 // its routes change, and the number of lines that it logged.
-func (f *federation) dial(t *testing.T, foreign cluster.ID, certificate tls.Certificate, servers ...string) (*client.Client, <-chan struct{}) {
+func (f *federation) dial(
+	t *testing.T, foreign cluster.ID, certificate tls.Certificate, servers ...string,
+) (*client.Client, <-chan struct{}) {
 	t.Helper()
 	changed := make(chan struct{}, 16)
 	c := f.client(t, foreign, certificate, func() { changed <- struct{}{} }, servers...)
@@ -214,7 +216,9 @@ func (f *federation) dial(t *testing.T, foreign cluster.ID, certificate tls.Cert
 }
 
 // client returns a client that is not connected.
-func (f *federation) client(t *testing.T, foreign cluster.ID, certificate tls.Certificate, changed func(), servers ...string) *client.Client {
+func (f *federation) client(
+	t *testing.T, foreign cluster.ID, certificate tls.Certificate, changed func(), servers ...string,
+) *client.Client {
 	t.Helper()
 	return client.New(client.Config{
 		Foreign: foreign,
@@ -343,7 +347,8 @@ func TestTunnelsAreReported(t *testing.T) {
 		t.Helper()
 		select {
 		case got := <-f.reports.tunnels:
-			if diff := cmp.Diff(report{consumer, want}, got, cmp.AllowUnexported(report{}), cmpopts.EquateEmpty(), cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
+			if diff := cmp.Diff(report{consumer, want}, got, cmp.AllowUnexported(report{}), cmpopts.EquateEmpty(),
+				cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", step, diff)
 			}
 		case <-time.After(10 * time.Second):
@@ -390,11 +395,23 @@ func TestReportsAreChecked(t *testing.T) {
 		tunnel *pb.Tunnel
 		want   codes.Code
 	}{
-		"OwnRoute":   {"a provider that the broker told to the caller", consumer, &pb.Tunnel{ProviderId: string(provider), PodPrefix: "10.83.0.0/16"}, codes.OK},
-		"NoRoute":    {"a cluster that the broker did not tell", consumer, &pb.Tunnel{ProviderId: "victim", PodPrefix: "10.83.0.0/16"}, codes.PermissionDenied},
-		"Opaque":     {"a caller to whom the broker tells no provider cannot find one out", stranger, &pb.Tunnel{ProviderId: string(provider), PodPrefix: "10.83.0.0/16"}, codes.PermissionDenied},
-		"Taken":      {"the provider's own pods are there", consumer, &pb.Tunnel{ProviderId: string(provider), PodPrefix: "10.200.7.0/24"}, codes.InvalidArgument},
-		"Public":     {"no pods are there", consumer, &pb.Tunnel{ProviderId: string(provider), PodPrefix: "169.254.0.0/16"}, codes.InvalidArgument},
+		"OwnRoute": {
+			"a provider that the broker told to the caller", consumer, &pb.Tunnel{ProviderId: string(provider), PodPrefix: "10.83.0.0/16"}, codes.OK,
+		},
+		"NoRoute": {
+			"a cluster that the broker did not tell", consumer, &pb.Tunnel{ProviderId: "victim", PodPrefix: "10.83.0.0/16"}, codes.PermissionDenied,
+		},
+		"Opaque": {
+			"a caller to whom the broker tells no provider cannot find one out", stranger,
+			&pb.Tunnel{ProviderId: string(provider), PodPrefix: "10.83.0.0/16"}, codes.PermissionDenied,
+		},
+		"Taken": {
+			"the provider's own pods are there", consumer, &pb.Tunnel{ProviderId: string(provider), PodPrefix: "10.200.7.0/24"},
+			codes.InvalidArgument,
+		},
+		"Public": {
+			"no pods are there", consumer, &pb.Tunnel{ProviderId: string(provider), PodPrefix: "169.254.0.0/16"}, codes.InvalidArgument,
+		},
 		"NoPrefix":   {"hostile until parsed", consumer, &pb.Tunnel{ProviderId: string(provider), PodPrefix: "10.83.0.0"}, codes.InvalidArgument},
 		"NoConsumer": {"a certificate of the right CA that is no consumer's", "system:node:x", &pb.Tunnel{}, codes.PermissionDenied},
 	}

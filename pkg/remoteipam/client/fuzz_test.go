@@ -38,7 +38,11 @@ func FuzzRoutes(f *testing.F) {
 		{ProviderId: long, OwnPrefix: long, SeenPrefix: long},
 		{},
 	} {
-		f.Add(encoded(f, &pb.Routes{BrokerId: "b", Routes: []*pb.Route{route, {ProviderId: "q", OwnPrefix: "10.1.0.0/16", SeenPrefix: "10.3.0.0/16"}}}))
+		f.Add(
+			encoded(f, &pb.Routes{
+				BrokerId: "b", Routes: []*pb.Route{route, {ProviderId: "q", OwnPrefix: "10.1.0.0/16", SeenPrefix: "10.3.0.0/16"}},
+			}),
+		)
 	}
 	pods, err := addressing.NewView("10.200.0.0/16", "10.90.0.0/16")
 	if err != nil {
@@ -79,7 +83,8 @@ func FuzzRoutes(f *testing.F) {
 // FuzzMapping holds that an answer of a broker is a refusal, or an address that a pod can have.
 func FuzzMapping(f *testing.F) {
 	for _, mapping := range []*pb.RelayMapping{
-		{RelayAddress: "10.90.0.1"}, {RelayAddress: "fd00::1"}, {RelayAddress: "fe80::1%eth0"}, {RelayAddress: "::ffff:10.0.0.1"}, {RelayAddress: "0.0.0.0"},
+		{RelayAddress: "10.90.0.1"}, {RelayAddress: "fd00::1"}, {RelayAddress: "fe80::1%eth0"}, {RelayAddress: "::ffff:10.0.0.1"},
+		{RelayAddress: "0.0.0.0"},
 		{RelayAddress: "127.0.0.1"}, {RelayAddress: "169.254.169.254"}, {RelayAddress: "224.0.0.1"}, {RelayAddress: "255.255.255.255"}, {},
 		{Refusal: strings.Repeat("\n", 1<<16)}, {RelayAddress: strings.Repeat("1", 1<<16)},
 	} {
@@ -97,7 +102,8 @@ func FuzzMapping(f *testing.F) {
 			}
 			return
 		}
-		if a := got.relay; !a.IsValid() || a.IsLoopback() || a.IsUnspecified() || a.IsMulticast() || a.IsLinkLocalUnicast() || a != a.Unmap() || a.Zone() != "" {
+		if a := got.relay; !a.IsValid() || a.IsLoopback() || a.IsUnspecified() || a.IsMulticast() || a.IsLinkLocalUnicast() || a != a.Unmap() ||
+			a.Zone() != "" {
 			t.Errorf("%q is taken as %s", mapping.GetRelayAddress(), a)
 		}
 	})

@@ -273,7 +273,9 @@ func TestRefusalsTellNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"the broker cannot map it at the moment", "not the address of a pod that the consumer offloaded", "it is not an IP address"}
+	want := []string{
+		"the broker cannot map it at the moment", "not the address of a pod that the consumer offloaded", "it is not an IP address",
+	}
 	for i, mapping := range response.GetMappings() {
 		if got := mapping.GetRefusal(); got != want[i] {
 			t.Errorf("refusal %q, want %q", got, want[i])

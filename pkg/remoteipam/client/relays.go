@@ -122,7 +122,7 @@ func (r *relays) renew() {
 	r.generation++
 }
 
-// get returns the relay address of a pod.
+// getRelay returns the relay address of a pod.
 func (r *relays) getRelay(ctx context.Context, address netip.Addr) (netip.Addr, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

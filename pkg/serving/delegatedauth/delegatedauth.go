@@ -87,7 +87,8 @@ type Reviewer struct {
 func New(creator Creator, audiences ...string) *Reviewer {
 	return &Reviewer{
 		creator: creator, audiences: audiences,
-		known: cache.NewLRUExpireCache(maxCached), names: cache.NewLRUExpireCache(maxCached), limit: rate.NewLimiter(reviewsPerSecond, reviewsAtOnce),
+		known: cache.NewLRUExpireCache(maxCached), names: cache.NewLRUExpireCache(maxCached),
+		limit: rate.NewLimiter(reviewsPerSecond, reviewsAtOnce),
 	}
 }
 

@@ -64,18 +64,32 @@ func TestReview(t *testing.T) {
 		want      Caller
 		fails     bool
 	}{
-		"NoToken":    {reason: "Nobody is asked about nothing.", right: update},
-		"Unknown":    {reason: "A made-up token has no name.", token: "nobody@" + ownAudience, right: update},
-		"Long":       {reason: "No token is that long.", token: strings.Repeat("a", maxToken+1), right: update},
-		"Allowed":    {reason: "Who has the right has it.", token: "good@" + ownAudience, right: update, want: Caller{"good", true}},
-		"Path":       {reason: "So for a path.", token: "good@" + ownAudience, right: Right{Verb: "get", Path: "/metrics"}, want: Caller{"good", true}},
-		"OtherPath":  {reason: "A right to one path is none to another.", token: "good@" + ownAudience, right: Right{Verb: "get", Path: "/debug"}, want: Caller{Name: "good"}},
-		"Weak":       {reason: "A name is no right.", token: "weak@" + ownAudience, right: update, want: Caller{Name: "weak"}},
-		"Denied":     {reason: "A denial goes before a permission.", token: "denied@" + ownAudience, right: update, want: Caller{Name: "denied"}},
-		"Audience":   {reason: "A token for the audience counts.", audiences: []string{"us"}, token: "good@us", right: update, want: Caller{"good", true}},
-		"Other":      {reason: "A token for the API server must not be used elsewhere.", audiences: []string{"us"}, token: "good@" + ownAudience, right: update},
-		"Deaf":       {reason: "An API server that does not look at audiences proves nothing.", server: apiServer{deaf: true}, audiences: []string{"us"}, token: "good@other", right: update},
-		"Down":       {reason: "Who cannot be checked has no rights.", server: apiServer{down: true}, token: "good@" + ownAudience, right: update, fails: true},
+		"NoToken": {reason: "Nobody is asked about nothing.", right: update},
+		"Unknown": {reason: "A made-up token has no name.", token: "nobody@" + ownAudience, right: update},
+		"Long":    {reason: "No token is that long.", token: strings.Repeat("a", maxToken+1), right: update},
+		"Allowed": {reason: "Who has the right has it.", token: "good@" + ownAudience, right: update, want: Caller{"good", true}},
+		"Path": {
+			reason: "So for a path.", token: "good@" + ownAudience, right: Right{Verb: "get", Path: "/metrics"}, want: Caller{"good", true},
+		},
+		"OtherPath": {
+			reason: "A right to one path is none to another.", token: "good@" + ownAudience, right: Right{Verb: "get", Path: "/debug"},
+			want: Caller{Name: "good"},
+		},
+		"Weak":   {reason: "A name is no right.", token: "weak@" + ownAudience, right: update, want: Caller{Name: "weak"}},
+		"Denied": {reason: "A denial goes before a permission.", token: "denied@" + ownAudience, right: update, want: Caller{Name: "denied"}},
+		"Audience": {
+			reason: "A token for the audience counts.", audiences: []string{"us"}, token: "good@us", right: update, want: Caller{"good", true},
+		},
+		"Other": {
+			reason: "A token for the API server must not be used elsewhere.", audiences: []string{"us"}, token: "good@" + ownAudience, right: update,
+		},
+		"Deaf": {
+			reason: "An API server that does not look at audiences proves nothing.", server: apiServer{deaf: true}, audiences: []string{"us"},
+			token: "good@other", right: update,
+		},
+		"Down": {
+			reason: "Who cannot be checked has no rights.", server: apiServer{down: true}, token: "good@" + ownAudience, right: update, fails: true,
+		},
 		"NoAudience": {reason: "A token for another service is none for this cluster.", token: "good@us", right: update},
 	}
 	for name, tc := range cases {
@@ -131,10 +145,18 @@ func TestProtect(t *testing.T) {
 		"Nobody":  {reason: "A caller must show who it is.", path: "/metrics", code: http.StatusUnauthorized},
 		"Basic":   {reason: "Only bearer tokens count.", header: "Basic good@" + ownAudience, path: "/metrics", code: http.StatusUnauthorized},
 		"Unknown": {reason: "The token must be known.", header: "Bearer nobody@" + ownAudience, path: "/metrics", code: http.StatusUnauthorized},
-		"Weak":    {reason: "The caller must have the right.", header: "Bearer weak@" + ownAudience, path: "/metrics", code: http.StatusForbidden},
-		"Method":  {reason: "The right is to one method.", method: http.MethodPost, header: "Bearer good@" + ownAudience, path: "/metrics", code: http.StatusForbidden},
-		"Down":    {reason: "Who cannot be checked is not admitted.", down: true, header: "Bearer good@" + ownAudience, path: "/metrics", code: http.StatusInternalServerError},
-		"Good":    {reason: "Who has the right is admitted.", header: "bearer good@" + ownAudience, path: "/metrics", code: http.StatusOK},
+		"Weak": {
+			reason: "The caller must have the right.", header: "Bearer weak@" + ownAudience, path: "/metrics", code: http.StatusForbidden,
+		},
+		"Method": {
+			reason: "The right is to one method.", method: http.MethodPost, header: "Bearer good@" + ownAudience, path: "/metrics",
+			code: http.StatusForbidden,
+		},
+		"Down": {
+			reason: "Who cannot be checked is not admitted.", down: true, header: "Bearer good@" + ownAudience, path: "/metrics",
+			code: http.StatusInternalServerError,
+		},
+		"Good": {reason: "Who has the right is admitted.", header: "bearer good@" + ownAudience, path: "/metrics", code: http.StatusOK},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -82,8 +82,9 @@ func NewReader(from io.Reader, maxBytes int) *Reader {
 	return &Reader{from: bufio.NewReaderSize(from, min(maxBytes, 16<<10)), max: maxBytes}
 }
 
-// Next returns the next event: comments and events without data are passed over, though the ID of the latter comes with the next event that has data.
-// The error is io.EOF when the stream ends after an event, io.ErrUnexpectedEOF when within one, [ErrTooLarge], or that of the connection.
+// Next returns the next event: comments and events without data are passed over, though the ID of the latter comes with the next event that
+// has data. The error is io.EOF when the stream ends after an event, io.ErrUnexpectedEOF when within one, [ErrTooLarge], or that of the
+// connection.
 func (r *Reader) Next() (Event, error) {
 	var e Event
 	var data [][]byte
@@ -111,7 +112,7 @@ func (r *Reader) Next() (Event, error) {
 	}
 }
 
-// read takes the field that a line has into account. It returns the data, if it is that.
+// readLine takes the field that a line has into account. It returns the data, if it is that.
 func (e *Event) readLine(line []byte) (data []byte, is bool) {
 	name, value, _ := bytes.Cut(line, []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))

@@ -25,16 +25,32 @@ func TestReader(t *testing.T) {
 		want   []Event
 		err    error
 	}{
-		"Written":   {reason: "What Append writes is read.", text: string(Append(Append(nil, Event{ID: "7", Name: "a", Data: []byte(`{"x":1}`)}), Event{Name: "b", Data: []byte("{}")})), want: []Event{{ID: "7", Name: "a", Data: []byte(`{"x":1}`)}, {Name: "b", Data: []byte("{}")}}, err: io.EOF},
-		"Comment":   {reason: "A comment is a sign of life and nothing else.", text: ": alive\n\nevent: a\ndata: 1\n\n", want: []Event{{Name: "a", Data: []byte("1")}}, err: io.EOF},
-		"IDAlone":   {reason: "An ID without data counts for what comes next.", text: "id: 5\n\nevent: a\ndata: 1\n\n", want: []Event{{ID: "5", Name: "a", Data: []byte("1")}}, err: io.EOF},
-		"Lines":     {reason: "Data may be in several lines, and lines may end as on Windows.", text: "data: 1\r\ndata:2\r\n\r\n", want: []Event{{Data: []byte("1\n2")}}, err: io.EOF},
+		"Written": {
+			reason: "What Append writes is read.",
+			text:   string(Append(Append(nil, Event{ID: "7", Name: "a", Data: []byte(`{"x":1}`)}), Event{Name: "b", Data: []byte("{}")})),
+			want:   []Event{{ID: "7", Name: "a", Data: []byte(`{"x":1}`)}, {Name: "b", Data: []byte("{}")}}, err: io.EOF,
+		},
+		"Comment": {
+			reason: "A comment is a sign of life and nothing else.", text: ": alive\n\nevent: a\ndata: 1\n\n",
+			want: []Event{{Name: "a", Data: []byte("1")}}, err: io.EOF,
+		},
+		"IDAlone": {
+			reason: "An ID without data counts for what comes next.", text: "id: 5\n\nevent: a\ndata: 1\n\n",
+			want: []Event{{ID: "5", Name: "a", Data: []byte("1")}}, err: io.EOF,
+		},
+		"Lines": {
+			reason: "Data may be in several lines, and lines may end as on Windows.", text: "data: 1\r\ndata:2\r\n\r\n",
+			want: []Event{{Data: []byte("1\n2")}}, err: io.EOF,
+		},
 		"Cut":       {reason: "An event that is not whole is none.", text: "event: a\ndata: 1\n", err: io.ErrUnexpectedEOF},
 		"CutInLine": {reason: "Nor is one whose line is not.", text: "data: 1", err: io.ErrUnexpectedEOF},
 		"Large":     {reason: "A line may not fill the memory ...", text: "data: " + strings.Repeat("x", 1000) + "\n\n", err: ErrTooLarge},
 		"ManyLines": {reason: "... nor may many short ones.", text: strings.Repeat("data: x\n", 100), err: ErrTooLarge},
 		"Endless":   {reason: "Nor one that never ends.", text: strings.Repeat("x", 100_000), err: ErrTooLarge},
-		"AfterIdle": {reason: "The bound is that of one event, and not of the silence before it.", text: strings.Repeat(": alive\n\n", 100) + "data: 1\n\n", want: []Event{{Data: []byte("1")}}, err: io.EOF},
+		"AfterIdle": {
+			reason: "The bound is that of one event, and not of the silence before it.", text: strings.Repeat(": alive\n\n", 100) + "data: 1\n\n",
+			want: []Event{{Data: []byte("1")}}, err: io.EOF,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -92,7 +92,7 @@ func (g *Gate) passes(address netip.Addr) bool {
 	return false
 }
 
-// admit opens a connection, unless there are too many.
+// admitConnection opens a connection, unless there are too many.
 func (g *Gate) admitConnection(c *connection) {
 	g.forgetConnection(c)
 	if len(g.open) >= maxOpen {

@@ -113,8 +113,10 @@ func TestWhoSpeaks(t *testing.T) {
 		want  bool
 		took  time.Duration
 	}{
-		"Known":    {reason: "its address is known", from: caller, prepare: func(g *Gate) { g.Allow([]netip.Addr{caller}) }, want: true},
-		"Stranger": {reason: "it may be new, and is not", from: stranger, prepare: func(g *Gate) { g.Allow([]netip.Addr{caller}) }, took: patience},
+		"Known": {reason: "its address is known", from: caller, prepare: func(g *Gate) { g.Allow([]netip.Addr{caller}) }, want: true},
+		"Stranger": {
+			reason: "it may be new, and is not", from: stranger, prepare: func(g *Gate) { g.Allow([]netip.Addr{caller}) }, took: patience,
+		},
 		"New": {reason: "a pod connects before its address is in its status", from: caller, prepare: func(g *Gate) { g.Allow(nil) },
 			after: func(g *Gate) { g.Allow([]netip.Addr{stranger, caller}) }, want: true, took: time.Second},
 		"BeforeAnythingIsKnown": {reason: "the server starts before it has read the pods", from: caller,

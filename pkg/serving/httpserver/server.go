@@ -45,8 +45,9 @@ type Server struct {
 	// Endless reports whether a request is answered for as long as both sides wish, and ends with the server: its handler
 	// bounds what it reads and writes itself. It is nil if there are no such requests.
 	Endless func(*http.Request) bool
-	// Direct writes answers as they are made: none is kept whole for a reader that is slow, and such a reader is cut off some seconds after Timeout. The handler must
-	// end when the context of the request does, with an answer of its own. Otherwise a request that takes too long is answered with 503.
+	// Direct writes answers as they are made: none is kept whole for a reader that is slow, and such a reader is cut off some seconds after
+	// Timeout. The handler must end when the context of the request does, with an answer of its own. Otherwise a request that takes too long
+	// is answered with 503.
 	Direct bool
 	// Once ends a connection after one request, so that none of the bounded places is held.
 	Once bool

@@ -89,15 +89,28 @@ func TestBounds(t *testing.T) {
 		from   string
 		want   bool
 	}{
-		"Admitted":   {reason: "Who may connect is served.", bounds: Bounds{Admits: noPeer, All: 2, Each: 2}, from: friend, want: true},
-		"Stranger":   {reason: "Who may not is not.", bounds: Bounds{Admits: noPeer, All: 2, Each: 2}, from: other},
-		"All":        {reason: "Without a rule everybody may.", bounds: Bounds{All: 2, Each: 2}, from: other, want: true},
-		"Each":       {reason: "One address cannot take all connections ...", bounds: Bounds{All: 4, Each: 2}, open: []string{other, other}, from: other},
-		"Others":     {reason: "... so that others have some.", bounds: Bounds{All: 4, Each: 2}, open: []string{other, other, other}, from: friend, want: true},
-		"Full":       {reason: "All have a bound too.", bounds: Bounds{All: 2, Each: 2}, open: []string{other, third}, from: friend},
-		"Peer":       {reason: "One who has several addresses counts as one.", bounds: Bounds{Of: peers, All: 4, Each: 2}, open: []string{other, third}, from: other},
-		"NoPeer":     {reason: "Who is none does not count for one.", bounds: Bounds{Of: peers, All: 4, Each: 2}, open: []string{other, third}, from: friend, want: true},
-		"NotCounted": {reason: "A refused connection takes no place.", bounds: Bounds{Admits: noPeer, All: 1, Each: 1}, open: []string{other, other}, from: friend, want: true},
+		"Admitted": {reason: "Who may connect is served.", bounds: Bounds{Admits: noPeer, All: 2, Each: 2}, from: friend, want: true},
+		"Stranger": {reason: "Who may not is not.", bounds: Bounds{Admits: noPeer, All: 2, Each: 2}, from: other},
+		"All":      {reason: "Without a rule everybody may.", bounds: Bounds{All: 2, Each: 2}, from: other, want: true},
+		"Each": {
+			reason: "One address cannot take all connections ...", bounds: Bounds{All: 4, Each: 2}, open: []string{other, other}, from: other,
+		},
+		"Others": {
+			reason: "... so that others have some.", bounds: Bounds{All: 4, Each: 2}, open: []string{other, other, other}, from: friend, want: true,
+		},
+		"Full": {reason: "All have a bound too.", bounds: Bounds{All: 2, Each: 2}, open: []string{other, third}, from: friend},
+		"Peer": {
+			reason: "One who has several addresses counts as one.", bounds: Bounds{Of: peers, All: 4, Each: 2}, open: []string{other, third},
+			from: other,
+		},
+		"NoPeer": {
+			reason: "Who is none does not count for one.", bounds: Bounds{Of: peers, All: 4, Each: 2}, open: []string{other, third},
+			from: friend, want: true,
+		},
+		"NotCounted": {
+			reason: "A refused connection takes no place.", bounds: Bounds{Admits: noPeer, All: 1, Each: 1}, open: []string{other, other},
+			from: friend, want: true,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -18,7 +18,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// versioned is the lock of a Lease that refuses updates of an older one, and who does not wait for it, as an API server does and a fake client does not.
+// versioned is the lock of a Lease that refuses updates of an older one, and who does not wait for it, as an API server does and a fake
+// client does not.
 type versioned struct {
 	resourcelock.Interface
 	stored *int // How often the Lease was written.
@@ -50,8 +51,8 @@ func (v *versioned) Update(ctx context.Context, record resourcelock.LeaderElecti
 	return nil
 }
 
-// TestReleaseDuringRenewal ends a replica whose renewal the API server has taken, and which does not know yet: other replicas are not to wait until the
-// lease is over. client-go 0.28 gave up there.
+// TestReleaseDuringRenewal ends a replica whose renewal the API server has taken, and which does not know yet: other replicas are not to
+// wait until the lease is over. client-go 0.28 gave up there.
 func TestReleaseDuringRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewSimpleClientset()

@@ -40,8 +40,8 @@ type Page[T any] struct {
 	versions   hash.Hash
 }
 
-// NewPage returns a page without items, and the key after which its items begin. What list it is of is a text that differs for other filters and for who
-// sees others: the parameter continue of another list is refused.
+// NewPage returns a page without items, and the key after which its items begin. What list it is of is a text that differs for other
+// filters and for who sees others: the parameter continue of another list is refused.
 func NewPage[T any](paging Paging, list string) (page *Page[T], after string, err error) {
 	p := &Page[T]{Items: []T{}, paging: paging, list: Tag([]byte(list)), versions: sha256.New()}
 	if paging.Continue == "" {
@@ -92,7 +92,8 @@ func tag(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)[:12]) }
 // ETag returns the header ETag with a tag.
 func ETag(tag string) string { return `"` + tag + `"` }
 
-// Unmodified returns the error that answers 304 if one of the caller's ETags is right, by weak comparison (RFC 9110, section 13.1.2); nil otherwise.
+// Unmodified returns the error that answers 304 if one of the caller's ETags is right, by weak comparison (RFC 9110, section 13.1.2); nil
+// otherwise.
 func (c Conditional) Unmodified(etag string) error {
 	for candidate := range strings.SplitSeq(c.IfNoneMatch, ",") {
 		candidate = strings.TrimPrefix(strings.TrimSpace(candidate), "W/")

@@ -17,7 +17,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/serving/restclient"
 )
 
-// Refusal returns why a caller does not get what it asks for, with headers as pairs of names and values. It is told as a problem document (RFC 9457).
+// Refusal returns why a caller does not get what it asks for, with headers as pairs of names and values. It is told as a problem document
+// (RFC 9457).
 func Refusal(status int, detail string, headers ...string) error {
 	all := http.Header{}
 	for pair := range slices.Chunk(headers, 2) {
@@ -50,7 +51,8 @@ func StatusOf(err error) int {
 	return 0
 }
 
-// told returns how an error is told. What is neither a refusal nor explained by the server is logged, and told no more than that it has happened.
+// told returns how an error is told. What is neither a refusal nor explained by the server is logged, and told no more than that it has
+// happened.
 func (a *API) told(ctx context.Context, operation string, err error) error {
 	if StatusOf(err) != 0 {
 		return err

@@ -1,11 +1,11 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rest is the frame of the REST APIs: how operations are described and registered, what is answered where there is none, how refusals and
-// failures are told, lists in pages, and what is kept of each caller.
+// Package rest is the frame of the REST APIs: how operations are described and registered, what is answered where there is none, how
+// refusals and failures are told, lists in pages, and what is kept of each caller.
 //
-// The same header means the same in all of them. It does not know who callers are, what they may do, nor what is served, and it imports no client of
-// Kubernetes: a registry needs none.
+// The same header means the same in all of them. It does not know who callers are, what they may do, nor what is served, and it imports no
+// client of Kubernetes: a registry needs none.
 package rest
 
 import (
@@ -88,14 +88,15 @@ func New(cfg Config, mux *http.ServeMux) *API {
 // OpenAPI returns the description of what was registered.
 func (a *API) OpenAPI() *huma.OpenAPI { return a.huma.OpenAPI() }
 
-// Operation describes an operation: its name, method and path below the base, and what it does. The door is passed by those who may do it, before
-// anything of the request but its header Accept is looked at; nil if it was passed already.
+// Operation describes an operation: its name, method and path below the base, and what it does. The door is passed by those who may do it,
+// before anything of the request but its header Accept is looked at; nil if it was passed already.
 func (a *API) Operation(id, method, path, summary string, door Middleware) huma.Operation {
 	op := huma.Operation{
 		OperationID: id, Method: method, Path: a.cfg.Base + path, Summary: summary, MaxBodyBytes: a.cfg.MaxBody,
 		Middlewares: huma.Middlewares{a.keep, a.accepts},
 		Errors: []int{
-			http.StatusNotAcceptable, http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusGatewayTimeout,
+			http.StatusNotAcceptable, http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusInternalServerError,
+			http.StatusGatewayTimeout,
 		},
 	}
 	if door != nil {
@@ -140,8 +141,8 @@ func streams(op *huma.Operation) bool {
 	return answer != nil && answer.Content[eventstream.MediaType] != nil
 }
 
-// Seal makes the OpenAPI document of all that was registered, and serves it to whom door returns no error. It refuses other methods, and all other
-// paths below a pattern of the mux.
+// Seal makes the OpenAPI document of all that was registered, and serves it to whom door returns no error. It refuses other methods, and
+// all other paths below a pattern of the mux.
 func (a *API) Seal(others string, door func(*http.Request) error) error {
 	text, err := json.MarshalIndent(a.OpenAPI(), "", "  ")
 	if err != nil {
@@ -166,7 +167,9 @@ func (a *API) Seal(others string, door func(*http.Request) error) error {
 		a.mux.HandleFunc(path, NotAllowed("GET, HEAD"))
 	}
 	for path, item := range a.OpenAPI().Paths {
-		operations := map[string]*huma.Operation{http.MethodGet: item.Get, http.MethodPut: item.Put, http.MethodPost: item.Post, http.MethodDelete: item.Delete}
+		operations := map[string]*huma.Operation{
+			http.MethodGet: item.Get, http.MethodPut: item.Put, http.MethodPost: item.Post, http.MethodDelete: item.Delete,
+		}
 		maps.DeleteFunc(operations, func(_ string, op *huma.Operation) bool { return op == nil })
 		if item.Get != nil && !streams(item.Get) {
 			operations[http.MethodHead] = item.Get
@@ -203,7 +206,8 @@ func (a *API) accepts(ctx huma.Context, next func(huma.Context)) {
 	next(ctx)
 }
 
-// acceptable reports whether a header Accept admits a media type (RFC 9110, section 12.5.1): what it says most exactly counts, and a weight of 0 excludes.
+// acceptable reports whether a header Accept admits a media type (RFC 9110, section 12.5.1): what it says most exactly counts, and a weight
+// of 0 excludes.
 func acceptable(accept, mediaType string) bool {
 	kind, _, _ := strings.Cut(mediaType, "/")
 	exactness, admits := 0, accept == ""

@@ -98,8 +98,11 @@ func api(t *testing.T, fail func(context.Context) error) (http.Handler, *strings
 		out.ETag, err = page.ETag()
 		return out, err
 	})
-	Register(a, a.Operation("put", http.MethodPut, "/items/{id}", "Write", door), func(context.Context, *written) (*written, error) { return nil, errKnown })
-	Stream(a, a.Operation("watch", http.MethodGet, "/watch", "Watch", nil), func(ctx context.Context, _ *struct{}) (func(huma.Context), error) {
+	Register(a, a.Operation("put", http.MethodPut, "/items/{id}", "Write", door),
+		func(context.Context, *written) (*written, error) { return nil, errKnown })
+	Stream(a, a.Operation("watch", http.MethodGet, "/watch", "Watch", nil), func(
+		ctx context.Context, _ *struct{},
+	) (func(huma.Context), error) {
 		return func(ctx huma.Context) { _, _ = ctx.BodyWriter().Write([]byte("event: x\n\n")) }, fail(ctx)
 	})
 	if err := a.Seal("/", func(r *http.Request) error {
@@ -140,29 +143,57 @@ func TestAnswers(t *testing.T) {
 		header, value      string
 		detail             string
 	}{
-		"List":      {reason: "Answers are kept by nobody else.", path: "/v1/items", code: 200, header: "Cache-Control", value: "private, no-cache"},
-		"Head":      {reason: "A HEAD is a GET without the body.", method: http.MethodHead, path: "/v1/items", code: 200},
-		"Stream":    {reason: "Streams have their own type.", path: "/v1/watch", headers: []string{"Accept", "text/event-stream"}, code: 200},
-		"NoStream":  {reason: "Who wants JSON gets no events.", path: "/v1/watch", headers: []string{"Accept", restclient.JSON}, code: 406, detail: eventstream.MediaType},
-		"NoJSON":    {reason: "A weight of 0 excludes.", path: "/v1/items", headers: []string{"Accept", "text/html, application/json;q=0"}, code: 406, detail: restclient.JSON},
+		"List":   {reason: "Answers are kept by nobody else.", path: "/v1/items", code: 200, header: "Cache-Control", value: "private, no-cache"},
+		"Head":   {reason: "A HEAD is a GET without the body.", method: http.MethodHead, path: "/v1/items", code: 200},
+		"Stream": {reason: "Streams have their own type.", path: "/v1/watch", headers: []string{"Accept", "text/event-stream"}, code: 200},
+		"NoStream": {
+			reason: "Who wants JSON gets no events.", path: "/v1/watch", headers: []string{"Accept", restclient.JSON}, code: 406,
+			detail: eventstream.MediaType,
+		},
+		"NoJSON": {
+			reason: "A weight of 0 excludes.", path: "/v1/items", headers: []string{"Accept", "text/html, application/json;q=0"}, code: 406,
+			detail: restclient.JSON,
+		},
 		"HeadWatch": {reason: "A stream has no HEAD.", method: http.MethodHead, path: "/v1/watch", code: 405, header: "Allow", value: "GET"},
-		"Method":    {reason: "Other methods are named.", method: http.MethodDelete, path: "/v1/items", code: 405, header: "Allow", value: "GET, HEAD", detail: "DELETE"},
-		"Method2":   {reason: "Each path has its own.", path: "/v1/items/a", code: 405, header: "Allow", value: "PUT"},
-		"Path":      {reason: "Other paths are told where the paths are.", path: "/v1/other", code: 404, detail: "/v1/openapi.yaml"},
-		"Twice":     {reason: "Which one is meant?", path: "/v1/items?limit=1&limit=2", code: 422, detail: "query.limit"},
-		"Several":   {reason: "Some may be given often.", path: "/v1/items?kind=a&kind=b", code: 200},
-		"Unknown":   {reason: "A parameter that nobody knows is a mistake.", path: "/v1/items?lmit=1", code: 422},
-		"Door":      {reason: "Who it is comes before what is wrong.", path: "/v1/items?limit=1&limit=2", headers: []string{"Authorization", "x"}, code: 401, header: "WWW-Authenticate", value: "Bearer"},
-		"Explained": {reason: "What the server knows is told with its type.", method: http.MethodPut, path: "/v1/items/a", body: `{"name":"a"}`, code: 409, detail: "known"},
-		"Body":      {reason: "What is not in the schema is refused.", method: http.MethodPut, path: "/v1/items/a", body: `{"more":"a"}`, code: 422},
-		"Large":     {reason: "Bodies are bounded.", method: http.MethodPut, path: "/v1/items/a", body: `{"name":"` + strings.Repeat("a", 99) + `"}`, code: 413},
-		"Document":  {reason: "The document is served.", path: "/v1/openapi.yaml", code: 200, header: "Content-Type", value: "application/openapi+yaml"},
-		"Paced":     {reason: "To who may have it.", path: "/v1/openapi.json", headers: []string{"Authorization", "x"}, code: 429, header: "Retry-After", value: "1"},
-		"Post":      {reason: "And is not written.", method: http.MethodPost, path: "/v1/openapi.json", code: 405, header: "Allow", value: "GET, HEAD"},
+		"Method": {
+			reason: "Other methods are named.", method: http.MethodDelete, path: "/v1/items", code: 405, header: "Allow", value: "GET, HEAD",
+			detail: "DELETE",
+		},
+		"Method2": {reason: "Each path has its own.", path: "/v1/items/a", code: 405, header: "Allow", value: "PUT"},
+		"Path":    {reason: "Other paths are told where the paths are.", path: "/v1/other", code: 404, detail: "/v1/openapi.yaml"},
+		"Twice":   {reason: "Which one is meant?", path: "/v1/items?limit=1&limit=2", code: 422, detail: "query.limit"},
+		"Several": {reason: "Some may be given often.", path: "/v1/items?kind=a&kind=b", code: 200},
+		"Unknown": {reason: "A parameter that nobody knows is a mistake.", path: "/v1/items?lmit=1", code: 422},
+		"Door": {
+			reason: "Who it is comes before what is wrong.", path: "/v1/items?limit=1&limit=2", headers: []string{"Authorization", "x"}, code: 401,
+			header: "WWW-Authenticate", value: "Bearer",
+		},
+		"Explained": {
+			reason: "What the server knows is told with its type.", method: http.MethodPut, path: "/v1/items/a", body: `{"name":"a"}`, code: 409,
+			detail: "known",
+		},
+		"Body": {
+			reason: "What is not in the schema is refused.", method: http.MethodPut, path: "/v1/items/a", body: `{"more":"a"}`, code: 422,
+		},
+		"Large": {
+			reason: "Bodies are bounded.", method: http.MethodPut, path: "/v1/items/a", body: `{"name":"` + strings.Repeat("a", 99) + `"}`,
+			code: 413,
+		},
+		"Document": {
+			reason: "The document is served.", path: "/v1/openapi.yaml", code: 200, header: "Content-Type", value: "application/openapi+yaml",
+		},
+		"Paced": {
+			reason: "To who may have it.", path: "/v1/openapi.json", headers: []string{"Authorization", "x"}, code: 429,
+			header: "Retry-After", value: "1",
+		},
+		"Post": {
+			reason: "And is not written.", method: http.MethodPost, path: "/v1/openapi.json", code: 405, header: "Allow", value: "GET, HEAD",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := ask(h, tc.method, tc.path, tc.body, tc.headers...)
-			if w.Code != tc.code || w.Header().Get("X-Content-Type-Options") != "nosniff" || tc.header != "" && w.Header().Get(tc.header) != tc.value {
+			if w.Code != tc.code || w.Header().Get("X-Content-Type-Options") != "nosniff" || tc.header != "" &&
+				w.Header().Get(tc.header) != tc.value {
 				t.Fatalf("%s\n%d %v %s", tc.reason, w.Code, w.Header(), w.Body)
 			}
 			if tc.code < 400 || tc.method == http.MethodHead {
@@ -173,7 +204,8 @@ func TestAnswers(t *testing.T) {
 				Detail string `json:"detail"`
 				Status int    `json:"status"`
 			}
-			if err := json.Unmarshal(w.Body.Bytes(), &problem); err != nil || problem.Status != tc.code || problem.Title == "" || !strings.Contains(problem.Detail, tc.detail) ||
+			if err := json.Unmarshal(w.Body.Bytes(), &problem); err != nil || problem.Status != tc.code || problem.Title == "" ||
+				!strings.Contains(problem.Detail, tc.detail) ||
 				w.Header().Get("Content-Type") != "application/problem+json" {
 				t.Errorf("%s\n%v %s (%v)", tc.reason, w.Header(), w.Body, err)
 			}
@@ -184,7 +216,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestFailures has operations fail: callers do not learn why, and the log tells who went away from what took too long and from what is broken.
+// TestFailures has operations fail: callers do not learn why, and the log tells who went away from what took too long and from what is
+// broken.
 func TestFailures(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fail   func(context.Context) error
@@ -192,10 +225,19 @@ func TestFailures(t *testing.T) {
 		code   int
 		logged string
 	}{
-		"Broken": {fail: func(context.Context) error { return errors.New("s3cret") }, code: 500, logged: `"Cannot answer a request" "error"="s3cret" "operation"=`},
-		"Slow":   {fail: func(ctx context.Context) error { <-ctx.Done(); return fmt.Errorf("s3cret: %w", ctx.Err()) }, code: 504, logged: `"level"=0 "msg"="A request took too long"`},
-		"Gone":   {fail: func(ctx context.Context) error { <-ctx.Done(); return fmt.Errorf("s3cret: %w", ctx.Err()) }, goes: true, code: restclient.StatusGone, logged: `"level"=1 "msg"="A caller has gone away`},
-		"Known":  {fail: func(context.Context) error { return fmt.Errorf("more: %w", errKnown) }, code: 409},
+		"Broken": {
+			fail: func(context.Context) error { return errors.New("s3cret") }, code: 500,
+			logged: `"Cannot answer a request" "error"="s3cret" "operation"=`,
+		},
+		"Slow": {
+			fail: func(ctx context.Context) error { <-ctx.Done(); return fmt.Errorf("s3cret: %w", ctx.Err()) }, code: 504,
+			logged: `"level"=0 "msg"="A request took too long"`,
+		},
+		"Gone": {
+			fail: func(ctx context.Context) error { <-ctx.Done(); return fmt.Errorf("s3cret: %w", ctx.Err()) }, goes: true,
+			code: restclient.StatusGone, logged: `"level"=1 "msg"="A caller has gone away`,
+		},
+		"Known": {fail: func(context.Context) error { return fmt.Errorf("more: %w", errKnown) }, code: 409},
 		"Refused": {
 			fail: func(context.Context) error {
 				return fmt.Errorf("list: %w", Later(http.StatusServiceUnavailable, "later", "7"))
@@ -218,7 +260,8 @@ func TestFailures(t *testing.T) {
 				if retry := map[int]string{503: "7", 504: "1"}[tc.code]; w.Header().Get("Retry-After") != retry {
 					t.Errorf("Retry-After: %q, want %q", w.Header().Get("Retry-After"), retry)
 				}
-				if !strings.Contains(log.String(), tc.logged) || (log.Len() > 0) != (tc.logged != "") || tc.logged != "" && !strings.Contains(log.String(), "somebody") {
+				if !strings.Contains(log.String(), tc.logged) || (log.Len() > 0) != (tc.logged != "") || tc.logged != "" &&
+					!strings.Contains(log.String(), "somebody") {
 					t.Errorf("logged: %s, want %s", log, tc.logged)
 				}
 			})
@@ -250,7 +293,8 @@ func TestPages(t *testing.T) {
 	}
 	first, w := read("limit=2")
 	for reason, query := range map[string]string{
-		"of a list with other filters": "even=true&continue=" + first.Body.Continue, "of nothing": "continue=AAAA", "that is no text": "continue=%00",
+		"of a list with other filters": "even=true&continue=" + first.Body.Continue, "of nothing": "continue=AAAA",
+		"that is no text": "continue=%00",
 	} {
 		if _, w := read(query); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "query.continue") {
 			t.Errorf("a page %s: %d %s", reason, w.Code, w.Body)
@@ -261,7 +305,8 @@ func TestPages(t *testing.T) {
 		t.Errorf("two pages have the ETag %q", etag)
 	}
 	for match, code := range map[string]int{etag: 304, `"x", W/` + etag: 304, "*": 304, `"x"`: 200, "": 200} {
-		if w := ask(h, http.MethodGet, "/v1/items?limit=2", "", "If-None-Match", match); w.Code != code || w.Header().Get("ETag") != etag || code == 304 && w.Body.Len() > 0 {
+		if w := ask(h, http.MethodGet, "/v1/items?limit=2", "", "If-None-Match", match); w.Code != code || w.Header().Get("ETag") != etag ||
+			code == 304 && w.Body.Len() > 0 {
 			t.Errorf("%s: %d %v %s", match, w.Code, w.Header(), w.Body)
 		}
 	}
@@ -271,10 +316,11 @@ func TestPages(t *testing.T) {
 func TestAcceptable(t *testing.T) {
 	got := map[string]bool{}
 	want := map[string]bool{
-		"": true, "*/*": true, "application/*": true, "application/json": true, "text/html, Application/JSON;q=0.1": true, "application/json; q=1.0": true,
-		"application/json; charset=utf-8": true, "application/json;q=0, application/json": true, "*/*;q=0, application/json": true,
-		"text/html": false, "application/json;q=0": false, "application/json; q=0.000": false, "application/jsonx": false, ";;,": false, "*": false,
-		"application/json;q=0, */*": false, "*/*, application/*;q=0": false, "application/json;q=x": false,
+		"": true, "*/*": true, "application/*": true, "application/json": true, "text/html, Application/JSON;q=0.1": true,
+		"application/json; q=1.0": true, "application/json; charset=utf-8": true, "application/json;q=0, application/json": true,
+		"*/*;q=0, application/json": true, "text/html": false, "application/json;q=0": false, "application/json; q=0.000": false,
+		"application/jsonx": false, ";;,": false, "*": false, "application/json;q=0, */*": false, "*/*, application/*;q=0": false,
+		"application/json;q=x": false,
 	}
 	for accept := range want {
 		got[accept] = acceptable(accept, restclient.JSON)

@@ -1,7 +1,8 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package restclient calls REST APIs as package rest serves them: answers are bounded, and refusals are errors with the reason that was given.
+// Package restclient calls REST APIs as package rest serves them: answers are bounded, and refusals are errors with the reason that was
+// given.
 //
 // It trusts whoever answers with nothing, and does not know what is asked for, nor how the connection is made.
 package restclient
@@ -22,14 +23,15 @@ import (
 	"unicode"
 )
 
-// JSON is the media type of requests and of all answers but problems and streams of events, and Problem that of problem documents (RFC 9457).
+// JSON is the media type of requests and of all answers but problems and streams of events, and Problem that of problem documents (RFC
+// 9457).
 const (
 	JSON    = "application/json"
 	Problem = "application/problem+json"
 )
 
-// StatusGone is the status of what is answered to a caller that has gone away. It gets none: only who measures answers sees it, and who still
-// listens while the server stops.
+// StatusGone is the status of what is answered to a caller that has gone away. It gets none: only who measures answers sees it, and who
+// still listens while the server stops.
 const StatusGone = 499
 
 const (
@@ -132,8 +134,8 @@ type noAnswerError struct{ error }
 func (e noAnswerError) Is(target error) bool { return target == ErrNoAnswer }
 func (e noAnswerError) Unwrap() error        { return e.error }
 
-// Call makes a request with a body as JSON, unless that is nil, and reads the answer into a value, unless that is nil. The error is a *RefusalError,
-// ErrNoAnswer, ErrTooLarge or that of Decode.
+// Call makes a request with a body as JSON, unless that is nil, and reads the answer into a value, unless that is nil. The error is a
+// *RefusalError, ErrNoAnswer, ErrTooLarge or that of Decode.
 func (c *Client) Call(ctx context.Context, method, path string, body, into any) error {
 	answer, err := c.Send(ctx, method, path, body, JSON)
 	if err == nil {
@@ -163,7 +165,8 @@ func (c *Client) readAnswer(answer *http.Response, into any) error {
 	return nil
 }
 
-// Send makes a request as Call does, and returns the answer to be read and closed, which is not bounded. An answer without success is a *RefusalError.
+// Send makes a request as Call does, and returns the answer to be read and closed, which is not bounded. An answer without success is a
+// *RefusalError.
 func (c *Client) Send(ctx context.Context, method, path string, body any, accept string) (*http.Response, error) {
 	var content io.Reader = http.NoBody
 	if body != nil {

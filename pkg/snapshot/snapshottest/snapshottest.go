@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package snapshottest makes fake clients with the indexes that a reader reads
-// by, and providers that are lost, and decisions of policies. The clients know no other behaviour of an API server than controller-runtime's
-// fake client does.
+// by, and providers that are lost, and decisions of policies. The clients know no other behaviour of an API server than
+// controller-runtime's fake client does.
 package snapshottest
 
 import (

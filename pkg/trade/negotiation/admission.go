@@ -51,7 +51,8 @@ func (o Owners) Admit(ctx context.Context, application Application) (contract.Ve
 	case err != nil:
 		return "", "", fmt.Errorf("find out whose cluster %s is: %w", id, err)
 	case !known:
-		return contract.Deny, "no registry of this seller shows which clusters the buyer has, and it has no contract for cluster " + string(id), nil
+		return contract.Deny, "no registry of this seller shows which clusters the buyer has, and it has no contract for cluster " +
+			string(id), nil
 	case !owns:
 		return contract.Deny, "cluster " + string(id) + " is not one that the buyer announces, or another party has announced it before", nil
 	}
@@ -72,8 +73,8 @@ type compiledRule struct {
 
 var _ Admission = (*Rules)(nil)
 
-// NewRules compiles rules; otherwise is the verdict where none is true. The error names the rule; it is expression.ErrBuilds of one that could grow
-// without bound.
+// NewRules compiles rules; otherwise is the verdict where none is true. The error names the rule; it is expression.ErrBuilds of one that
+// could grow without bound.
 func NewRules(rules []Rule, otherwise contract.Verdict) (*Rules, error) {
 	if len(rules) > maxRules {
 		return nil, fmt.Errorf("%d rules are more than %d", len(rules), maxRules)
@@ -145,8 +146,8 @@ func (r *Rules) Admit(_ context.Context, a Application) (contract.Verdict, strin
 		}
 	}
 	variables := map[string]any{
-		"buyer": string(a.Buyer), "buyer.held": held, "terms.offer": a.Terms.Offer, "terms.plan": a.Terms.Plan, "terms.currency": a.Terms.Price.Currency,
-		"terms.hours": a.Terms.EndsAt.Sub(a.Terms.StartsAt).Hours(), "terms.revision": a.Terms.Revision,
+		"buyer": string(a.Buyer), "buyer.held": held, "terms.offer": a.Terms.Offer, "terms.plan": a.Terms.Plan,
+		"terms.currency": a.Terms.Price.Currency, "terms.hours": a.Terms.EndsAt.Sub(a.Terms.StartsAt).Hours(), "terms.revision": a.Terms.Revision,
 		"terms.resources": resources, "offer.id": a.Offer.ID, "offer.kind": string(a.Offer.Kind), "offer.region": a.Offer.Region,
 		"offer.zone": a.Offer.Zone, "offer.type": a.Offer.Type, "offer.labels": a.Offer.Labels, "offer.properties": a.Offer.Properties,
 	}

@@ -20,7 +20,8 @@ import (
 )
 
 // BenchmarkNegotiation negotiates from a quote to a contract with both signatures, over TLS on loopback, and the seller writes it into the
-// books of a cluster. It reports how long that takes at most in 50 and in 99 of 100 cases. The API server is a fake: a real one adds its writes.
+// books of a cluster. It reports how long that takes at most in 50 and in 99 of 100 cases. The API server is a fake: a real one adds its
+// writes.
 func BenchmarkNegotiation(b *testing.B) {
 	scheme := runtime.NewScheme()
 	if err := connectorv1alpha1.AddToScheme(scheme); err != nil {
@@ -36,8 +37,8 @@ func BenchmarkNegotiation(b *testing.B) {
 		const many = 1 << 30
 		limits := &cfg.Limits
 		for _, limit := range []*int{
-			&limits.PerSecond, &limits.AtOnce, &limits.NewPerMinute, &limits.NewAtOnce, &limits.Open, &limits.Kept, &limits.Lapsed, &limits.AllOpen, &limits.AllKept,
-			&limits.Bytes, &limits.AllBytes,
+			&limits.PerSecond, &limits.AtOnce, &limits.NewPerMinute, &limits.NewAtOnce, &limits.Open, &limits.Kept, &limits.Lapsed, &limits.AllOpen,
+			&limits.AllKept, &limits.Bytes, &limits.AllBytes,
 		} {
 			*limit = many
 		}
@@ -56,7 +57,9 @@ func BenchmarkNegotiation(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		seller := negotiation.Applier{Store: store, Offers: s, Seller: contract.Seller{ReserveFor: time.Minute, DecideFor: time.Hour}, Clock: clock.RealClock{}}
+		seller := negotiation.Applier{
+			Store: store, Offers: s, Seller: contract.Seller{ReserveFor: time.Minute, DecideFor: time.Hour}, Clock: clock.RealClock{},
+		}
 		withdrawn := func(*contract.Record) contract.Request { return contract.Request{Event: contract.Withdrawn} }
 		if record, err := seller.Apply(b.Context(), request.Key, withdrawn); err != nil || !record.Withdrawn {
 			b.Fatalf("withdraw: %+v, %v", record, err)

@@ -63,15 +63,21 @@ func TestChange(t *testing.T) {
 		now   bool
 		state contract.State
 	}{
-		"as it is":                 {"nothing has changed", func(*shop) {}, contract.Renew, later, false, contract.Resizing},
-		"another notice":           {"both have signed the old one", func(s *shop) { s.offer.Revision++; s.offer.Plans[0].Notice = offer.Duration(time.Hour) }, contract.Renew, later, true, contract.Resizing},
+		"as it is": {"nothing has changed", func(*shop) {}, contract.Renew, later, false, contract.Resizing},
+		"another notice": {
+			"both have signed the old one", func(s *shop) { s.offer.Revision++; s.offer.Plans[0].Notice = offer.Duration(time.Hour) },
+			contract.Renew, later, true, contract.Resizing,
+		},
 		"dearer":                   {"more time costs what it costs now", dearer, contract.Renew, later, true, contract.Resizing},
 		"dearer, as it was signed": {"as long as it is for sale, it costs what it costs now", dearer, contract.Renew, later, false, ""},
 		"dearer, and smaller":      {"a part can always be given back", dearer, contract.Resize, smaller, false, contract.Resizing},
 		"closed":                   {"who has bought keeps it", closed, contract.Renew, later, false, contract.Resizing},
 		"closed, and smaller":      {"a part can always be given back", closed, contract.Resize, smaller, false, contract.Resizing},
 		"closed, and larger":       {"nothing is for sale", closed, contract.Resize, larger, false, ""},
-		"without the plan":         {"it is not for sale", func(s *shop) { s.offer.Revision++; s.offer.Plans[0].ID = "other" }, contract.Renew, later, false, contract.Resizing},
+		"without the plan": {
+			"it is not for sale", func(s *shop) { s.offer.Revision++; s.offer.Plans[0].ID = "other" }, contract.Renew, later, false,
+			contract.Resizing,
+		},
 		"over": {"it is not for sale", func(s *shop) {
 			s.offer.IssuedAt, s.offer.ValidUntil = s.offer.IssuedAt.Add(-2*time.Hour), s.offer.IssuedAt.Add(-time.Hour)
 		}, contract.Renew, later, false, contract.Resizing},

@@ -116,8 +116,8 @@ func newTransport(key func() party.Key, admits func(fingerprint string) error) *
 // Close ends connections that are not in use.
 func (c *Client) Close() { c.rest.Close() }
 
-// SellerTime returns what time it is by the seller's clock: what its last answer said, and what has passed since. It is zero if no answer has
-// said one.
+// SellerTime returns what time it is by the seller's clock: what its last answer said, and what has passed since. It is zero if no answer
+// has said one.
 func (c *Client) SellerTime() time.Time {
 	last := c.said.Load()
 	if last == nil {
@@ -179,7 +179,8 @@ func (c *Client) meant(quoted Quoted, request negotiationv1.QuoteRequest) error 
 		return fmt.Errorf("terms of another contract, %s: %w", terms.Key(), contract.ErrTerms)
 	case terms.Cluster != readCluster(request.Cluster):
 		return fmt.Errorf("terms for another cluster, %.80q: %w", terms.Cluster.String(), contract.ErrTerms)
-	case terms.Offer != request.Offer || terms.Plan != request.Plan || quoted.Offer.ID != request.Offer || quoted.Offer.Party != terms.Seller ||
+	case terms.Offer != request.Offer || terms.Plan != request.Plan || quoted.Offer.ID != request.Offer ||
+		quoted.Offer.Party != terms.Seller ||
 		terms.OfferRevision != quoted.Offer.Revision || terms.OfferDigest != quoted.Offer.Fingerprint():
 		return fmt.Errorf("terms of another offer: %w", contract.ErrTerms)
 	case !offer.FromList(terms.Resources).Covers(wanted):
@@ -201,8 +202,8 @@ func (c *Client) Do(ctx context.Context, request contract.Request) (contract.Vie
 	return c.DoAt(ctx, request, nil)
 }
 
-// DoAt is Do, and tells with the buyer's signature where its cluster is reached: a seller does not sign otherwise. The error is ErrNotReachable if it
-// does not reach the cluster there.
+// DoAt is Do, and tells with the buyer's signature where its cluster is reached: a seller does not sign otherwise. The error is
+// ErrNotReachable if it does not reach the cluster there.
 func (c *Client) DoAt(ctx context.Context, request contract.Request, at *negotiationv1.Endpoints) (contract.View, error) {
 	path, body := "", any(nil)
 	switch request.Event { //nolint:exhaustive // The others are the seller's.
@@ -301,8 +302,9 @@ func (c *Client) Credentials(ctx context.Context, id string) (Secret, error) {
 	return Secret{said.Credentials}, nil
 }
 
-// call makes a call and reads its answer, for which the seller may wait besides the time that it takes. A seller whose machine vanished with the
-// call is asked again soon, over another connection. If one of the two does not know the key of the other, they tell each other, once.
+// call makes a call and reads its answer, for which the seller may wait besides the time that it takes. A seller whose machine vanished
+// with the call is asked again soon, over another connection. If one of the two does not know the key of the other, they tell each other,
+// once.
 func (c *Client) call(ctx context.Context, method, path string, body, into any, wait time.Duration) error {
 	err := c.try(ctx, method, path, body, into, wait)
 	if !unknown(err) {

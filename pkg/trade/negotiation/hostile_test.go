@@ -132,11 +132,15 @@ func TestLyingViews(t *testing.T) {
 			unsigned("Reserved")(v)
 			terms(v)["cluster"] = map[string]string{"id": "x", "name": "x"}
 		}},
-		"fewer resources":            {"they were signed", purchase, func(v map[string]any) { terms(v)["resources"] = map[string]string{"cpu": "1"} }},
-		"no quantity":                {"8GB is none", purchase, func(v map[string]any) { terms(v)["resources"] = map[string]string{"cpu": "8GB"} }},
+		"fewer resources": {"they were signed", purchase, func(v map[string]any) { terms(v)["resources"] = map[string]string{"cpu": "1"} }},
+		"no quantity": {
+			"8GB is none", purchase, func(v map[string]any) { terms(v)["resources"] = map[string]string{"cpu": "8GB"} },
+		},
 		"countersigned by another":   {"it is not the seller", purchase, signedBy(thief)},
 		"countersigned by the buyer": {"it is not the seller", purchase, signedBy(buyer)},
-		"an old countersignature":    {"it is of the terms before", purchase, func(v map[string]any) { v["signature"], terms(v)["revision"] = renewal, 2 }},
+		"an old countersignature": {
+			"it is of the terms before", purchase, func(v map[string]any) { v["signature"], terms(v)["revision"] = renewal, 2 },
+		},
 		"another contract's signatures": {"they are of contract b", purchase, func(v map[string]any) {
 			v["signature"], v["countersignature"] = other.Signature, other.Countersignature
 		}},
@@ -170,8 +174,8 @@ func TestLyingViews(t *testing.T) {
 	}
 }
 
-// TestStolenReservation holds that who continues a contract by another key finds none, and what its buyer has reserved stays: a thief that has
-// seen all of it gets neither credentials nor the reservation.
+// TestStolenReservation holds that who continues a contract by another key finds none, and what its buyer has reserved stays: a thief that
+// has seen all of it gets neither credentials nor the reservation.
 func TestStolenReservation(t *testing.T) {
 	s, buyer, thief := open(t, nil), newParty(t), newParty(t)
 	c := s.client(t, buyer)

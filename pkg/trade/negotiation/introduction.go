@@ -21,8 +21,8 @@ import (
 // pathKeys is where parties that know each other tell each other their keys.
 const pathKeys = "/keys"
 
-// Learn takes in the chain of keys of a party whose current key has called. The error is ErrStranger if the party is not known, or the chain does
-// not continue the one that is.
+// Learn takes in the chain of keys of a party whose current key has called. The error is ErrStranger if the party is not known, or the
+// chain does not continue the one that is.
 type Learn func(ctx context.Context, keys party.Keys) error
 
 // shown is the caller who introduces itself: the key of its connection is all that is known of it.
@@ -82,8 +82,8 @@ func unknown(err error) bool {
 // errOtherKey means that whoever answers at the seller's endpoint has another key.
 var errOtherKey = errors.New("the seller has another key")
 
-// introduce tells the seller the chain of the buyer's keys, and learns the seller's, also if it has another key by now: it is believed if the chain
-// continues the one that is known and ends with the key that has answered.
+// introduce tells the seller the chain of the buyer's keys, and learns the seller's, also if it has another key by now: it is believed if
+// the chain continues the one that is known and ends with the key that has answered.
 func (c *Client) introduce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()

@@ -79,7 +79,8 @@ func openTo(t *testing.T, buyers ...somebody) (*shop, *acquaintances) {
 	return s, a
 }
 
-// TestRotatedBuyer goes on with a contract after the buyer has replaced its key, without any registry. The key before is refused from then on.
+// TestRotatedBuyer goes on with a contract after the buyer has replaced its key, without any registry. The key before is refused from then
+// on.
 func TestRotatedBuyer(t *testing.T) {
 	before := newParty(t)
 	s, _ := openTo(t, before)
@@ -105,7 +106,8 @@ func TestRotatedBuyer(t *testing.T) {
 	}
 }
 
-// TestRotatedSeller goes on with a contract after the seller has replaced its key, without any registry. Another party does not take its place.
+// TestRotatedSeller goes on with a contract after the seller has replaced its key, without any registry. Another party does not take its
+// place.
 func TestRotatedSeller(t *testing.T) {
 	buyer := newParty(t)
 	s, _ := openTo(t, buyer)

@@ -3,8 +3,8 @@
 
 // Package negotiation is the protocol by which connectors negotiate contracts with each other: the buyer's Client, and the seller's Server.
 //
-// Who calls is known by the key of the TLS connection, and by nothing that a request says. Terms are what the seller offers now, or they are
-// refused; both sign them. What becomes of a contract is decided by package contract, and what is stored by a Store. It does not know
+// Who calls is known by the key of the TLS connection, and by nothing that a request says. Terms are what the seller offers now, or they
+// are refused; both sign them. What becomes of a contract is decided by package contract, and what is stored by a Store. It does not know
 // Kubernetes, registries, nor what credentials are.
 package negotiation
 
@@ -51,7 +51,8 @@ type Store interface {
 	Wait(ctx context.Context, key contract.Key, after int64) error
 }
 
-// Count is how many contracts there are. Open are those in no final state, Kept all that are stored, and Lapsed those as contract.Record.Lapsed.
+// Count is how many contracts there are. Open are those in no final state, Kept all that are stored, and Lapsed those as
+// contract.Record.Lapsed.
 type Count struct {
 	// Open, Kept and Lapsed are those of one buyer.
 	Open, Kept, Lapsed int
@@ -95,8 +96,8 @@ type Credentials interface {
 type Reach interface {
 	// Own returns where the seller's cluster is reached. What is not known is empty.
 	Own(ctx context.Context) negotiationv1.Endpoints
-	// Try returns which endpoints of a buyer's cluster are not reached, by names that people know: for some seconds at most, and only where the
-	// cluster of that buyer can be.
+	// Try returns which endpoints of a buyer's cluster are not reached, by names that people know: for some seconds at most, and only where
+	// the cluster of that buyer can be.
 	Try(ctx context.Context, buyer party.ID, at negotiationv1.Endpoints) (unreached []string, err error)
 }
 
@@ -109,8 +110,8 @@ type Audit interface {
 	Transition(ctx context.Context, key contract.Key, transition contract.Transition)
 }
 
-// Identify returns the party that has a key, with the longest chain of its keys that was seen: the key may be one that was replaced. The error is
-// ErrStranger, or says that nobody can tell.
+// Identify returns the party that has a key, with the longest chain of its keys that was seen: the key may be one that was replaced. The
+// error is ErrStranger, or says that nobody can tell.
 type Identify func(ctx context.Context, key ed25519.PublicKey) (party.Keys, error)
 
 // ErrStranger means that no party is known to have a key.

@@ -57,9 +57,12 @@ type (
 func (s *Server) operations() {
 	const one = "/contracts/{id}"
 	register(s, "quote", http.MethodPost, "/quotes", "Ask for the terms of something that is for sale", s.quote)
-	register(s, "introduce", http.MethodPut, pathKeys, "Tell a seller with whom there is a contract the keys of the caller, and be told the seller's", s.introduce)
+	register(s, "introduce", http.MethodPut, pathKeys,
+		"Tell a seller with whom there is a contract the keys of the caller, and be told the seller's", s.introduce)
 	register(s, "get", http.MethodGet, one, "Get a contract, or wait until it has changed", s.getContract, s.await)
-	register(s, "reserve", http.MethodPut, one, "Reserve by the terms of a quote", func(ctx context.Context, in *proposing) (*answered, error) {
+	register(s, "reserve", http.MethodPut, one, "Reserve by the terms of a quote", func(
+		ctx context.Context, in *proposing,
+	) (*answered, error) {
 		return s.propose(ctx, contract.Reserve, in)
 	})
 	register(s, "sign", http.MethodPut, one+"/signature", "Sign what is reserved or proposed; the answer has the seller's signature", s.sign)
@@ -69,24 +72,31 @@ func (s *Server) operations() {
 	register(s, "renew", http.MethodPut, one+"/renewal", "Propose a later end", func(ctx context.Context, in *proposing) (*answered, error) {
 		return s.propose(ctx, contract.Renew, in)
 	})
-	register(s, "provisioned", http.MethodPut, one+"/provisioned", "Say that the buyer's cluster has peered", func(ctx context.Context, in *Named) (*answered, error) {
+	register(s, "provisioned", http.MethodPut, one+"/provisioned", "Say that the buyer's cluster has peered", func(
+		ctx context.Context, in *Named,
+	) (*answered, error) {
 		return s.apply(ctx, in.ID, contract.Request{Event: contract.Peered})
 	})
 	register(s, "terminate", http.MethodPut, one+"/termination", "End a contract", func(ctx context.Context, in *ending) (*answered, error) {
 		return s.apply(ctx, in.ID, contract.Request{Event: contract.Terminate, Reason: in.Body.Reason})
 	})
-	register(s, "drained", http.MethodPut, one+"/drained", "Say that the buyer's cluster has left", func(ctx context.Context, in *Named) (*answered, error) {
+	register(s, "drained", http.MethodPut, one+"/drained", "Say that the buyer's cluster has left", func(
+		ctx context.Context, in *Named,
+	) (*answered, error) {
 		return s.apply(ctx, in.ID, contract.Request{Event: contract.Drained})
 	})
 	register(s, "credentials", http.MethodGet, one+"/credentials", "Get what the buyer's cluster needs to peer", s.credentials)
 }
 
 // register adds an operation. What is before comes first, and sees what was not checked yet.
-func register[I, O any](s *Server, id, method, path, summary string, answer func(context.Context, *I) (*O, error), before ...rest.Middleware) {
+func register[I, O any](
+	s *Server, id, method, path, summary string, answer func(context.Context, *I) (*O, error), before ...rest.Middleware,
+) {
 	op := s.api.Operation(id, method, path, summary, nil)
 	op.Middlewares = append(op.Middlewares, before...)
 	op.Security = []map[string][]string{{"key": {}}}
-	op.Errors = append(op.Errors, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusConflict, http.StatusFailedDependency)
+	op.Errors = append(op.Errors, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusConflict,
+		http.StatusFailedDependency)
 	rest.Register(s.api, op, answer)
 }
 
@@ -150,7 +160,7 @@ func (s *Server) listing(ctx context.Context, id string) (offer.Signed, error) {
 	return listing, nil
 }
 
-// admit compares terms with the offer as it is now, and asks the policy.
+// admitTerms compares terms with the offer as it is now, and asks the policy.
 func (s *Server) admitTerms(ctx context.Context, terms contract.Terms) (contract.Verdict, string, error) {
 	listing, err := s.listing(ctx, terms.Offer)
 	if err != nil {
@@ -179,8 +189,9 @@ func (s *Server) admitChange(ctx context.Context, event contract.Event, terms, w
 	sold = sold && err == nil && s.cfg.Clock.Now().Before(listing.Offer.ValidUntil)
 	switch {
 	case !sold && (event != contract.Renew || !signed):
-		return "", "", fmt.Errorf("plan %.63q of offer %.63q is not for sale any more: a contract of it can be renewed as it is signed, and made smaller: %w",
-			terms.Plan, terms.Offer, contract.ErrTerms)
+		return "", "",
+			fmt.Errorf("plan %.63q of offer %.63q is not for sale any more: a contract of it can be renewed as it is signed, and made smaller: %w",
+				terms.Plan, terms.Offer, contract.ErrTerms)
 	case !sold:
 		listing.Offer = offer.Offer{}
 	default:
@@ -217,7 +228,8 @@ func (s *Server) fits(event contract.Event, terms contract.Terms, current offer.
 	lasts := terms.EndsAt.Sub(terms.StartsAt)
 	switch {
 	case terms.OfferRevision != current.Revision || terms.OfferDigest != current.Fingerprint():
-		return fmt.Errorf("terms.offerDigest: offer %s is not (any more) that of revision %d with the digest %.71s, but of revision %d: ask for a quote",
+		return fmt.Errorf("terms.offerDigest: offer %s is not (any more) that of revision %d with the digest %.71s, but of revision %d: ask "+
+			"for a quote",
 			terms.Offer, terms.OfferRevision, terms.OfferDigest, current.Revision)
 	case !s.cfg.Clock.Now().Before(current.ValidUntil):
 		return fmt.Errorf("terms.offer: offer %s has expired", terms.Offer)
@@ -287,7 +299,8 @@ func (s *Server) propose(ctx context.Context, event contract.Event, in *proposin
 	return s.apply(ctx, in.ID, request)
 }
 
-// room refuses another contract of a party that begins too many, has too many or has not signed too many, or if all parties have. The error is ErrTooMany.
+// room refuses another contract of a party that begins too many, has too many or has not signed too many, or if all parties have. The error
+// is ErrTooMany.
 func (s *Server) room(ctx context.Context, buyer party.ID) error {
 	limits := s.cfg.Limits
 	if !s.pacer(buyer).contracts.Allow() {
@@ -369,7 +382,7 @@ func added(before, after []contract.Transition) []contract.Transition {
 	return after
 }
 
-// get answers with a contract as it is, once await has waited.
+// getContract answers with a contract as it is, once await has waited.
 func (s *Server) getContract(ctx context.Context, in *polling) (*answered, error) {
 	if err, _ := ctx.Value(awaitedKey{}).(error); err != nil {
 		return nil, err
@@ -381,8 +394,9 @@ func (s *Server) getContract(ctx context.Context, in *polling) (*answered, error
 // awaitedKey is under which the context of a get has why await did not wait.
 type awaitedKey struct{}
 
-// await waits until a contract has changed, if a get asks for that. It comes before everything that the answer needs of the stack: a thousand of these
-// wait at the same time, and a stack that is in use up to a quarter keeps its size. What does not parse waits for nothing, and is refused by huma.
+// await waits until a contract has changed, if a get asks for that. It comes before everything that the answer needs of the stack: a
+// thousand of these wait at the same time, and a stack that is in use up to a quarter keeps its size. What does not parse waits for
+// nothing, and is refused by huma.
 func (s *Server) await(ctx huma.Context, next func(huma.Context)) {
 	seconds, err := strconv.Atoi(cmp.Or(ctx.Query("wait"), "0"))
 	if err == nil && 0 < seconds && seconds <= int(MaxWait/time.Second) {
@@ -425,8 +439,8 @@ func (s *Server) version(ctx context.Context, id string, after int64) (int64, er
 	return record.Version, err
 }
 
-// known returns a contract of the caller to which the time was applied, and of which the caller has seen a version. Most have nothing due, and
-// are answered from what this process has seen.
+// known returns a contract of the caller to which the time was applied, and of which the caller has seen a version. Most have nothing due,
+// and are answered from what this process has seen.
 func (s *Server) known(ctx context.Context, id string, after int64) (contract.Record, error) {
 	key := contract.Key{Buyer: string(callerOf(ctx).ID()), ID: id}
 	if recent, ok := s.cfg.Store.Recent(key); ok && recent.Version >= after && recent.Idle(s.cfg.Clock.Now()) {

@@ -20,9 +20,9 @@ type tried struct {
 	at    negotiationv1.Endpoints
 }
 
-// reaches refuses to sign with a buyer whose cluster is not reached where it says. Only who holds a reservation has anything dialled, so often and no
-// oftener, and is told of each endpoint whether it is reached, and nothing else: also the answer that one is not takes always the same time. The error
-// is ErrNotReachable or ErrTooMany.
+// reaches refuses to sign with a buyer whose cluster is not reached where it says. Only who holds a reservation has anything dialled, so
+// often and no oftener, and is told of each endpoint whether it is reached, and nothing else: also the answer that one is not takes always
+// the same time. The error is ErrNotReachable or ErrTooMany.
 func (s *Server) reaches(ctx context.Context, terms contract.Terms, said *negotiationv1.Endpoints) error {
 	if said == nil {
 		said = &negotiationv1.Endpoints{Cluster: string(terms.Cluster.ID)} // It is reached nowhere.
@@ -31,7 +31,8 @@ func (s *Server) reaches(ctx context.Context, terms contract.Terms, said *negoti
 	switch {
 	case err != nil:
 		return fmt.Errorf("read contract %s: %w", terms.Key(), err)
-	case record == nil || record.State != contract.Reserved || !s.cfg.Clock.Now().Before(record.Until) || record.Terms.Cluster != terms.Cluster:
+	case record == nil || record.State != contract.Reserved || !s.cfg.Clock.Now().Before(record.Until) ||
+		record.Terms.Cluster != terms.Cluster:
 		return nil // There is nothing to sign, or not any more: the record says so.
 	case said.Cluster != string(terms.Cluster.ID):
 		return fmt.Errorf("endpoints.cluster: %.63q is not the cluster of the terms: %w", said.Cluster, contract.ErrTerms)

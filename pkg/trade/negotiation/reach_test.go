@@ -47,7 +47,9 @@ func (r *roads) tries() []negotiationv1.Endpoints {
 
 // edge is where the cluster of the tests' buyers is.
 func edge() *negotiationv1.Endpoints {
-	return &negotiationv1.Endpoints{Cluster: "edge-id", Auth: "https://auth.edge", APIServer: "https://api.edge:6443", Gateway: "gate.edge:5871"}
+	return &negotiationv1.Endpoints{
+		Cluster: "edge-id", Auth: "https://auth.edge", APIServer: "https://api.edge:6443", Gateway: "gate.edge:5871",
+	}
 }
 
 // reserve negotiates to a reservation, and returns the request that signs it.
@@ -68,7 +70,8 @@ func reserve(t *testing.T, c *negotiation.Client, buyer somebody, id string) con
 	return request
 }
 
-// TestNotReachable has a seller sign with a buyer whose cluster it reaches, and with no other: that one keeps its reservation, and tries again.
+// TestNotReachable has a seller sign with a buyer whose cluster it reaches, and with no other: that one keeps its reservation, and tries
+// again.
 func TestNotReachable(t *testing.T) {
 	const tryFor = 200 * time.Millisecond
 	r := &roads{}

@@ -57,22 +57,25 @@ type Limits struct {
 	Lapsed int
 	// AllOpen and AllKept are those of all parties.
 	AllOpen, AllKept int
-	// TriesPerMinute is how often the clusters of one party are tried to be reached in a minute, TriesAtOnce how often at once, and Tries bounds
-	// those of all parties at once.
+	// TriesPerMinute is how often the clusters of one party are tried to be reached in a minute, TriesAtOnce how often at once, and Tries
+	// bounds those of all parties at once.
 	TriesPerMinute, TriesAtOnce, Tries int
-	// Bytes is how large the records of its contracts may be when it begins another one, as they are kept in memory, and AllBytes those of all parties.
+	// Bytes is how large the records of its contracts may be when it begins another one, as they are kept in memory, and AllBytes those of all
+	// parties.
 	Bytes, AllBytes int
 	// Polls bounds long polls in all, and PollsEach those of one party.
 	Polls, PollsEach int
-	// Strangers is how many requests of callers that nobody knows are looked at in a second from one network, and StrangersAtOnce how many at once.
+	// Strangers is how many requests of callers that nobody knows are looked at in a second from one network, and StrangersAtOnce how many at
+	// once.
 	Strangers, StrangersAtOnce int
 	// Connections bounds the connections of parties in all, and ConnectionsEach those of one; more of them count for their network.
 	Connections, ConnectionsEach int
 }
 
-// DefaultLimits are those of a seller for some hundred buyers. A Sale has some ten kilobytes, or some hundred if its terms have changed often: all
-// that are kept take some 80 MB of an etcd, and a GB at most. All that are open fit into the ledger with six resources each, and fewer of larger ones. In
-// memory a record has 5 KB, and 2 KB when its contract is over, whatever its buyer writes: as much again where it is read.
+// DefaultLimits are those of a seller for some hundred buyers. A Sale has some ten kilobytes, or some hundred if its terms have changed
+// often: all that are kept take some 80 MB of an etcd, and a GB at most. All that are open fit into the ledger with six resources each, and
+// fewer of larger ones. In memory a record has 5 KB, and 2 KB when its contract is over, whatever its buyer writes: as much again where it
+// is read.
 func DefaultLimits() Limits {
 	return Limits{
 		PerSecond: 20, AtOnce: 100, NewPerMinute: 10, NewAtOnce: 32, Open: 32, Kept: 256, Lapsed: 4, AllOpen: 2048, AllKept: 8192,
@@ -83,8 +86,8 @@ func DefaultLimits() Limits {
 
 // positive reports whether all limits are.
 func (l Limits) positive() bool {
-	return min(l.PerSecond, l.AtOnce, l.NewPerMinute, l.NewAtOnce, l.Open, l.Kept, l.Lapsed, l.AllOpen, l.AllKept, l.TriesPerMinute, l.TriesAtOnce,
-		l.Tries, l.Polls, l.PollsEach,
+	return min(l.PerSecond, l.AtOnce, l.NewPerMinute, l.NewAtOnce, l.Open, l.Kept, l.Lapsed, l.AllOpen, l.AllKept, l.TriesPerMinute,
+		l.TriesAtOnce, l.Tries, l.Polls, l.PollsEach,
 		l.Strangers, l.StrangersAtOnce, l.Connections, l.ConnectionsEach, l.Bytes, l.AllBytes) > 0
 }
 
@@ -112,7 +115,8 @@ type Config struct {
 	Drain  time.Duration
 	Limits Limits
 	Log    logr.Logger
-	// Refused is told why a request was refused, by one of Refusals; nil if nobody is to be told. It is called concurrently and must not block.
+	// Refused is told why a request was refused, by one of Refusals; nil if nobody is to be told. It is called concurrently and must not
+	// block.
 	Refused func(reason string)
 	// Clock is the clock; nil is that of the process.
 	Clock clock.PassiveClock
@@ -136,10 +140,12 @@ type Server struct {
 // NewServer returns a server.
 func NewServer(cfg Config) (*Server, error) {
 	switch {
-	case cfg.Party == "" || cfg.Key == nil || cfg.Identify == nil || cfg.Store == nil || cfg.Offers == nil || cfg.Admission == nil || cfg.Credentials == nil ||
+	case cfg.Party == "" || cfg.Key == nil || cfg.Identify == nil || cfg.Store == nil || cfg.Offers == nil || cfg.Admission == nil ||
+		cfg.Credentials == nil ||
 		cfg.Reach == nil:
-		return nil, errors.New("a server of negotiations needs a party with a key, somebody who identifies callers, a store, offers, an admission, credentials " +
-			"and somebody who tries to reach buyers")
+		return nil,
+			errors.New("a server of negotiations needs a party with a key, somebody who identifies callers, a store, offers, an admission, " +
+				"credentials and somebody who tries to reach buyers")
 	case cfg.Seller.ReserveFor <= 0 || cfg.Seller.DecideFor <= 0 || cfg.Drain < 0:
 		return nil, fmt.Errorf("a server of negotiations reserves for %s, decides for %s and drains for %s: they must be positive",
 			cfg.Seller.ReserveFor, cfg.Seller.DecideFor, cfg.Drain)
@@ -168,12 +174,13 @@ func describe(cfg Config) (*Server, error) {
 		pace: rest.NewCallers(maxCallers, rememberedAs, cfg.Limits.pacer),
 	}
 	s.api = rest.New(rest.Config{
-		Title: "liqo-broker negotiation", Description: "What connectors say to each other to negotiate contracts. Errors are problem documents (RFC 9457).",
+		Title:       "liqo-broker negotiation",
+		Description: "What connectors say to each other to negotiate contracts. Errors are problem documents (RFC 9457).",
 		Schemes: map[string]*huma.SecurityScheme{"key": {
 			Type: "mutualTLS", Description: "A self-signed certificate of the caller's Ed25519 key, over TLS 1.3.",
 		}},
-		Base: negotiationv1.Base, Timeout: MaxWait + answerTimeout, MaxBody: maxBody, Secret: true, Unmarshal: strictly, Explain: explain, Failed: messageFailed,
-		Caller: func(ctx context.Context) string { return string(callerOf(ctx).ID()) }, Log: cfg.Log,
+		Base: negotiationv1.Base, Timeout: MaxWait + answerTimeout, MaxBody: maxBody, Secret: true, Unmarshal: strictly, Explain: explain,
+		Failed: messageFailed, Caller: func(ctx context.Context) string { return string(callerOf(ctx).ID()) }, Log: cfg.Log,
 	}, s.mux)
 	s.operations()
 	return s, s.api.Seal("/", func(*http.Request) error { return nil }) // Who comes so far was identified.
@@ -190,10 +197,10 @@ func OpenAPI() ([]byte, error) {
 
 // refusals are the reasons that Config.Refused is told, by the status of the answer.
 var refusals = map[int]string{
-	http.StatusBadRequest: "malformed", http.StatusRequestEntityTooLarge: "malformed", http.StatusUnauthorized: "stranger", http.StatusForbidden: "stranger",
-	http.StatusNotFound: "unknown", http.StatusConflict: "state", http.StatusUnprocessableEntity: "terms", http.StatusTooManyRequests: "too-many",
-	http.StatusMethodNotAllowed: "malformed", http.StatusNotAcceptable: "malformed", http.StatusUnsupportedMediaType: "malformed",
-	http.StatusFailedDependency: "not-reachable",
+	http.StatusBadRequest: "malformed", http.StatusRequestEntityTooLarge: "malformed", http.StatusUnauthorized: "stranger",
+	http.StatusForbidden: "stranger", http.StatusNotFound: "unknown", http.StatusConflict: "state", http.StatusUnprocessableEntity: "terms",
+	http.StatusTooManyRequests: "too-many", http.StatusMethodNotAllowed: "malformed", http.StatusNotAcceptable: "malformed",
+	http.StatusUnsupportedMediaType: "malformed", http.StatusFailedDependency: "not-reachable",
 }
 
 // failed is the reason that Config.Refused is told where the seller could not answer.
@@ -280,7 +287,8 @@ func (s *Server) identify(r *http.Request) (party.Keys, error) {
 	case err != nil:
 		return party.Keys{}, fmt.Errorf("identify the party with the key %s: %w", party.Fingerprint(key), err)
 	case !key.Equal(who.Current()):
-		return party.Keys{}, forbidden(negotiationv1.ProblemReplaced, "the key "+party.Fingerprint(key)+" of party "+string(who.ID())+" was replaced")
+		return party.Keys{}, forbidden(negotiationv1.ProblemReplaced, "the key "+party.Fingerprint(key)+" of party "+string(who.ID())+
+			" was replaced")
 	}
 	return who, nil
 }

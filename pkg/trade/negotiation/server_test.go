@@ -130,9 +130,10 @@ func open(tb testing.TB, change func(*negotiation.Config)) *shop {
 		tb.Fatal(err)
 	}
 	cfg := negotiation.Config{
-		Party: s.key.ID(), Key: func() party.Key { return s.now().key }, Identify: negotiationtest.FirstKeys, Store: s.Memory, Offers: s, Admission: rules, Credentials: s, Audit: s,
-		Seller: contract.Seller{ReserveFor: time.Minute, DecideFor: time.Hour}, Drain: time.Minute, Limits: negotiation.DefaultLimits(), Log: logr.Discard(),
-		Reach: negotiationtest.Reach{}, TryFor: time.Millisecond,
+		Party: s.key.ID(), Key: func() party.Key { return s.now().key }, Identify: negotiationtest.FirstKeys, Store: s.Memory, Offers: s,
+		Admission: rules, Credentials: s, Audit: s,
+		Seller: contract.Seller{ReserveFor: time.Minute, DecideFor: time.Hour}, Drain: time.Minute, Limits: negotiation.DefaultLimits(),
+		Log: logr.Discard(), Reach: negotiationtest.Reach{}, TryFor: time.Millisecond,
 	}
 	cfg.Limits.PerSecond, cfg.Limits.AtOnce = 100_000, 100_000
 	if change != nil {
@@ -179,7 +180,8 @@ func (s *shop) clientAt(tb testing.TB, url string, buyer somebody) *negotiation.
 func ask(id string) negotiationv1.QuoteRequest {
 	now := time.Now().UTC().Truncate(time.Second)
 	return negotiationv1.QuoteRequest{
-		ID: id, Cluster: negotiationv1.Cluster{ID: "edge-id", Name: "edge"}, Offer: "small", Plan: "one", Resources: map[string]string{"cpu": "2"}, StartsAt: now, EndsAt: now.Add(24 * time.Hour),
+		ID: id, Cluster: negotiationv1.Cluster{ID: "edge-id", Name: "edge"}, Offer: "small", Plan: "one",
+		Resources: map[string]string{"cpu": "2"}, StartsAt: now, EndsAt: now.Add(24 * time.Hour),
 	}
 }
 
@@ -209,7 +211,8 @@ func buy(tb testing.TB, c *negotiation.Client, buyer somebody, id string) (contr
 func (s *shop) decide(t *testing.T, key contract.Key, event contract.Event) { //nolint:unparam // The event says what is decided.
 	t.Helper()
 	_, err := s.Update(t.Context(), key, func(record *contract.Record, books ledger.Ledger) (contract.Result, error) {
-		return contract.Seller{ReserveFor: time.Minute, DecideFor: time.Hour}.Apply(record, contract.Request{Event: event, Key: key}, time.Now(), books, ledger.Limits{})
+		return contract.Seller{ReserveFor: time.Minute, DecideFor: time.Hour}.Apply(record, contract.Request{Event: event, Key: key}, time.Now(),
+			books, ledger.Limits{})
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -238,13 +241,17 @@ func TestNegotiation(t *testing.T) {
 		t.Errorf("polled: %s", next.State)
 	}
 	secret, err := c.Credentials(t.Context(), "a")
-	if err != nil || string(secret.Reveal()) != `{"token":"of a"}` || strings.Contains(fmt.Sprintf("%v %+v %#v %d", secret, secret, secret, secret), "token") {
+	if err != nil || string(secret.Reveal()) != `{"token":"of a"}` ||
+		strings.Contains(fmt.Sprintf("%v %+v %#v %d", secret, secret, secret, secret), "token") {
 		t.Errorf("credentials: %v, %s", err, secret.Reveal())
 	}
 	for _, step := range []struct {
 		event contract.Event
 		want  contract.State
-	}{{contract.Peered, contract.Active}, {contract.Peered, contract.Active}, {contract.Terminate, contract.Terminating}, {contract.Drained, contract.Ended}} {
+	}{
+		{contract.Peered, contract.Active}, {contract.Peered, contract.Active}, {contract.Terminate, contract.Terminating},
+		{contract.Drained, contract.Ended},
+	} {
 		if view, err := c.Do(t.Context(), contract.Request{Event: step.event, Key: request.Key}); err != nil || view.State != step.want {
 			t.Errorf("%s: %s, %v", step.event, view.State, err)
 		}
@@ -263,7 +270,9 @@ func TestNegotiation(t *testing.T) {
 	for _, transition := range s.transitions {
 		events = append(events, transition.Event)
 	}
-	if want := []contract.Event{contract.Reserve, contract.Sign, contract.Peered, contract.Terminate, contract.Drained}; !slices.Equal(events, want) {
+	if want := []contract.Event{
+		contract.Reserve, contract.Sign, contract.Peered, contract.Terminate, contract.Drained,
+	}; !slices.Equal(events, want) {
 		t.Errorf("audited: %s, want %s", events, want)
 	}
 }
@@ -276,7 +285,9 @@ func TestRenew(t *testing.T) {
 	s.decide(t, request.Key, contract.Grant)
 	terms := request.Terms
 	terms.Revision, terms.EffectiveAt, terms.EndsAt = 2, terms.EndsAt, terms.EndsAt.Add(time.Hour)
-	for _, step := range []contract.Request{{Event: contract.Peered}, {Event: contract.Renew, Terms: terms}, {Event: contract.Confirm, Terms: terms}} {
+	for _, step := range []contract.Request{
+		{Event: contract.Peered}, {Event: contract.Renew, Terms: terms}, {Event: contract.Confirm, Terms: terms},
+	} {
 		step.Key = request.Key
 		if step.Event == contract.Confirm {
 			var err error
@@ -324,7 +335,8 @@ func TestLostAnswers(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s again: %v", event, err)
 		}
-		if second, err := c.Do(t.Context(), request); err != nil || second.Version != first.Version || second.Countersignature != first.Countersignature {
+		if second, err := c.Do(t.Context(), request); err != nil || second.Version != first.Version ||
+			second.Countersignature != first.Countersignature {
 			t.Errorf("%s a third time: version %d, then %d, %v", event, first.Version, second.Version, err)
 		}
 	}
@@ -415,38 +427,62 @@ func TestRefuses(t *testing.T) {
 		"stolen, get":         {"the ID is the buyer's", thief, "GET", "/contracts/a", "", 404, "unknown"},
 		"stolen, credentials": {"they are the buyer's", thief, "GET", "/contracts/a/credentials", "", 404, "unknown"},
 		"stolen, drained":     {"it is the buyer's", thief, "PUT", "/contracts/a/drained", "", 404, "unknown"},
-		"stolen, terminate":   {"who has no such contract ends nothing", thief, "PUT", "/contracts/a/termination", `{"reason":"mine"}`, 404, "unknown"},
-		"forged signature":    {"the buyer's terms and key ID, signed by another", buyer, "PUT", "/contracts/a/signature", forged(), 422, "not signed by the key"},
-		"replayed signature":  {"the buyer's, by another", thief, "PUT", "/contracts/a/signature", `{"signature":"` + request.Signature + `"}`, 422, "not one of party"},
-		"other ID":            {"the buyer's, for another contract", buyer, "PUT", "/contracts/b/signature", `{"signature":"` + request.Signature + `"}`, 422, "terms.id"},
-		"other terms":         {"not those that are reserved", buyer, "PUT", "/contracts/a/signature", signature(buyer, func(terms *contract.Terms) { terms.Price = offertest.Price("0.01") }), 422, "other terms"},
-		"other cluster":       {"not that of the reservation", buyer, "PUT", "/contracts/a/signature", signature(buyer, func(terms *contract.Terms) { terms.Cluster.ID = "other-id" }), 422, "other terms"},
-		"for another":         {"the thief signs for the buyer", thief, "PUT", "/contracts/a/signature", signature(thief, same), 403, "terms.buyer"},
-		"another buyer":       {"the body claims an identity", thief, "PUT", "/contracts/new", wire(func(map[string]any) {}), 403, "terms.buyer"},
-		"another seller":      {"not this seller", buyer, "PUT", "/contracts/new", set("seller", string(thief.key.ID())), 422, "terms.seller"},
-		"other digest":        {"another offer", buyer, "PUT", "/contracts/new", set("offerDigest", "sha256:"+strings.Repeat("0", 64)), 422, "terms.offerDigest"},
-		"other revision":      {"another offer", buyer, "PUT", "/contracts/new", set("offerRevision", 2), 422, "terms.offerDigest"},
-		"unknown offer":       {"not for sale", buyer, "PUT", "/contracts/new", set("offer", "large"), 422, "not published"},
-		"unknown plan":        {"not for sale", buyer, "PUT", "/contracts/new", set("plan", "two"), 422, "terms.plan"},
-		"cheaper":             {"not the price", buyer, "PUT", "/contracts/new", set("price", map[string]string{"amount": "0.01", "currency": "EUR", "period": "PT1H"}), 422, "terms.price"},
-		"8GB":                 {"no quantity", buyer, "PUT", "/contracts/new", cpu("8GB"), 422, "8GB"},
-		"-1":                  {"no quantity", buyer, "PUT", "/contracts/new", cpu("-1"), 422, "-1"},
-		"1e1.5":               {"no quantity", buyer, "PUT", "/contracts/new", cpu("1e1.5"), 422, "1e1.5"},
-		"more":                {"not the plan's", buyer, "PUT", "/contracts/new", cpu("9"), 422, "terms.resources"},
-		"past":                {"over before it begins", buyer, "PUT", "/contracts/new", set("endsAt", "2001-01-01T00:00:00Z"), 422, "endsAt"},
+		"stolen, terminate": {
+			"who has no such contract ends nothing", thief, "PUT", "/contracts/a/termination", `{"reason":"mine"}`, 404, "unknown",
+		},
+		"forged signature": {
+			"the buyer's terms and key ID, signed by another", buyer, "PUT", "/contracts/a/signature", forged(), 422, "not signed by the key",
+		},
+		"replayed signature": {
+			"the buyer's, by another", thief, "PUT", "/contracts/a/signature", `{"signature":"` + request.Signature + `"}`, 422, "not one of party",
+		},
+		"other ID": {
+			"the buyer's, for another contract", buyer, "PUT", "/contracts/b/signature", `{"signature":"` + request.Signature + `"}`,
+			422, "terms.id",
+		},
+		"other terms": {
+			"not those that are reserved", buyer, "PUT", "/contracts/a/signature", signature(buyer,
+				func(terms *contract.Terms) { terms.Price = offertest.Price("0.01") }), 422, "other terms",
+		},
+		"other cluster": {
+			"not that of the reservation", buyer, "PUT", "/contracts/a/signature", signature(buyer,
+				func(terms *contract.Terms) { terms.Cluster.ID = "other-id" }), 422, "other terms",
+		},
+		"for another": {
+			"the thief signs for the buyer", thief, "PUT", "/contracts/a/signature", signature(thief, same), 403, "terms.buyer",
+		},
+		"another buyer":  {"the body claims an identity", thief, "PUT", "/contracts/new", wire(func(map[string]any) {}), 403, "terms.buyer"},
+		"another seller": {"not this seller", buyer, "PUT", "/contracts/new", set("seller", string(thief.key.ID())), 422, "terms.seller"},
+		"other digest": {
+			"another offer", buyer, "PUT", "/contracts/new", set("offerDigest", "sha256:"+strings.Repeat("0", 64)), 422, "terms.offerDigest",
+		},
+		"other revision": {"another offer", buyer, "PUT", "/contracts/new", set("offerRevision", 2), 422, "terms.offerDigest"},
+		"unknown offer":  {"not for sale", buyer, "PUT", "/contracts/new", set("offer", "large"), 422, "not published"},
+		"unknown plan":   {"not for sale", buyer, "PUT", "/contracts/new", set("plan", "two"), 422, "terms.plan"},
+		"cheaper": {
+			"not the price", buyer, "PUT", "/contracts/new", set("price", map[string]string{"amount": "0.01", "currency": "EUR", "period": "PT1H"}),
+			422, "terms.price",
+		},
+		"8GB":   {"no quantity", buyer, "PUT", "/contracts/new", cpu("8GB"), 422, "8GB"},
+		"-1":    {"no quantity", buyer, "PUT", "/contracts/new", cpu("-1"), 422, "-1"},
+		"1e1.5": {"no quantity", buyer, "PUT", "/contracts/new", cpu("1e1.5"), 422, "1e1.5"},
+		"more":  {"not the plan's", buyer, "PUT", "/contracts/new", cpu("9"), 422, "terms.resources"},
+		"past":  {"over before it begins", buyer, "PUT", "/contracts/new", set("endsAt", "2001-01-01T00:00:00Z"), 422, "endsAt"},
 		"next year": {"it begins now", buyer, "PUT", "/contracts/new", wire(func(terms map[string]any) {
 			terms["startsAt"], terms["endsAt"] = "2101-01-01T00:00:00Z", "2101-01-02T00:00:00Z"
 		}), 422, "terms.startsAt"},
 		"split second":  {"whole seconds", buyer, "PUT", "/contracts/new", set("endsAt", "2101-01-01T00:00:00.5Z"), 422, "whole second"},
 		"unknown field": {"fields are closed", buyer, "PUT", "/contracts/new", set("token", "x"), 422, "token"},
-		"name twice":    {"two readers read two values", buyer, "PUT", "/contracts/a/termination", `{"reason":"a","reason":"b"}`, 400, "repeated"},
-		"10 MB":         {"32 KiB", buyer, "PUT", "/contracts/new", `{"terms":"` + strings.Repeat("x", 10<<20) + `"}`, 413, ""},
-		"path":          {"IDs are DNS labels", buyer, "GET", "/contracts/A_b", "", 422, "path.id"},
-		"elsewhere":     {"no such path", buyer, "GET", "/orders", "", 404, "not found"},
-		"delete":        {"no such method", buyer, "DELETE", "/contracts/a", "", 405, "only GET, HEAD, PUT"},
-		"after twice":   {"which one is meant?", buyer, "GET", "/contracts/a?after=1&after=2", "", 422, "query.after"},
-		"document":      {"parties may read it", buyer, "GET", "/openapi.json", "", 200, ""},
-		"documents":     {"nobody writes it", buyer, "PUT", "/openapi.json", "{}", 405, "only GET, HEAD"},
+		"name twice": {
+			"two readers read two values", buyer, "PUT", "/contracts/a/termination", `{"reason":"a","reason":"b"}`, 400, "repeated",
+		},
+		"10 MB":       {"32 KiB", buyer, "PUT", "/contracts/new", `{"terms":"` + strings.Repeat("x", 10<<20) + `"}`, 413, ""},
+		"path":        {"IDs are DNS labels", buyer, "GET", "/contracts/A_b", "", 422, "path.id"},
+		"elsewhere":   {"no such path", buyer, "GET", "/orders", "", 404, "not found"},
+		"delete":      {"no such method", buyer, "DELETE", "/contracts/a", "", 405, "only GET, HEAD, PUT"},
+		"after twice": {"which one is meant?", buyer, "GET", "/contracts/a?after=1&after=2", "", 422, "query.after"},
+		"document":    {"parties may read it", buyer, "GET", "/openapi.json", "", 200, ""},
+		"documents":   {"nobody writes it", buyer, "PUT", "/openapi.json", "{}", 405, "only GET, HEAD"},
 	} {
 		status, answer := s.send(t, tc.by, tc.method, tc.path, tc.body)
 		if tc.status == 413 && status == 0 {
@@ -464,7 +500,8 @@ func TestRefuses(t *testing.T) {
 	if record, err := s.Get(t.Context(), contract.Key{Buyer: string(thief.key.ID()), ID: "a"}); record != nil || err != nil {
 		t.Errorf("a contract that never was is written: %+v, %v", record, err)
 	}
-	if view, err := c.Get(t.Context(), "a", 0, 0); err != nil || view.State != contract.Signed || view.Countersignature == "" || len(s.Ledger().Holds) != 1 {
+	if view, err := c.Get(t.Context(), "a", 0, 0); err != nil || view.State != contract.Signed || view.Countersignature == "" ||
+		len(s.Ledger().Holds) != 1 {
 		t.Errorf("the contract has suffered: %+v, %v, %d holds", view, err, len(s.Ledger().Holds))
 	}
 }
@@ -534,14 +571,18 @@ func TestTooMany(t *testing.T) {
 		all  bool // It is about all parties.
 		says string
 	}{
-		"in a minute": {set: func(l *negotiation.Limits) { l.NewAtOnce, l.NewPerMinute = 2, 1 }, over: true, says: "more contracts than its 1 in a minute"},
-		"open":        {set: func(l *negotiation.Limits) { l.Open = 2 }, says: "2 contracts that are not over, of at most 2"},
-		"kept":        {set: func(l *negotiation.Limits) { l.Kept = 2 }, over: true, says: "2 contracts that are stored, of at most 2"},
-		"lapsed":      {set: func(l *negotiation.Limits) { l.Lapsed = 2 }, over: true, says: "2 reservations that it has not signed, of at most 2"},
-		"bytes":       {set: func(l *negotiation.Limits) { l.Bytes = 1500 }, over: true, says: "bytes, of at most 1500"},
-		"all open":    {set: func(l *negotiation.Limits) { l.AllOpen = 2 }, all: true, says: "no new contracts of any party"},
-		"all kept":    {set: func(l *negotiation.Limits) { l.AllKept = 2 }, over: true, all: true, says: "no new contracts of any party"},
-		"all bytes":   {set: func(l *negotiation.Limits) { l.AllBytes = 1500 }, over: true, all: true, says: "no new contracts of any party"},
+		"in a minute": {
+			set: func(l *negotiation.Limits) { l.NewAtOnce, l.NewPerMinute = 2, 1 }, over: true, says: "more contracts than its 1 in a minute",
+		},
+		"open": {set: func(l *negotiation.Limits) { l.Open = 2 }, says: "2 contracts that are not over, of at most 2"},
+		"kept": {set: func(l *negotiation.Limits) { l.Kept = 2 }, over: true, says: "2 contracts that are stored, of at most 2"},
+		"lapsed": {
+			set: func(l *negotiation.Limits) { l.Lapsed = 2 }, over: true, says: "2 reservations that it has not signed, of at most 2",
+		},
+		"bytes":     {set: func(l *negotiation.Limits) { l.Bytes = 1500 }, over: true, says: "bytes, of at most 1500"},
+		"all open":  {set: func(l *negotiation.Limits) { l.AllOpen = 2 }, all: true, says: "no new contracts of any party"},
+		"all kept":  {set: func(l *negotiation.Limits) { l.AllKept = 2 }, over: true, all: true, says: "no new contracts of any party"},
+		"all bytes": {set: func(l *negotiation.Limits) { l.AllBytes = 1500 }, over: true, all: true, says: "no new contracts of any party"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, func(cfg *negotiation.Config) { tc.set(&cfg.Limits) })
@@ -590,7 +631,9 @@ func TestReservesBeside(t *testing.T) {
 	asked, decided := make(chan struct{}), make(chan struct{})
 	var hesitates atomic.Bool
 	s := open(t, func(cfg *negotiation.Config) {
-		cfg.Admission = negotiation.Owners{Admission: cfg.Admission, Owns: func(_ context.Context, id party.ID, _ cluster.ID) (owns, known bool, err error) {
+		cfg.Admission = negotiation.Owners{Admission: cfg.Admission, Owns: func(
+			_ context.Context, id party.ID, _ cluster.ID,
+		) (owns, known bool, err error) {
 			if id == slow.key.ID() && hesitates.Load() {
 				close(asked)
 				<-decided
@@ -657,7 +700,8 @@ func TestPolls(t *testing.T) {
 	}
 }
 
-// TestLongSignature signs what is reserved, in many more bytes than it takes: they would be kept as long as the contract, and told with each look.
+// TestLongSignature signs what is reserved, in many more bytes than it takes: they would be kept as long as the contract, and told with
+// each look.
 func TestLongSignature(t *testing.T) {
 	s := open(t, nil)
 	buyer := newParty(t)
@@ -723,7 +767,9 @@ func (w waiting) Wait(ctx context.Context, key contract.Key, after int64) error 
 
 // TestRules decides by expressions.
 func TestRules(t *testing.T) {
-	application := negotiation.Application{Buyer: "b", Terms: contract.Terms{Resources: corev1.ResourceList{"cpu": resource.MustParse("8")}}, Offer: offer.Offer{Region: "eu"}}
+	application := negotiation.Application{
+		Buyer: "b", Terms: contract.Terms{Resources: corev1.ResourceList{"cpu": resource.MustParse("8")}}, Offer: offer.Offer{Region: "eu"},
+	}
 	for name, tc := range map[string]struct {
 		expression string
 		want       contract.Verdict
@@ -742,8 +788,10 @@ func TestRules(t *testing.T) {
 		}
 	}
 	for name, rule := range map[string]negotiation.Rule{
-		"not a bool": {Expression: `buyer`, Verdict: contract.Ask}, "no such variable": {Expression: `terms.colour == "red"`, Verdict: contract.Ask},
-		"grows":      {Expression: `[1]` + strings.Repeat(`.map(a, {a: a})`, 28) + `.size() == 1`, Verdict: contract.Ask}, // To check it would take hours.
+		"not a bool":       {Expression: `buyer`, Verdict: contract.Ask},
+		"no such variable": {Expression: `terms.colour == "red"`, Verdict: contract.Ask},
+		// To check it would take hours.
+		"grows":      {Expression: `[1]` + strings.Repeat(`.map(a, {a: a})`, 28) + `.size() == 1`, Verdict: contract.Ask},
 		"no verdict": {Expression: `true`}, "too long": {Expression: strings.Repeat("true && ", 1000) + "true", Verdict: contract.Ask},
 	} {
 		if _, err := negotiation.NewRules([]negotiation.Rule{rule}, contract.Accept); err == nil {

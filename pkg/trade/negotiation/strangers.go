@@ -28,8 +28,8 @@ type connection struct {
 	known atomic.Bool
 }
 
-// WithConnection returns a context for the requests of a connection: one that turns out to be a party's counts for that party from then on, and no
-// more for its network. It is for httpserver.Server.ConnContext.
+// WithConnection returns a context for the requests of a connection: one that turns out to be a party's counts for that party from then on,
+// and no more for its network. It is for httpserver.Server.ConnContext.
 func WithConnection(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, &connection{Conn: c})
 }
@@ -42,8 +42,8 @@ func (s *Server) strangers(r *http.Request) *rate.Limiter {
 	return s.pace.Of(source.Network(source.AddressOfRequest(r))).requests
 }
 
-// crowded returns the refusal of a request from a network from which too many strangers ask, before anything is looked up for it. What parties ask on
-// connections that are known is not refused.
+// crowded returns the refusal of a request from a network from which too many strangers ask, before anything is looked up for it. What
+// parties ask on connections that are known is not refused.
 func (s *Server) crowded(r *http.Request) error {
 	if c, ok := r.Context().Value(connectionKey{}).(*connection); ok && c.known.Load() {
 		return nil
@@ -60,7 +60,8 @@ func (s *Server) met(r *http.Request, who party.ID) {
 		s.strangers(r).AllowN(s.cfg.Clock.Now(), 1)
 		return
 	}
-	if c, ok := r.Context().Value(connectionKey{}).(*connection); ok && !c.known.Load() && httpserver.Claim(c.Conn, s.connections, source.Caller(string(who))) {
+	if c, ok := r.Context().Value(connectionKey{}).(*connection); ok && !c.known.Load() &&
+		httpserver.Claim(c.Conn, s.connections, source.Caller(string(who))) {
 		c.known.Store(true)
 	}
 }

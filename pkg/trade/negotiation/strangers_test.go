@@ -47,7 +47,9 @@ func TestStrangersArePaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	bounded := httpserver.Bound(listener, httpserver.Bounds{All: 2, Each: 2})
-	served := &http.Server{Handler: s.handler, ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: time.Minute, ConnContext: negotiation.WithConnection}
+	served := &http.Server{
+		Handler: s.handler, ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: time.Minute, ConnContext: negotiation.WithConnection,
+	}
 	done := make(chan error, 1)
 	go func() {
 		done <- served.Serve(tls.NewListener(bounded, party.TLS{Current: func() party.Key { return s.key }}.Server()))

@@ -119,8 +119,8 @@ func verifyTerms(signed string, keys party.Keys) (contract.Terms, error) {
 	return terms, nil
 }
 
-// longest returns how many bytes a signature of terms may have, which is kept for as long as the contract: twice what they take, and a KiB for what belongs to
-// a signature.
+// longest returns how many bytes a signature of terms may have, which is kept for as long as the contract: twice what they take, and a KiB
+// for what belongs to a signature.
 func longest(terms contract.Terms) int {
 	text, _ := json.Marshal(writeTerms(terms)) //nolint:errchkjson // Terms are text and numbers.
 	return 2*base64.RawURLEncoding.EncodedLen(len(text)) + 1<<10
@@ -176,13 +176,14 @@ func writeView(view contract.View) negotiationv1.Contract {
 // readView returns what a seller has shown of a contract of a buyer. Whether it fits what was seen before is for contract.Purchase.
 func readView(shown negotiationv1.Contract, buyer party.ID) (contract.View, error) {
 	view := contract.View{
-		Key: contract.Key{Buyer: string(buyer), ID: shown.ID}, Version: shown.Version, State: contract.State(shown.State), Reason: words(shown.Reason),
-		Signature: shown.Signature, Countersignature: shown.Countersignature, Until: shown.Until, Ends: shown.Ends, PaidUntil: shown.PaidUntil,
-		LastRevision: shown.LastRevision,
+		Key: contract.Key{Buyer: string(buyer), ID: shown.ID}, Version: shown.Version, State: contract.State(shown.State),
+		Reason: words(shown.Reason), Signature: shown.Signature, Countersignature: shown.Countersignature, Until: shown.Until, Ends: shown.Ends,
+		PaidUntil: shown.PaidUntil, LastRevision: shown.LastRevision,
 	}
 	switch {
 	case len(view.Countersignature) > maxCountersignature:
-		return contract.View{}, fmt.Errorf("a countersignature of %d bytes, more than %d: %w", len(view.Countersignature), maxCountersignature, contract.ErrTerms)
+		return contract.View{}, fmt.Errorf("a countersignature of %d bytes, more than %d: %w", len(view.Countersignature), maxCountersignature,
+			contract.ErrTerms)
 	case !view.Signed():
 		view.Signature = "" // Nobody has verified it.
 	}
@@ -198,7 +199,8 @@ func readView(shown negotiationv1.Contract, buyer party.ID) (contract.View, erro
 			return contract.View{}, fmt.Errorf("change: %w", err)
 		}
 		event, approval := contract.Event(change.Event), contract.Approval(change.Approval)
-		if event != contract.Resize && event != contract.Renew || approval != "" && approval != contract.Pending && approval != contract.Approved {
+		if event != contract.Resize && event != contract.Renew || approval != "" && approval != contract.Pending &&
+			approval != contract.Approved {
 			return contract.View{}, fmt.Errorf("change: %.32q with approval %.32q is none: %w", change.Event, change.Approval, contract.ErrTerms)
 		}
 		view.Change = &contract.Change{

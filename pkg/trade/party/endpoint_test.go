@@ -11,7 +11,9 @@ import (
 
 // TestParseEndpoint reads where somebody answers, and refuses what is no such place or might be secret.
 func TestParseEndpoint(t *testing.T) {
-	for _, text := range []string{"https://seller.example", "https://203.0.113.7:30446", "https://[2001:db8::1]:8443/path", "HTTPS://Seller.example/"} {
+	for _, text := range []string{
+		"https://seller.example", "https://203.0.113.7:30446", "https://[2001:db8::1]:8443/path", "HTTPS://Seller.example/",
+	} {
 		if u, err := ParseEndpoint(text); err != nil || u.Hostname() == "" {
 			t.Errorf("%s: %v, %v", text, u, err)
 		}

@@ -122,28 +122,35 @@ func TestParseKeysRefuses(t *testing.T) {
 		chain  []string
 		want   error
 	}{
-		"good":              {"the others are made of it", []string{a.Announce(), link(a, b, said)}, nil},
-		"empty":             {"there is no party", nil, ErrDocument},
-		"too long":          {"it is bounded", slices.Repeat([]string{a.Announce()}, MaxRotations+2), ErrDocument},
-		"huge":              {"a link is bounded", []string{strings.Repeat("A", 10<<20)}, ErrDocument},
-		"no beginning":      {"the first key is the party", chain.Chain()[1:], ErrDocument},
-		"two beginnings":    {"a key without the signature of the old one", []string{a.Announce(), b.Announce()}, ErrDocument},
-		"another's key":     {"the first key has not signed", []string{typed(b, keyType, announcement{Key: a.Public()})}, ErrSignature},
-		"short key":         {"not a key", []string{typed(a, keyType, announcement{Key: a.Public()[:31]})}, ErrSignature},
-		"no key":            {"not a key", []string{typed(a, keyType, announcement{})}, ErrSignature},
-		"old only":          {"the new key has not agreed", []string{a.Announce(), link(a, a, said)}, ErrSignature},
-		"old only, bare":    {"the new key has not agreed", []string{a.Announce(), inner}, ErrDocument},
-		"new only":          {"the old key has not agreed", []string{a.Announce(), link(b, b, said)}, ErrSignature},
-		"third for old":     {"the old key has not agreed", []string{a.Announce(), link(c, b, said)}, ErrSignature},
-		"third for new":     {"the new key has not agreed", []string{a.Announce(), link(a, c, said)}, ErrSignature},
-		"other party":       {"of another chain", []string{a.Announce(), link(a, b, with(func(r *rotation) { r.Party = c.ID() }))}, ErrSignature},
-		"other link":        {"of another chain", []string{a.Announce(), link(a, b, with(func(r *rotation) { r.Previous = sum("x") }))}, ErrSignature},
-		"sequence":          {"a number is missing", []string{a.Announce(), link(a, b, with(func(r *rotation) { r.Sequence = 2 }))}, ErrDocument},
-		"same key":          {"nothing changes", []string{a.Announce(), link(a, a, with(func(r *rotation) { r.Key = a.Public() }))}, ErrDocument},
-		"no new key":        {"not a key", []string{a.Announce(), link(a, b, with(func(r *rotation) { r.Key = nil }))}, ErrSignature},
-		"link twice":        {"a link has one place", append(chain.Chain(), chain.Chain()[1]), ErrSignature},
-		"inner type":        {"another document of the old key", []string{a.Announce(), typed(b, keyType, acceptance{Rotation: typed(a, noteType, said)})}, ErrDocument},
-		"outer type":        {"another document of the new key", []string{a.Announce(), typed(b, noteType, acceptance{Rotation: inner})}, ErrDocument},
+		"good":           {"the others are made of it", []string{a.Announce(), link(a, b, said)}, nil},
+		"empty":          {"there is no party", nil, ErrDocument},
+		"too long":       {"it is bounded", slices.Repeat([]string{a.Announce()}, MaxRotations+2), ErrDocument},
+		"huge":           {"a link is bounded", []string{strings.Repeat("A", 10<<20)}, ErrDocument},
+		"no beginning":   {"the first key is the party", chain.Chain()[1:], ErrDocument},
+		"two beginnings": {"a key without the signature of the old one", []string{a.Announce(), b.Announce()}, ErrDocument},
+		"another's key":  {"the first key has not signed", []string{typed(b, keyType, announcement{Key: a.Public()})}, ErrSignature},
+		"short key":      {"not a key", []string{typed(a, keyType, announcement{Key: a.Public()[:31]})}, ErrSignature},
+		"no key":         {"not a key", []string{typed(a, keyType, announcement{})}, ErrSignature},
+		"old only":       {"the new key has not agreed", []string{a.Announce(), link(a, a, said)}, ErrSignature},
+		"old only, bare": {"the new key has not agreed", []string{a.Announce(), inner}, ErrDocument},
+		"new only":       {"the old key has not agreed", []string{a.Announce(), link(b, b, said)}, ErrSignature},
+		"third for old":  {"the old key has not agreed", []string{a.Announce(), link(c, b, said)}, ErrSignature},
+		"third for new":  {"the new key has not agreed", []string{a.Announce(), link(a, c, said)}, ErrSignature},
+		"other party":    {"of another chain", []string{a.Announce(), link(a, b, with(func(r *rotation) { r.Party = c.ID() }))}, ErrSignature},
+		"other link": {
+			"of another chain", []string{a.Announce(), link(a, b, with(func(r *rotation) { r.Previous = sum("x") }))}, ErrSignature,
+		},
+		"sequence":   {"a number is missing", []string{a.Announce(), link(a, b, with(func(r *rotation) { r.Sequence = 2 }))}, ErrDocument},
+		"same key":   {"nothing changes", []string{a.Announce(), link(a, a, with(func(r *rotation) { r.Key = a.Public() }))}, ErrDocument},
+		"no new key": {"not a key", []string{a.Announce(), link(a, b, with(func(r *rotation) { r.Key = nil }))}, ErrSignature},
+		"link twice": {"a link has one place", append(chain.Chain(), chain.Chain()[1]), ErrSignature},
+		"inner type": {
+			"another document of the old key", []string{a.Announce(), typed(b, keyType, acceptance{Rotation: typed(a, noteType, said)})},
+			ErrDocument,
+		},
+		"outer type": {
+			"another document of the new key", []string{a.Announce(), typed(b, noteType, acceptance{Rotation: inner})}, ErrDocument,
+		},
 		"announcement type": {"another document of the key", []string{typed(a, noteType, announcement{Key: a.Public()})}, ErrDocument},
 	} {
 		got, err := ParseKeys(tc.chain)
@@ -176,7 +183,9 @@ func FuzzVerify(f *testing.F) {
 
 // FuzzDecode reads payloads, as if they were signed.
 func FuzzDecode(f *testing.F) {
-	for _, text := range []string{`{"text":"t","more":{"a":"b"}}`, `{"text":"t","text":"u"}`, `{"more":[{}]}`, `{}`, `[`, `{"a":{"b":[1,{"c":null}]}}`} {
+	for _, text := range []string{
+		`{"text":"t","more":{"a":"b"}}`, `{"text":"t","text":"u"}`, `{"more":[{}]}`, `{}`, `[`, `{"a":{"b":[1,{"c":null}]}}`,
+	} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

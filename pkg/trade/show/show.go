@@ -1,8 +1,8 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package show puts what a cluster trades into what people read at a glance: registries, sellers, plans, offers and contracts as tables, one
-// contract in lines, and prices, which it also reads. It works on values, with the time as an argument.
+// Package show puts what a cluster trades into what people read at a glance: registries, sellers, plans, offers and contracts as tables,
+// one contract in lines, and prices, which it also reads. It works on values, with the time as an argument.
 //
 // It does not know where the objects come from, nor how a terminal or a script is written to.
 package show
@@ -65,8 +65,8 @@ type Contract struct {
 	// Status is as the object has it, without the record.
 	Status connectorv1alpha1.ContractStatus `json:"status"`
 	Nodes  []string                         `json:"nodes,omitempty"`
-	// Asked is what a buyer asks for in the place of the terms in force, and somebody has to decide about; nil if there is nothing, or it cannot be
-	// read.
+	// Asked is what a buyer asks for in the place of the terms in force, and somebody has to decide about; nil if there is nothing, or it
+	// cannot be read.
 	Asked   *Asked      `json:"asked,omitempty"`
 	Created metav1.Time `json:"created"`
 }
@@ -82,13 +82,15 @@ type Asked struct {
 
 // String returns the terms for people.
 func (a *Asked) String() string {
-	return sheet.Sentence(fmt.Sprintf("terms %d, until %s, for %s: %s", a.Revision, a.EndTime.UTC().Format(time.RFC3339), statusPrice(&a.Price), sizes(a.Resources)))
+	return sheet.Sentence(fmt.Sprintf("terms %d, until %s, for %s: %s", a.Revision, a.EndTime.UTC().Format(time.RFC3339),
+		statusPrice(&a.Price), sizes(a.Resources)))
 }
 
 // asked returns what waits for a decision.
 func asked(status *connectorv1alpha1.SaleStatus) *Asked {
 	var record contract.Record
-	if err := json.Unmarshal([]byte(status.Record), &record); err != nil || record.Change == nil || record.Change.Terms.Revision != status.PendingRevision {
+	if err := json.Unmarshal([]byte(status.Record), &record); err != nil || record.Change == nil ||
+		record.Change.Terms.Revision != status.PendingRevision {
 		return nil
 	}
 	terms := record.Change.Terms

@@ -142,7 +142,7 @@ func (h *Handler) known() error {
 	}
 }
 
-// admit answers about a pod that requests so much.
+// admitSum answers about a pod that requests so much.
 func (h *Handler) admitSum(ctx context.Context, req admission.Request, name string, asked amounts) admission.Response {
 	peer, namespaces, granted, err := h.granted(ctx, req.Namespace)
 	if err != nil {
@@ -187,7 +187,8 @@ func (h *Handler) granted(ctx context.Context, namespace string) (peer cluster.I
 	}
 	peer = cluster.ID(of.Labels[liqo.LabelRemoteClusterID])
 	var list corev1.NamespaceList
-	if err := h.Namespaces.List(ctx, &list, client.MatchingLabels{liqo.LabelRemoteClusterID: string(peer)}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := h.Namespaces.List(ctx, &list, client.MatchingLabels{liqo.LabelRemoteClusterID: string(peer)},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return "", nil, nil, fmt.Errorf("list the namespaces of %s: %w", peer, err)
 	}
 	for i := range list.Items {

@@ -72,8 +72,8 @@ type desk struct {
 	clock time.Time
 }
 
-// offered returns a Handler where a buyer is offered 4 cores, 8 GiB and 10 pods, and another cluster as much; the buyer's offer may be changed
-// first. All ShadowPods and pods are known.
+// offered returns a Handler where a buyer is offered 4 cores, 8 GiB and 10 pods, and another cluster as much; the buyer's offer may be
+// changed first. All ShadowPods and pods are known.
 func offered(t *testing.T, change func(*v09.ResourceOffer), shadows []*v09.ShadowPod, has []*corev1.Pod) *desk {
 	t.Helper()
 	d := &desk{clock: time.Unix(1_000_000, 0)}
@@ -100,7 +100,9 @@ func offered(t *testing.T, change func(*v09.ResourceOffer), shadows []*v09.Shado
 	if err := (store{tally, pods}).Replace(running, ""); err != nil {
 		t.Fatal(err)
 	}
-	d.Handler = New(Config{Scheme: liqotest.Scheme(t), Namespaces: api, Peers: snapshot.New(api, "own", nil), Tally: tally, Grants: NewGrants(now)})
+	d.Handler = New(Config{
+		Scheme: liqotest.Scheme(t), Namespaces: api, Peers: snapshot.New(api, "own", nil), Tally: tally, Grants: NewGrants(now),
+	})
 	return d
 }
 
@@ -169,7 +171,8 @@ func TestWish(t *testing.T) {
 			asks: spec("cpu", "1m"), refusal: "4001m of 4 cpu",
 		},
 		"OtherPeer": {
-			reason: "What others have bought is theirs.", shadows: []*v09.ShadowPod{running(web, "a", half), running(jobs, "b", half)}, in: others, asks: half,
+			reason: "What others have bought is theirs.", shadows: []*v09.ShadowPod{running(web, "a", half), running(jobs, "b", half)},
+			in: others, asks: half,
 		},
 		"Zero": {reason: "A pod that requests nothing is a pod.", asks: spec()},
 		"Pods": {
@@ -184,27 +187,40 @@ func TestWish(t *testing.T) {
 			reason: "What waits is reserved.", shadows: []*v09.ShadowPod{wish(web, "a", corev1.PodPending, half), wish(web, "b", "", half)},
 			asks: spec("cpu", "1"), refusal: "5 of 4 cpu",
 		},
-		"Leaving": {reason: "A pod uses its node until it is gone, whatever its ShadowPod.", pods: []*corev1.Pod{leaving}, asks: half, refusal: "5 of 4 cpu"},
+		"Leaving": {
+			reason: "A pod uses its node until it is gone, whatever its ShadowPod.", pods: []*corev1.Pod{leaving}, asks: half, refusal: "5 of 4 cpu",
+		},
 		"InItsPlace": {
 			reason: "A small ShadowPod does not hide a large pod of its name.", pods: []*corev1.Pod{leaving},
 			shadows: []*v09.ShadowPod{running(web, "leaving", spec("cpu", "1m"))}, asks: half, refusal: "5 of 4 cpu",
 		},
-		"Twice":     {reason: "A pod and its ShadowPod count once.", shadows: []*v09.ShadowPod{running(web, "a", half)}, pods: []*corev1.Pod{made(running(web, "a", half))}, asks: half},
-		"Again":     {reason: "One that takes the place of another needs no room beside it.", pods: []*corev1.Pod{made(running(web, "new", half))}, asks: spec("cpu", "4")},
-		"EndedPod":  {reason: "Nor does a pod that has ended.", pods: []*corev1.Pod{made(wish(web, "a", corev1.PodFailed, half))}, asks: spec("cpu", "4")},
+		"Twice": {
+			reason: "A pod and its ShadowPod count once.", shadows: []*v09.ShadowPod{running(web, "a", half)},
+			pods: []*corev1.Pod{made(running(web, "a", half))}, asks: half,
+		},
+		"Again": {
+			reason: "One that takes the place of another needs no room beside it.", pods: []*corev1.Pod{made(running(web, "new", half))},
+			asks: spec("cpu", "4"),
+		},
+		"EndedPod": {
+			reason: "Nor does a pod that has ended.", pods: []*corev1.Pod{made(wish(web, "a", corev1.PodFailed, half))}, asks: spec("cpu", "4"),
+		},
 		"Limits":    {reason: "The API server has pods request what is their limit.", asks: limited, refusal: "5 of 4 cpu"},
 		"Init":      {reason: "What a pod needs to start counts, as in the scheduler.", asks: initial, refusal: "5 of 4 cpu"},
 		"Overhead":  {reason: "So does what its runtime needs.", asks: heavy, refusal: "5 of 4 cpu"},
 		"Foreign":   {reason: "What is not offered is not there.", asks: spec("example.com/gpu", "1"), refusal: "1 of 0 example.com/gpu"},
 		"NoForeign": {reason: "To want none of it is nothing.", asks: spec("example.com/gpu", "0", "cpu", "1")},
 		"Negative": {
-			reason: "Nobody gives back what it does not have.", shadows: []*v09.ShadowPod{running(web, "a", spec("cpu", "-1000")), running(web, "b", half)},
-			asks: spec("cpu", "3"), refusal: "5 of 4 cpu",
+			reason:  "Nobody gives back what it does not have.",
+			shadows: []*v09.ShadowPod{running(web, "a", spec("cpu", "-1000")), running(web, "b", half)}, asks: spec("cpu", "3"),
+			refusal: "5 of 4 cpu",
 		},
 		"NegativeBeside": {
-			reason:  "Nor in one of its containers.",
-			shadows: []*v09.ShadowPod{running(web, "a", corev1.PodSpec{Containers: append(spec("cpu", "-4").Containers, spec("cpu", "4").Containers...)})},
-			asks:    spec("cpu", "1"), refusal: "5 of 4 cpu",
+			reason: "Nor in one of its containers.",
+			shadows: []*v09.ShadowPod{
+				running(web, "a", corev1.PodSpec{Containers: append(spec("cpu", "-4").Containers, spec("cpu", "4").Containers...)}),
+			},
+			asks: spec("cpu", "1"), refusal: "5 of 4 cpu",
 		},
 		"Absurd": {reason: "No number is too large to be too large.", asks: spec("cpu", "9E", "memory", "1e40"), refusal: "of 4 cpu"},
 		"AbsurdBefore": {
@@ -215,8 +231,8 @@ func TestWish(t *testing.T) {
 			reason:  "A shortage of one thing is none of another: the offer has shrunk.",
 			shadows: []*v09.ShadowPod{running(web, "a", spec("memory", "9Gi"))}, asks: spec("cpu", "1"),
 		},
-		"Nothing": {reason: "Whoever has bought nothing gets nothing.", offer: func(o *v09.ResourceOffer) { o.Spec.ResourceQuota.Hard = nil }, asks: spec(),
-			refusal: "offers nothing to id-buyer"},
+		"Nothing": {reason: "Whoever has bought nothing gets nothing.", offer: func(o *v09.ResourceOffer) { o.Spec.ResourceQuota.Hard = nil },
+			asks: spec(), refusal: "offers nothing to id-buyer"},
 		"Withdrawn": {reason: "Nor does who has nothing any more.", offer: liqotest.Withdraw, asks: spec(), refusal: "offers nothing"},
 		"NotYet":    {reason: "Nobody knows whose namespace it is.", in: "new-buyer", asks: spec(), refusal: "whose namespace new-buyer is"},
 	}
@@ -256,8 +272,13 @@ func TestChange(t *testing.T) {
 	}{
 		"Same":    {"Virtual kubelets write labels.", labelled, ""},
 		"Smaller": {"Less is no harm.", wish(web, "a", corev1.PodRunning, spec("cpu", "500m")), ""},
-		"Larger":  {"Liqo makes the next pod of it.", wish(web, "a", corev1.PodRunning, spec("cpu", "1001m")), "it requests 1001m cpu now, and 1 when it was made"},
-		"Another": {"Also of what it did not have.", wish(web, "a", corev1.PodRunning, spec("cpu", "1", "memory", "1")), "it requests 1 memory now, and 0"},
+		"Larger": {
+			"Liqo makes the next pod of it.", wish(web, "a", corev1.PodRunning, spec("cpu", "1001m")),
+			"it requests 1001m cpu now, and 1 when it was made",
+		},
+		"Another": {
+			"Also of what it did not have.", wish(web, "a", corev1.PodRunning, spec("cpu", "1", "memory", "1")), "it requests 1 memory now, and 0",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := offered(t, unchanged, []*v09.ShadowPod{before, wish(jobs, "b", corev1.PodRunning, spec("cpu", "3"))}, nil)
@@ -279,10 +300,13 @@ func TestPod(t *testing.T) {
 		refusal string
 	}{
 		"First": {"Its ShadowPod was admitted.", []*v09.ShadowPod{full, wish(web, "a", "", spec("cpu", "1"))}, mine, ""},
-		"Moved": {"It counted all the time, also if less is offered now.", []*v09.ShadowPod{full, wish(web, "a", corev1.PodRunning, spec("cpu", "1"))}, mine, ""},
+		"Moved": {
+			"It counted all the time, also if less is offered now.", []*v09.ShadowPod{full, wish(web, "a", corev1.PodRunning, spec("cpu", "1"))},
+			mine, "",
+		},
 		"Back": {
-			"It had ended, others came, and somebody has deleted it.", []*v09.ShadowPod{full, wish(web, "a", corev1.PodFailed, spec("cpu", "1"))}, mine,
-			"5 of 4 cpu",
+			"It had ended, others came, and somebody has deleted it.", []*v09.ShadowPod{full, wish(web, "a", corev1.PodFailed, spec("cpu", "1"))},
+			mine, "5 of 4 cpu",
 		},
 		"BackInTime": {"Or none came.", []*v09.ShadowPod{wish(web, "a", corev1.PodFailed, spec("cpu", "1"))}, mine, ""},
 		"Unseen":     {"Its ShadowPod is not seen yet.", []*v09.ShadowPod{full}, mine, ""},
@@ -434,7 +458,8 @@ func TestCold(t *testing.T) {
 	if err := (store{d.Tally, wishes}).Replace(nil, ""); err != nil {
 		t.Fatal(err)
 	}
-	check(t, "half of it is not enough", d.Handle(t.Context(), asked(t, admissionv1.Create, wish(web, "a", "", spec()), nil)), "does not know all pods")
+	check(t, "half of it is not enough", d.Handle(t.Context(), asked(t, admissionv1.Create, wish(web, "a", "", spec()), nil)),
+		"does not know all pods")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if d.Tally.WaitForSync(ctx) {

@@ -17,8 +17,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 )
 
-// An amount is so much of a resource, in the units in which Kubernetes' scheduler counts: thousandths of cores, and whole units of all else,
-// both rounded up.
+// An amount is so much of a resource, in the units in which Kubernetes' scheduler counts: thousandths of cores, and whole units of all
+// else, both rounded up.
 type amount struct {
 	name  corev1.ResourceName
 	count int64
@@ -69,10 +69,12 @@ func sum(a, b int64) int64 {
 	return a + b
 }
 
-// requested returns what a pod requests, as the API server and the scheduler understand it: what is limited and not requested, is requested.
-// What is negative, which no pod may be, is nothing: a ShadowPod may say anything.
+// requested returns what a pod requests, as the API server and the scheduler understand it: what is limited and not requested, is
+// requested. What is negative, which no pod may be, is nothing: a ShadowPod may say anything.
 func requested(spec *corev1.PodSpec) amounts {
-	sound := corev1.PodSpec{Overhead: positive(spec.Overhead), Containers: defaulted(spec.Containers), InitContainers: defaulted(spec.InitContainers)}
+	sound := corev1.PodSpec{
+		Overhead: positive(spec.Overhead), Containers: defaulted(spec.Containers), InitContainers: defaulted(spec.InitContainers),
+	}
 	return amountsOf(capacity.BoundedRequests(&sound))
 }
 
@@ -121,7 +123,8 @@ func show(name corev1.ResourceName, count int64) string {
 	switch {
 	case name == corev1.ResourceCPU:
 		return resource.NewMilliQuantity(count, resource.DecimalSI).String()
-	case name == corev1.ResourceMemory || strings.HasSuffix(string(name), "storage") || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix):
+	case name == corev1.ResourceMemory || strings.HasSuffix(string(name), "storage") ||
+		strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix):
 		return resource.NewQuantity(count, resource.BinarySI).String()
 	default:
 		return resource.NewQuantity(count, resource.DecimalSI).String()

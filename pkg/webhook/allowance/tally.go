@@ -66,8 +66,9 @@ type object struct {
 	takes amounts
 }
 
-// takes returns how much of a resource a pod takes at a time, or may take at any moment: what the ShadowPod says, of which Liqo makes a pod,
-// or the pod has. That one can be another: it outlives its ShadowPod while it terminates, and for good if who deletes the ShadowPod wants so.
+// takes returns how much of a resource a pod takes at a time, or may take at any moment: what the ShadowPod says, of which Liqo makes a
+// pod, or the pod has. That one can be another: it outlives its ShadowPod while it terminates, and for good if who deletes the ShadowPod
+// wants so.
 func (p *place) takes(name corev1.ResourceName, now time.Time) int64 {
 	most := max(p.objects[wishes].takes.of(name), p.objects[pods].takes.of(name))
 	if now.Before(p.until) {
@@ -91,7 +92,8 @@ func NewTally(c client.WithWatch, now func() time.Time) *Tally {
 	return &Tally{client: c, now: now, places: map[string]map[string]*place{}, synced: make(chan struct{})}
 }
 
-// listed is a source that is listed before it is watched: what a watch shows at its beginning, a reflector would keep whole until it has all.
+// listed is a source that is listed before it is watched: what a watch shows at its beginning, a reflector would keep whole until it has
+// all.
 type listed struct{ *toolscache.ListWatch }
 
 // IsWatchListSemanticsUnSupported tells client-go so.
@@ -113,7 +115,8 @@ func (t *Tally) Run(ctx context.Context) error {
 		follow(wishes, &v09.ShadowPod{}, func() client.ObjectList { return &v09.ShadowPodList{} })
 	})
 	running.Go(func() {
-		follow(pods, &corev1.Pod{}, func() client.ObjectList { return &corev1.PodList{} }, client.MatchingLabelsSelector{Selector: liqo.ShadowPodSelector()})
+		follow(pods, &corev1.Pod{}, func() client.ObjectList { return &corev1.PodList{} },
+			client.MatchingLabelsSelector{Selector: liqo.ShadowPodSelector()})
 	})
 	running.Wait()
 	return nil

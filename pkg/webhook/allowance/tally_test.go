@@ -65,7 +65,8 @@ func TestRun(t *testing.T) {
 	people := made(wish(web, "people", corev1.PodRunning, spec("cpu", "4")))
 	people.Labels = nil
 	var largest atomic.Int64
-	api := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(append(objects, people)...).WithInterceptorFuncs(pages(&largest)).Build()
+	api := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(append(objects, people)...).
+		WithInterceptorFuncs(pages(&largest)).Build()
 	d := offered(t, unchanged, nil, nil)
 	d.Tally = NewTally(api, time.Now)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -142,7 +143,8 @@ func TestMemory(t *testing.T) {
 	tally := NewTally(nil, time.Now)
 	before := live()
 	for n := range count {
-		shadow := wish(web, fmt.Sprintf("deployment-7d4b9c6f5d-%05d", n), corev1.PodRunning, spec("cpu", "1", "memory", "1Gi", "ephemeral-storage", "1Gi"))
+		shadow := wish(web, fmt.Sprintf("deployment-7d4b9c6f5d-%05d", n), corev1.PodRunning,
+			spec("cpu", "1", "memory", "1Gi", "ephemeral-storage", "1Gi"))
 		shadow.Annotations = map[string]string{"large": strings.Repeat("a", 4096)}
 		shadow.Spec.Pod.Containers[0].Command = []string{strings.Repeat("b", 4096)}
 		tally.put(wishes, shadow, true, true)

@@ -106,14 +106,18 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 	case known == remoteipam.KeyHash(request.RawSubjectPublicKeyInfo):
 		return admission.Allowed("")
 	case known != "":
-		return refuse(ctx, fmt.Errorf("cluster %s already has a certificate: to issue another one, delete Secret %s in its tenant namespace", id, v09.IssuedName))
+		return refuse(ctx, fmt.Errorf("cluster %s already has a certificate: to issue another one, delete Secret %s in its tenant namespace", id,
+			v09.IssuedName))
 	}
 	told, err := v09.ToldToken(ctx, h.reader, h.liqo)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
 	if len(told) > 0 && !slices.Contains(told, id) {
-		return refuse(ctx, fmt.Errorf("cluster %s was not told the token of this cluster, and others were by a contract: peer with it when these have peered", id))
+		return refuse(
+			ctx, fmt.Errorf("cluster %s was not told the token of this cluster, and others were by a contract: peer with it when these have peered",
+				id),
+		)
 	}
 	return admission.Allowed("")
 }
@@ -162,7 +166,7 @@ func parse(spec *certificatesv1.CertificateSigningRequestSpec) (*x509.Certificat
 	return request, nil
 }
 
-// check compares a request with those of Liqo
+// checkRequest compares a request with those of Liqo
 // (NewKeyAndRequest in liqo/pkg/utils/csr/create.go@v0.9.4).
 func checkRequest(request *x509.CertificateRequest) error {
 	subject := request.Subject

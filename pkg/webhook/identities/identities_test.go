@@ -125,7 +125,9 @@ func TestHandle(t *testing.T) {
 		"Component": {reason: "and so have its components", request: request(t, other, of("system:kube-controller-manager")),
 			code: http.StatusForbidden, message: "ID of a cluster"},
 		"Group": {reason: "a group may be bound to cluster-admin", code: http.StatusForbidden, message: "the group must be liqo.io",
-			request: request(t, key, with(newcomer, func(r *x509.CertificateRequest) { r.Subject.Organization = []string{"kubeadm:cluster-admins"} }))},
+			request: request(
+				t, key, with(newcomer, func(r *x509.CertificateRequest) { r.Subject.Organization = []string{"kubeadm:cluster-admins"} }),
+			)},
 		"TwoGroups": {reason: "each of them counts", code: http.StatusForbidden, message: "the group must be liqo.io",
 			request: request(t, key, with(newcomer, func(r *x509.CertificateRequest) {
 				r.Subject.Organization = []string{"liqo.io", "kubeadm:cluster-admins"}
@@ -138,29 +140,43 @@ func TestHandle(t *testing.T) {
 			request: request(t, key, with(newcomer, func(r *x509.CertificateRequest) { r.DNSNames = []string{"kubernetes"} }))},
 		"Address": {reason: "nor addresses", code: http.StatusForbidden, message: "no other names",
 			request: request(t, key, with(newcomer, func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{{10, 0, 0, 1}} }))},
-		"ServerUsage": {reason: "a peer serves nothing with it", request: request(t, key, of(newcomer)), usages: []certificatesv1.KeyUsage{certificatesv1.UsageServerAuth},
-			code: http.StatusForbidden, message: "usage"},
-		"Garbage": {reason: "it cannot be judged", request: []byte("garbage"), code: http.StatusForbidden, message: "not one certificate request"},
-		"Two": {reason: "the API server signs the first; who knows", request: append(request(t, key, of(newcomer)), request(t, other, of(member))...),
-			code: http.StatusForbidden, message: "not one certificate request"},
-		"OtherRequester": {reason: "what others ask for is their business", user: "system:serviceaccount:kube-system:certificate-approver", request: request(t, other, of(member))},
-		"OtherSigner":    {reason: "so are other certificates", signer: "kubernetes.io/kubelet-serving", request: request(t, other, of(member))},
-		"ElsewhereLiqo": {reason: "Liqo may be installed in another namespace", user: "system:serviceaccount:federation:liqo-auth", request: request(t, other, of(member)),
-			code: http.StatusForbidden, message: "already has a certificate"},
-		"Told": {reason: "it has the token by its contract", request: request(t, key, of(newcomer)), reader: world(token(newcomer + "," + unknown))},
-		"NotTold": {reason: "who has bought could take the names of all who are to come", request: request(t, key, of(newcomer)), reader: world(token(unknown)),
-			code: http.StatusForbidden, message: "was not told the token"},
+		"ServerUsage": {reason: "a peer serves nothing with it", request: request(t, key, of(newcomer)),
+			usages: []certificatesv1.KeyUsage{certificatesv1.UsageServerAuth}, code: http.StatusForbidden, message: "usage"},
+		"Garbage": {
+			reason: "it cannot be judged", request: []byte("garbage"), code: http.StatusForbidden, message: "not one certificate request",
+		},
+		"Two": {reason: "the API server signs the first; who knows",
+			request: append(request(t, key, of(newcomer)), request(t, other, of(member))...),
+			code:    http.StatusForbidden, message: "not one certificate request"},
+		"OtherRequester": {
+			reason: "what others ask for is their business", user: "system:serviceaccount:kube-system:certificate-approver",
+			request: request(t, other, of(member)),
+		},
+		"OtherSigner": {reason: "so are other certificates", signer: "kubernetes.io/kubelet-serving", request: request(t, other, of(member))},
+		"ElsewhereLiqo": {reason: "Liqo may be installed in another namespace", user: "system:serviceaccount:federation:liqo-auth",
+			request: request(t, other, of(member)), code: http.StatusForbidden, message: "already has a certificate"},
+		"Told": {
+			reason: "it has the token by its contract", request: request(t, key, of(newcomer)), reader: world(token(newcomer + "," + unknown)),
+		},
+		"NotTold": {reason: "who has bought could take the names of all who are to come", request: request(t, key, of(newcomer)),
+			reader: world(token(unknown)), code: http.StatusForbidden, message: "was not told the token"},
 		"AgainNotTold": {reason: "who is here already is asked for nothing", request: request(t, key, of(member)), reader: world(token(unknown))},
-		"Probe": {reason: "the connector asks only whether it is refused", user: "system:serviceaccount:liqo-broker-connector:liqo-broker-connector",
+		"Probe": {reason: "the connector asks only whether it is refused",
+			user:    "system:serviceaccount:liqo-broker-connector:liqo-broker-connector",
 			request: request(t, key, of(newcomer)), code: http.StatusForbidden, message: liqo.ProbeRefused},
-		"Down": {reason: "who cannot be judged is not let in", request: request(t, key, of(newcomer)), reader: down, code: http.StatusInternalServerError, message: "boom"},
+		"Down": {
+			reason: "who cannot be judged is not let in", request: request(t, key, of(newcomer)), reader: down, code: http.StatusInternalServerError,
+			message: "boom",
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			wish := &certificatesv1.CertificateSigningRequest{
 				TypeMeta:   metav1.TypeMeta{APIVersion: certificatesv1.SchemeGroupVersion.String(), Kind: "CertificateSigningRequest"},
 				ObjectMeta: metav1.ObjectMeta{Name: "liqo-identity-x"},
-				Spec:       certificatesv1.CertificateSigningRequestSpec{SignerName: certificatesv1.KubeAPIServerClientSignerName, Request: tc.request, Usages: own},
+				Spec: certificatesv1.CertificateSigningRequestSpec{
+					SignerName: certificatesv1.KubeAPIServerClientSignerName, Request: tc.request, Usages: own,
+				},
 			}
 			if tc.signer != "" {
 				wish.Spec.SignerName = tc.signer
@@ -179,10 +195,12 @@ func TestHandle(t *testing.T) {
 			if tc.reader != nil {
 				reader = tc.reader
 			}
-			answer := New(liqotest.Scheme(t), reader, liqo.DefaultNamespace).Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-				Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: raw}, UserInfo: authenticationv1.UserInfo{Username: user},
-			}})
-			if answer.Allowed != (tc.code == 0) || tc.code != 0 && (answer.Result.Code != tc.code || !strings.Contains(answer.Result.Message, tc.message)) {
+			answer := New(liqotest.Scheme(t), reader, liqo.DefaultNamespace).
+				Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+					Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: raw}, UserInfo: authenticationv1.UserInfo{Username: user},
+				}})
+			if answer.Allowed != (tc.code == 0) || tc.code != 0 &&
+				(answer.Result.Code != tc.code || !strings.Contains(answer.Result.Message, tc.message)) {
 				t.Errorf("%s: %+v, want %d with %q", tc.reason, answer.AdmissionResponse, tc.code, tc.message)
 			}
 		})

@@ -90,7 +90,8 @@ func (h *Handler) Handle(_ context.Context, req admission.Request) admission.Res
 			return admission.Errored(http.StatusBadRequest, err)
 		}
 		// What is asked for already stays writable, also if the level is a stricter one now.
-		if req.Operation == admissionv1.Update && lenient.Check(req.OldObject.Raw, &before) == nil && h.decoder.DecodeRaw(req.OldObject, &before) == nil &&
+		if req.Operation == admissionv1.Update && lenient.Check(req.OldObject.Raw, &before) == nil &&
+			h.decoder.DecodeRaw(req.OldObject, &before) == nil &&
 			equality.Semantic.DeepEqual(v09.PodSpec(&before), v09.PodSpec(&shadow)) {
 			break
 		}

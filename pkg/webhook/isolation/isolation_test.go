@@ -27,8 +27,10 @@ func TestHandle(t *testing.T) {
 		// refusal is part of the answer; empty if the pod is admitted.
 		refusal string
 	}{
-		"Plain":       {"An ordinary pod is admitted.", DefaultLevel, func(*corev1.PodSpec) {}, ""},
-		"NodeName":    {"A pod that names its node passes the scheduler by.", DefaultLevel, func(s *corev1.PodSpec) { s.NodeName = "broker" }, "spec.nodeName"},
+		"Plain": {"An ordinary pod is admitted.", DefaultLevel, func(*corev1.PodSpec) {}, ""},
+		"NodeName": {
+			"A pod that names its node passes the scheduler by.", DefaultLevel, func(s *corev1.PodSpec) { s.NodeName = "broker" }, "spec.nodeName",
+		},
 		"HostNetwork": {"A host namespace is the node's.", DefaultLevel, func(s *corev1.PodSpec) { s.HostNetwork = true }, "host namespaces"},
 		"HostPID":     {"So is this one.", DefaultLevel, func(s *corev1.PodSpec) { s.HostPID = true }, "host namespaces"},
 		"HostIPC":     {"And this one.", DefaultLevel, func(s *corev1.PodSpec) { s.HostIPC = true }, "host namespaces"},
@@ -42,10 +44,13 @@ func TestHandle(t *testing.T) {
 		"Capability": {"So is one with the right capability.", DefaultLevel, func(s *corev1.PodSpec) {
 			s.Containers[0].SecurityContext = &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"SYS_ADMIN"}}}
 		}, "SYS_ADMIN"},
-		"Allowed":         {"The operator may allow it.", "privileged", hostPath, ""},
-		"NeverNodeName":   {"But not to pass the scheduler by.", "privileged", func(s *corev1.PodSpec) { s.NodeName = "broker" }, "spec.nodeName"},
-		"Restricted":      {"Or ask for more.", "restricted", func(*corev1.PodSpec) {}, "runAsNonRoot"},
-		"SeveralTogether": {"All reasons are told at once.", DefaultLevel, func(s *corev1.PodSpec) { s.HostPID = true; hostPath(s) }, "host namespaces (hostPID=true), hostPath"},
+		"Allowed":       {"The operator may allow it.", "privileged", hostPath, ""},
+		"NeverNodeName": {"But not to pass the scheduler by.", "privileged", func(s *corev1.PodSpec) { s.NodeName = "broker" }, "spec.nodeName"},
+		"Restricted":    {"Or ask for more.", "restricted", func(*corev1.PodSpec) {}, "runAsNonRoot"},
+		"SeveralTogether": {
+			"All reasons are told at once.", DefaultLevel, func(s *corev1.PodSpec) { s.HostPID = true; hostPath(s) },
+			"host namespaces (hostPID=true), hostPath",
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -62,7 +67,9 @@ func TestHandle(t *testing.T) {
 }
 
 func hostPath(s *corev1.PodSpec) {
-	s.Volumes = append(s.Volumes, corev1.Volume{Name: "host", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}})
+	s.Volumes = append(s.Volumes, corev1.Volume{
+		Name: "host", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}},
+	})
 }
 
 // TestUnreadable has wishes for pods that Kubernetes cannot read, or takes minutes to read.
@@ -87,7 +94,8 @@ func TestUnreadable(t *testing.T) {
 		answer := handler.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 			Operation: admissionv1.Update, Kind: metav1.GroupVersionKind{Kind: "ShadowPod"}, Object: wish(tc.cpu), OldObject: wish(tc.before),
 		}})
-		if answer.Allowed != tc.allowed || !tc.allowed && !strings.Contains(answer.Result.Message, "spec.pod.containers[0].resources.requests[cpu]") {
+		if answer.Allowed != tc.allowed || !tc.allowed &&
+			!strings.Contains(answer.Result.Message, "spec.pod.containers[0].resources.requests[cpu]") {
 			t.Errorf("%s\n%s cores: allowed %t, %v", tc.reason, tc.cpu, answer.Allowed, answer.Result)
 		}
 	}

@@ -45,7 +45,8 @@ func TestHandle(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if response.Allowed == tc.refused || strings.Contains(string(patch), "virtual-kubelet") != (tc.patch != "") || len(response.Warnings) > 0 != (tc.patch != "") {
+			if response.Allowed == tc.refused || strings.Contains(string(patch), "virtual-kubelet") != (tc.patch != "") ||
+				len(response.Warnings) > 0 != (tc.patch != "") {
 				t.Errorf("%s\nallowed %t, patches %s, warnings %q", tc.reason, response.Allowed, patch, response.Warnings)
 			}
 		})

@@ -50,8 +50,8 @@ func TestHandle(t *testing.T) {
 		"topology.kubernetes.io/region": "north", "certified": "yes", "kubernetes.io/arch": "arm64", "app.kubernetes.io/name": "x",
 	}}}
 	shown := map[string]string{
-		"liqo.io/provider": "kubeadm", "liqo.io/type": "virtual-node", "brokering.liqo.io/provider": "id-a", "topology.kubernetes.io/region": "north",
-		"topology.kubernetes.io/zone": "south-1", "certified": "yes", "kubernetes.io/arch": "arm64",
+		"liqo.io/provider": "kubeadm", "liqo.io/type": "virtual-node", "brokering.liqo.io/provider": "id-a",
+		"topology.kubernetes.io/region": "north", "topology.kubernetes.io/zone": "south-1", "certified": "yes", "kubernetes.io/arch": "arm64",
 	}
 	before := map[string]string{"liqo.io/provider": "kubeadm"}
 	offered := func(name string) *v09.ResourceOffer {
@@ -69,16 +69,23 @@ func TestHandle(t *testing.T) {
 		fail   bool
 		want   map[string]string
 	}{
-		"Provider": {reason: "The labels of the provider go before those of the broker, and not what says what a node is or differs between its nodes.", offer: offered(nodename.Name(own, a)), want: shown},
+		"Provider": {
+			reason: "The labels of the provider go before those of the broker, and not what says what a node is or differs between its nodes.",
+			offer:  offered(nodename.Name(own, a)), want: shown,
+		},
 		"Gone": {
 			reason: "A provider that is gone has no labels, and its node is virtual all the same.",
-			offer:  offered(nodename.Name(own, cluster.Identity{ID: "id-b"})), want: map[string]string{"liqo.io/provider": "kubeadm", "liqo.io/type": "virtual-node"},
+			offer:  offered(nodename.Name(own, cluster.Identity{ID: "id-b"})),
+			want:   map[string]string{"liqo.io/provider": "kubeadm", "liqo.io/type": "virtual-node"},
 		},
 		"Broker":  {reason: "The node of the broker has its own.", offer: offered(""), want: before},
 		"Foreign": {reason: "What a provider offers is not ours.", offer: liqotest.Offer(a, nil)},
-		"Peer":    {reason: "A peer reads nothing in an offer that it writes itself.", offer: offered(nodename.Name(own, a)), writer: string(consumer.ID), want: before},
-		"Tenant":  {reason: "Nor is anything told in another cluster's tenant namespace.", offer: elsewhere, want: before},
-		"Broken":  {reason: "A failure to read hinders no offer.", offer: offered(nodename.Name(own, a)), fail: true, want: before},
+		"Peer": {
+			reason: "A peer reads nothing in an offer that it writes itself.", offer: offered(nodename.Name(own, a)), writer: string(consumer.ID),
+			want: before,
+		},
+		"Tenant": {reason: "Nor is anything told in another cluster's tenant namespace.", offer: elsewhere, want: before},
+		"Broken": {reason: "A failure to read hinders no offer.", offer: offered(nodename.Name(own, a)), fail: true, want: before},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -89,15 +96,17 @@ func TestHandle(t *testing.T) {
 					}
 					return c.List(ctx, list, opts...)
 				},
-			}, node, provider, liqotest.ForeignCluster(a, true, false), liqotest.ForeignCluster(consumer, false, true), liqotest.Offer(a, nil), second, secondOffer, lying)
+			}, node, provider, liqotest.ForeignCluster(a, true, false), liqotest.ForeignCluster(consumer, false, true), liqotest.Offer(a, nil),
+				second, secondOffer, lying)
 			raw, err := json.Marshal(tc.offer)
 			if err != nil {
 				t.Fatal(err)
 			}
-			answer := New(c.Scheme(), snapshot.New(c, own, nil), writer).Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-				Namespace: tc.offer.Namespace, Object: runtime.RawExtension{Raw: raw},
-				UserInfo: authenticationv1.UserInfo{Username: cmp.Or(tc.writer, writer)},
-			}})
+			answer := New(c.Scheme(), snapshot.New(c, own, nil), writer).
+				Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+					Namespace: tc.offer.Namespace, Object: runtime.RawExtension{Raw: raw},
+					UserInfo: authenticationv1.UserInfo{Username: cmp.Or(tc.writer, writer)},
+				}})
 			if !answer.Allowed {
 				t.Fatalf("%s\nrefused: %v", tc.reason, answer.Result)
 			}

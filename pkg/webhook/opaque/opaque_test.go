@@ -52,15 +52,38 @@ func TestHandle(t *testing.T) {
 		same    bool
 		refused bool
 	}{
-		"Scheduled":    {reason: "Where a pod is bound is not shown.", namespace: "aggregated", event: scheduled},
-		"Remote":       {reason: "Nor where the provider's scheduler bound it.", namespace: "aggregated", event: from("default-scheduler (remote)", "to provider-a")},
-		"Reflected":    {reason: "Nor what the virtual kubelet says.", namespace: "aggregated", event: from("liqo-pod-reflection", `to cluster "provider-a"`)},
-		"Kubelet":      {reason: "How a pod does is shown.", namespace: "aggregated", event: from("kubelet (remote)", "Back-off restarting failed container"), message: "Back-off restarting failed container"},
-		"Twice":        {reason: "Also if it crossed more clusters.", namespace: "aggregated", event: from("kubelet (remote) (remote)", "Started container main"), message: "Started container main"},
-		"Address":      {reason: "But not at which address.", namespace: "aggregated", event: from("kubelet (remote)", `Get "http://10.200.0.13:8080/": refused`), message: `Get "http://hidden:8080/": refused`},
-		"Address6":     {reason: "Of neither family.", namespace: "aggregated", event: from("kubelet (remote)", "dial tcp [fd00:10::1]:80"), message: "dial tcp [hidden]:80"},
-		"Numbers":      {reason: "Times and versions are no addresses.", namespace: "aggregated", event: from("kubelet (remote)", "web:1.2.3 at 10:20:30"), message: "web:1.2.3 at 10:20:30"},
-		"Broker":       {reason: "The broker's own words name nobody.", namespace: "aggregated", event: from("liqo-broker", "No provider could take the pod"), same: true},
+		"Scheduled": {reason: "Where a pod is bound is not shown.", namespace: "aggregated", event: scheduled},
+		"Remote": {
+			reason: "Nor where the provider's scheduler bound it.", namespace: "aggregated",
+			event: from("default-scheduler (remote)", "to provider-a"),
+		},
+		"Reflected": {
+			reason: "Nor what the virtual kubelet says.", namespace: "aggregated", event: from("liqo-pod-reflection", `to cluster "provider-a"`),
+		},
+		"Kubelet": {
+			reason: "How a pod does is shown.", namespace: "aggregated", event: from("kubelet (remote)", "Back-off restarting failed container"),
+			message: "Back-off restarting failed container",
+		},
+		"Twice": {
+			reason: "Also if it crossed more clusters.", namespace: "aggregated", event: from("kubelet (remote) (remote)", "Started container main"),
+			message: "Started container main",
+		},
+		"Address": {
+			reason: "But not at which address.", namespace: "aggregated", event: from("kubelet (remote)", `Get "http://10.200.0.13:8080/": refused`),
+			message: `Get "http://hidden:8080/": refused`,
+		},
+		"Address6": {
+			reason: "Of neither family.", namespace: "aggregated", event: from("kubelet (remote)", "dial tcp [fd00:10::1]:80"),
+			message: "dial tcp [hidden]:80",
+		},
+		"Numbers": {
+			reason: "Times and versions are no addresses.", namespace: "aggregated", event: from("kubelet (remote)", "web:1.2.3 at 10:20:30"),
+			message: "web:1.2.3 at 10:20:30",
+		},
+		"Broker": {
+			reason: "The broker's own words name nobody.", namespace: "aggregated", event: from("liqo-broker", "No provider could take the pod"),
+			same: true,
+		},
 		"Orchestrated": {reason: "Who may know reads all.", namespace: "orchestrated", event: scheduled, same: true},
 		"Unknown":      {reason: "Who may know must be known.", namespace: "unknown", event: scheduled, refused: true},
 	}
@@ -117,7 +140,8 @@ func TestWaiting(t *testing.T) {
 		if err := json.Unmarshal(applied(t, raw, answer), &changed); err != nil {
 			t.Fatal(err)
 		}
-		if c := changed.Status.Conditions; !answer.Allowed || c[1].Message != want || c[1].Reason != "Unschedulable" || c[0].Message != "containers" {
+		if c := changed.Status.Conditions; !answer.Allowed || c[1].Message != want || c[1].Reason != "Unschedulable" ||
+			c[0].Message != "containers" {
 			t.Errorf("%s: %+v, want %q", namespace, c, want)
 		}
 	}

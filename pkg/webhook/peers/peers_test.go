@@ -56,7 +56,8 @@ func written(resource string) object {
 			// What liqoctl sets, people may set, and a broker's own webhook sets.
 			"labels": object{
 				"liqo.io/provider": "kubeadm", "topology.kubernetes.io/region": "eu", "kubernetes.io/arch": "arm64", "certified": "yes",
-				"example.org/gpu": "a100", "brokering.liqo.io/carbon-gco2e-per-kwh": "312", "brokering.liqo.io/provider": "id-x", "liqo.io/type": "virtual-node",
+				"example.org/gpu": "a100", "brokering.liqo.io/carbon-gco2e-per-kwh": "312", "brokering.liqo.io/provider": "id-x",
+				"liqo.io/type": "virtual-node",
 			},
 		}
 	case "networkconfigs":
@@ -87,7 +88,10 @@ type write struct {
 
 // of returns what an honest peer does with an object of a kind.
 func of(operation admissionv1.Operation, resource string) write {
-	w := write{user: string(peer.ID), groups: []string{"liqo.io", "system:authenticated"}, operation: operation, resource: resource, namespace: liqotest.Tenant(peer)}
+	w := write{
+		user: string(peer.ID), groups: []string{"liqo.io", "system:authenticated"}, operation: operation, resource: resource,
+		namespace: liqotest.Tenant(peer),
+	}
 	if operation != admissionv1.Create {
 		w.old = written(resource)
 	}
@@ -166,7 +170,9 @@ func asked() map[string]struct {
 	mapping := func(phase, to string) write {
 		w := of(update, "namespacemaps").label("liqo.io/replication", "true").label("liqo.io/replicated", nil)
 		w.user, w.groups, w.subresource = "system:serviceaccount:liqo:liqo-crd-replicator", []string{"system:serviceaccounts"}, "status"
-		return w.with(object{"shop": object{"phase": "Accepted", "remoteNamespace": "shop-peer-abc123"}, "kube-system": object{"phase": phase, "remoteNamespace": to}},
+		return w.with(object{
+			"shop": object{"phase": "Accepted", "remoteNamespace": "shop-peer-abc123"}, "kube-system": object{"phase": phase, "remoteNamespace": to},
+		},
 			"status", "currentMapping")
 	}
 	cases := map[string]struct {
@@ -174,39 +180,70 @@ func asked() map[string]struct {
 		write   write
 		refusal string
 	}{
-		"Status":          {"A peer writes no status: it is copied the other way.", status, "status of networkconfigs"},
-		"NotReplicated":   {"An object of a peer says that it is one.", of(create, "resourceoffers").label("liqo.io/replicated", nil), "liqo.io/replicated"},
-		"Ours":            {"It does not pass for one of ours.", of(create, "namespacemaps").label("liqo.io/replication", "true"), "liqo.io/replication"},
-		"Origin":          {"It is from the peer.", of(create, "networkconfigs").label("liqo.io/originID", string(victim.ID)), "liqo.io/originID"},
-		"Destination":     {"And for this cluster.", of(create, "networkconfigs").label("liqo.io/remoteID", string(victim.ID)), "liqo.io/remoteID"},
-		"NoLabels":        {"Without labels it is neither.", of(create, "networkconfigs").with(nil, "metadata", "labels"), "liqo.io/replicated"},
-		"Taken":           {"Nobody takes over an object of ours.", own(update), "liqo.io/replicated"},
-		"Removed":         {"Or removes it.", func() write { w := own(remove); w.new = nil; return w }(), "liqo.io/replicated"},
-		"Disguised":       {"Or makes its own look like ours.", of(update, "namespacemaps").label("liqo.io/replication", "true"), "liqo.io/replication"},
-		"RequestOther":    {"A peer asks for itself.", of(create, "resourcerequests").with(string(victim.ID), "spec", "clusterIdentity", "clusterID"), "spec.clusterIdentity.clusterID"},
-		"RequestNobody":   {"And for somebody.", of(update, "resourcerequests").with(nil, "spec"), "spec.clusterIdentity.clusterID"},
-		"OfferOther":      {"A peer offers what is its own.", of(create, "resourceoffers").with(string(victim.ID), "spec", "clusterId"), "spec.clusterId"},
-		"OfferRenamed":    {"The node of an offer stays the same.", renamed, "spec.nodeName"},
-		"OfferPrefixed":   {"So does the beginning of its name.", of(update, "resourceoffers").with("other", "spec", "nodeNamePrefix"), "spec.nodeNamePrefix"},
-		"NetworkOther":    {"A network configuration is for who receives it.", of(create, "networkconfigs").with(string(victim.ID), "spec", "cluster", "clusterID"), "spec.cluster.clusterID"},
-		"MapOther":        {"A map is of the namespaces that are offloaded here.", of(create, "namespacemaps").label("liqo.io/remote-cluster-id", string(victim.ID)), "liqo.io/remote-cluster-id"},
-		"MapNowhere":      {"And not nowhere.", of(update, "namespacemaps").label("liqo.io/remote-cluster-id", nil), "liqo.io/remote-cluster-id"},
-		"MapTenant":       {"A twin does not take the name of a tenant namespace.", of(update, "namespacemaps").with("liqo-tenant-new-abc123", "spec", "desiredMapping", "x"), "spec.desiredMapping[x]"},
-		"MapEmpty":        {"A map may be empty.", of(create, "namespacemaps").with(nil, "spec", "desiredMapping"), ""},
-		"MapNoSpec":       {"It may have no spec at all.", of(create, "namespacemaps").with(nil, "spec"), ""},
-		"NoOfferLabels":   {"An offer may have no labels.", of(create, "resourceoffers").with(nil, "spec", "labels"), ""},
-		"Unknown":         {"A cluster that nobody knows is one all the same.", as("id-unknown", "liqo.io"), `"id-unknown" writes in the tenant namespace of "id-p"`},
+		"Status": {"A peer writes no status: it is copied the other way.", status, "status of networkconfigs"},
+		"NotReplicated": {
+			"An object of a peer says that it is one.", of(create, "resourceoffers").label("liqo.io/replicated", nil), "liqo.io/replicated",
+		},
+		"Ours": {
+			"It does not pass for one of ours.", of(create, "namespacemaps").label("liqo.io/replication", "true"), "liqo.io/replication",
+		},
+		"Origin":      {"It is from the peer.", of(create, "networkconfigs").label("liqo.io/originID", string(victim.ID)), "liqo.io/originID"},
+		"Destination": {"And for this cluster.", of(create, "networkconfigs").label("liqo.io/remoteID", string(victim.ID)), "liqo.io/remoteID"},
+		"NoLabels":    {"Without labels it is neither.", of(create, "networkconfigs").with(nil, "metadata", "labels"), "liqo.io/replicated"},
+		"Taken":       {"Nobody takes over an object of ours.", own(update), "liqo.io/replicated"},
+		"Removed":     {"Or removes it.", func() write { w := own(remove); w.new = nil; return w }(), "liqo.io/replicated"},
+		"Disguised": {
+			"Or makes its own look like ours.", of(update, "namespacemaps").label("liqo.io/replication", "true"), "liqo.io/replication",
+		},
+		"RequestOther": {
+			"A peer asks for itself.", of(create, "resourcerequests").with(string(victim.ID), "spec", "clusterIdentity", "clusterID"),
+			"spec.clusterIdentity.clusterID",
+		},
+		"RequestNobody": {"And for somebody.", of(update, "resourcerequests").with(nil, "spec"), "spec.clusterIdentity.clusterID"},
+		"OfferOther": {
+			"A peer offers what is its own.", of(create, "resourceoffers").with(string(victim.ID), "spec", "clusterId"), "spec.clusterId",
+		},
+		"OfferRenamed": {"The node of an offer stays the same.", renamed, "spec.nodeName"},
+		"OfferPrefixed": {
+			"So does the beginning of its name.", of(update, "resourceoffers").with("other", "spec", "nodeNamePrefix"), "spec.nodeNamePrefix",
+		},
+		"NetworkOther": {
+			"A network configuration is for who receives it.", of(create, "networkconfigs").with(string(victim.ID), "spec", "cluster", "clusterID"),
+			"spec.cluster.clusterID",
+		},
+		"MapOther": {
+			"A map is of the namespaces that are offloaded here.", of(create, "namespacemaps").label("liqo.io/remote-cluster-id", string(victim.ID)),
+			"liqo.io/remote-cluster-id",
+		},
+		"MapNowhere": {"And not nowhere.", of(update, "namespacemaps").label("liqo.io/remote-cluster-id", nil), "liqo.io/remote-cluster-id"},
+		"MapTenant": {
+			"A twin does not take the name of a tenant namespace.",
+			of(update, "namespacemaps").with("liqo-tenant-new-abc123", "spec", "desiredMapping", "x"), "spec.desiredMapping[x]",
+		},
+		"MapEmpty":      {"A map may be empty.", of(create, "namespacemaps").with(nil, "spec", "desiredMapping"), ""},
+		"MapNoSpec":     {"It may have no spec at all.", of(create, "namespacemaps").with(nil, "spec"), ""},
+		"NoOfferLabels": {"An offer may have no labels.", of(create, "resourceoffers").with(nil, "spec", "labels"), ""},
+		"Unknown": {
+			"A cluster that nobody knows is one all the same.", as("id-unknown", "liqo.io"), `"id-unknown" writes in the tenant namespace of "id-p"`,
+		},
 		"NoGroup":         {"The peer is known by its name.", as(string(peer.ID)), "spec.clusterId"},
 		"Administrator":   {"People here may do what they may do.", as("alice", "staff"), ""},
 		"ControllerItsef": {"So may Liqo.", as("system:serviceaccount:liqo:liqo-controller-manager", "system:serviceaccounts"), ""},
-		"Wanted":          {"Liqo copies what this cluster asked for.", mapping("Accepted", "loot").with(nil, "status", "currentMapping", "kube-system"), ""},
-		"Unwanted":        {"And nothing else.", mapping("Accepted", "loot"), "status.currentMapping[kube-system]"},
-		"Elsewhere":       {"Nor another name of what it asked for.", mapping("Accepted", "loot").with(nil, "status", "currentMapping", "kube-system").with("loot", "status", "currentMapping", "shop", "remoteNamespace"), "status.currentMapping[shop]"},
-		"Nameless":        {"Nor what has no name.", mapping("Accepted", ""), "status.currentMapping[kube-system]"},
-		"Terminating":     {"What it has taken back may end.", mapping("Terminating", "loot"), ""},
-		"Failed":          {"What could not be made leads nowhere.", mapping("CreationLoopBackOff", "loot"), ""},
-		"NoStatus":        {"There may be nothing yet.", mapping("Accepted", "loot").with(nil, "status"), ""},
-		"NothingWanted":   {"Without wishes nothing is wanted.", mapping("Terminating", "loot").with(nil, "spec", "desiredMapping"), "status.currentMapping[shop]"},
+		"Wanted": {
+			"Liqo copies what this cluster asked for.", mapping("Accepted", "loot").with(nil, "status", "currentMapping", "kube-system"), "",
+		},
+		"Unwanted": {"And nothing else.", mapping("Accepted", "loot"), "status.currentMapping[kube-system]"},
+		"Elsewhere": {
+			"Nor another name of what it asked for.", mapping("Accepted", "loot").with(nil, "status", "currentMapping", "kube-system").with("loot",
+				"status", "currentMapping", "shop", "remoteNamespace"), "status.currentMapping[shop]",
+		},
+		"Nameless":    {"Nor what has no name.", mapping("Accepted", ""), "status.currentMapping[kube-system]"},
+		"Terminating": {"What it has taken back may end.", mapping("Terminating", "loot"), ""},
+		"Failed":      {"What could not be made leads nowhere.", mapping("CreationLoopBackOff", "loot"), ""},
+		"NoStatus":    {"There may be nothing yet.", mapping("Accepted", "loot").with(nil, "status"), ""},
+		"NothingWanted": {
+			"Without wishes nothing is wanted.", mapping("Terminating", "loot").with(nil, "spec", "desiredMapping"), "status.currentMapping[shop]",
+		},
 	}
 	for resource := range groups {
 		for _, operation := range []admissionv1.Operation{create, update, remove} {
@@ -218,20 +255,26 @@ func asked() map[string]struct {
 		}
 	}
 	for _, label := range []string{
-		"liqo.io/remote-cluster-id", "virtualkubelet.liqo.io/x", "discovery.liqo.io/x", "brokering.liqo.io/x", "kubernetes.io/hostname", "kubernetes.io/os",
-		"node.kubernetes.io/instance-type", "node-role.kubernetes.io/control-plane", "k8s.io/x", "x.k8s.io/y",
+		"liqo.io/remote-cluster-id", "virtualkubelet.liqo.io/x", "discovery.liqo.io/x", "brokering.liqo.io/x", "kubernetes.io/hostname",
+		"kubernetes.io/os", "node.kubernetes.io/instance-type", "node-role.kubernetes.io/control-plane", "k8s.io/x", "x.k8s.io/y",
 	} {
 		cases["Label"+label] = struct {
 			reason  string
 			write   write
 			refusal string
-		}{"A label that describes a node is not the peer's.", of(create, "resourceoffers").with("x", "spec", "labels", label), "spec.labels[" + label + "] is reserved"}
+		}{
+			"A label that describes a node is not the peer's.", of(create, "resourceoffers").with("x", "spec", "labels", label),
+			"spec.labels[" + label + "] is reserved",
+		}
 	}
 	cases["LabelType"] = struct {
 		reason  string
 		write   write
 		refusal string
-	}{"A node of a peer is a virtual one.", of(create, "resourceoffers").with("worker", "spec", "labels", "liqo.io/type"), "spec.labels[liqo.io/type] is reserved"}
+	}{
+		"A node of a peer is a virtual one.", of(create, "resourceoffers").with("worker", "spec", "labels", "liqo.io/type"),
+		"spec.labels[liqo.io/type] is reserved",
+	}
 	return cases
 }
 
@@ -267,7 +310,8 @@ func check(t *testing.T, h *peers.Handler, reason string, w write, refusal strin
 func TestWhoeverPeersWhere(t *testing.T) {
 	other := of(admissionv1.Create, "resourceoffers")
 	other.user, other.groups = string(victim.ID), nil
-	young := of(admissionv1.Create, "resourcerequests").with("id-young", "spec", "clusterIdentity", "clusterID").label("liqo.io/originID", "id-young")
+	young := of(admissionv1.Create, "resourcerequests").with("id-young", "spec", "clusterIdentity",
+		"clusterID").label("liqo.io/originID", "id-young")
 	young.user, young.namespace = "id-young", "liqo-tenant-young"
 	forged := of(admissionv1.Create, "resourcerequests")
 	forged.user, forged.namespace = "id-young", "liqo-tenant-young"
@@ -282,7 +326,9 @@ func TestWhoeverPeersWhere(t *testing.T) {
 		write   write
 		refusal string
 	}{
-		"OtherPeer": {"A cluster that is known by its name alone writes in its own namespace only.", other, `"id-v" writes in the tenant namespace of "id-p"`},
+		"OtherPeer": {
+			"A cluster that is known by its name alone writes in its own namespace only.", other, `"id-v" writes in the tenant namespace of "id-p"`,
+		},
 		"Young":     {"A peer without a ForeignCluster is known by its namespace.", young, ""},
 		"Forged":    {"It speaks for itself as well.", forged, "liqo.io/originID"},
 		"Elsewhere": {"What is in no tenant namespace is of no concern.", elsewhere, ""},
@@ -290,7 +336,8 @@ func TestWhoeverPeersWhere(t *testing.T) {
 		"Pods":      {"Nor are other kinds.", pods, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHandler(t, interceptor.Funcs{}, liqotest.TenantNamespace(cluster.Identity{ID: "id-young", Name: "young"}), liqotest.TwinNamespace("twin", peer))
+			h := newHandler(t, interceptor.Funcs{}, liqotest.TenantNamespace(cluster.Identity{ID: "id-young", Name: "young"}),
+				liqotest.TwinNamespace("twin", peer))
 			check(t, h, tc.reason, tc.write, tc.refusal)
 		})
 	}
@@ -303,10 +350,12 @@ func TestNetworks(t *testing.T) {
 		before, pods, ex string
 		refusal          string
 	}{
-		"Private":  {"Private prefixes are what clusters have.", "", "10.55.0.0/16", "10.56.0.0/16", ""},
-		"NotYet":   {"The external one may come later.", "", "10.55.0.0/16", "", ""},
-		"Same":     {"They stay.", "10.55.0.0/16", "10.55.0.0/16", "10.56.0.0/16", ""},
-		"Public":   {"What is not private is somebody else's.", "", "8.8.0.0/16", "", "spec.podCIDR: prefix 8.8.0.0/16 is not in a private range"},
+		"Private": {"Private prefixes are what clusters have.", "", "10.55.0.0/16", "10.56.0.0/16", ""},
+		"NotYet":  {"The external one may come later.", "", "10.55.0.0/16", "", ""},
+		"Same":    {"They stay.", "10.55.0.0/16", "10.55.0.0/16", "10.56.0.0/16", ""},
+		"Public": {
+			"What is not private is somebody else's.", "", "8.8.0.0/16", "", "spec.podCIDR: prefix 8.8.0.0/16 is not in a private range",
+		},
 		"External": {"Of either.", "", "10.55.0.0/16", "1.0.0.0/8", "spec.externalCIDR"},
 		"All":      {"Everything is not private.", "", "0.0.0.0/0", "", "spec.podCIDR"},
 		"Junk":     {"Nor is what is none.", "", "all", "", "spec.podCIDR"},
@@ -321,7 +370,8 @@ func TestNetworks(t *testing.T) {
 			}
 			check := v09.PeerWrite{Group: "net.liqo.io", Resource: "networkconfigs", New: object}
 			if tc.before != "" {
-				before, err := json.Marshal(of(admissionv1.Create, "networkconfigs").with(tc.before, "spec", "podCIDR").with("10.56.0.0/16", "spec", "externalCIDR").new)
+				before, err := json.Marshal(of(admissionv1.Create, "networkconfigs").with(tc.before, "spec", "podCIDR").with("10.56.0.0/16", "spec",
+					"externalCIDR").new)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -345,8 +395,14 @@ func TestSizes(t *testing.T) {
 		resource, group, refusal string
 		write                    write
 	}{
-		{"namespacemaps", "virtualkubelet.liqo.io", "has 1001 namespaces", of(admissionv1.Create, "namespacemaps").with(mappings, "spec", "desiredMapping")},
-		{"resourceoffers", "sharing.liqo.io", "bytes", of(admissionv1.Create, "resourceoffers").with(strings.Repeat("x", 300<<10), "spec", "labels", "huge")},
+		{
+			"namespacemaps", "virtualkubelet.liqo.io", "has 1001 namespaces",
+			of(admissionv1.Create, "namespacemaps").with(mappings, "spec", "desiredMapping"),
+		},
+		{
+			"resourceoffers", "sharing.liqo.io", "bytes",
+			of(admissionv1.Create, "resourceoffers").with(strings.Repeat("x", 300<<10), "spec", "labels", "huge"),
+		},
 	} {
 		object, err := json.Marshal(tc.write.new)
 		if err != nil {
@@ -401,7 +457,8 @@ func TestBroken(t *testing.T) {
 		"Time":     {"resourceoffers", []string{"spec", "withdrawalTimestamp"}, "2024-01-01T00:00:00", "spec.withdrawalTimestamp"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			check(t, newHandler(t, interceptor.Funcs{}), "What cannot be read is refused.", of(admissionv1.Create, tc.resource).with(tc.value, tc.path...), tc.refusal)
+			check(t, newHandler(t, interceptor.Funcs{}), "What cannot be read is refused.",
+				of(admissionv1.Create, tc.resource).with(tc.value, tc.path...), tc.refusal)
 		})
 	}
 	t.Run("NoObject", func(t *testing.T) {

@@ -62,12 +62,14 @@ func documents[T any](t *testing.T, file, kind string) map[string]T {
 // has the same fields.
 func policies(t *testing.T) map[string]admissionregistrationv1beta1.ValidatingAdmissionPolicy {
 	t.Helper()
-	return documents[admissionregistrationv1beta1.ValidatingAdmissionPolicy](t, "../../../deploy/guard/policies/peers.yaml", "ValidatingAdmissionPolicy")
+	return documents[admissionregistrationv1beta1.ValidatingAdmissionPolicy](t, "../../../deploy/guard/policies/peers.yaml",
+		"ValidatingAdmissionPolicy")
 }
 
 func webhooks(t *testing.T) map[string]admissionregistrationv1.ValidatingWebhook {
 	t.Helper()
-	configuration := documents[admissionregistrationv1.ValidatingWebhookConfiguration](t, "../../../deploy/guard/webhook.yaml", "ValidatingWebhookConfiguration")["liqo-broker-guard"]
+	configuration := documents[admissionregistrationv1.ValidatingWebhookConfiguration](t, "../../../deploy/guard/webhook.yaml",
+		"ValidatingWebhookConfiguration")["liqo-broker-guard"]
 	found := map[string]admissionregistrationv1.ValidatingWebhook{}
 	for _, webhook := range configuration.Webhooks {
 		if *webhook.ClientConfig.Service.Path == peers.Path {

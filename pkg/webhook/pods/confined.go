@@ -38,7 +38,8 @@ func (c *Confinement) Handle(_ context.Context, req admission.Request) admission
 		return admission.Errored(http.StatusBadRequest, err)
 	}
 	if !liqo.Confined(&pod) {
-		return admission.Denied(fmt.Sprintf("the broker does not take the pod: its node affinity does not require %s=%s", liqo.LabelNodeType, liqo.NodeTypeVirtual))
+		return admission.Denied(fmt.Sprintf("the broker does not take the pod: its node affinity does not require %s=%s", liqo.LabelNodeType,
+			liqo.NodeTypeVirtual))
 	}
 	return admission.Allowed("")
 }

@@ -20,7 +20,9 @@ import (
 // TestConfinement has pods that the webhook before has not changed, or that something else has changed after it.
 func TestConfinement(t *testing.T) {
 	term := func(key string, values ...string) corev1.NodeSelectorTerm {
-		return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}}}
+		return corev1.NodeSelectorTerm{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}},
+		}
 	}
 	virtual := term(liqo.LabelNodeType, liqo.NodeTypeVirtual)
 	const refusal = "does not require liqo.io/type=virtual-node"

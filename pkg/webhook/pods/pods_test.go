@@ -75,17 +75,40 @@ func TestHandle(t *testing.T) {
 		unheld   bool // It does not tolerate nodes that are lost.
 		refused  bool
 	}{
-		"Free":         {reason: "A pod goes to any provider that is selected.", objects: namespaced(true, offloading(place(both...))), pod: plain, on: both},
-		"Steered":      {reason: "It goes where new pods are placed.", objects: namespaced(true, offloading(place(onlyB...))), pod: plain, on: onlyB},
-		"Closed":       {reason: "It waits if no provider takes new pods.", objects: namespaced(true, offloading(place())), pod: plain},
-		"AfterLiqo":    {reason: "What Liqo requires stays.", objects: namespaced(true, offloading(place(onlyB...))), pod: liqotest.Pod(shadow, "", "a"), admitted: true},
-		"OwnWishes":    {reason: "What the pod requires stays, in every alternative.", objects: namespaced(true, offloading(place(both...))), pod: picky},
-		"NoTerms":      {reason: "A pod with a list of no alternatives requires no less.", objects: namespaced(true, offloading(place(onlyB...))), pod: empty, on: onlyB},
-		"Early":        {reason: "The selection holds before Liqo's webhook applies it.", objects: namespaced(false, offloading(place(both...))), pod: plain, on: both, admitted: true},
-		"EarlySteered": {reason: "So does where new pods are placed.", objects: namespaced(false, offloading(place(onlyB...))), pod: plain, on: onlyB, admitted: true},
-		"Foreign":      {reason: "Another's offloading is Liqo's to apply.", objects: namespaced(true, offloading(foreign)), pod: plain, on: both},
-		"ForeignEarly": {reason: "A pod is refused until Liqo applies it.", objects: namespaced(false, offloading(foreign)), pod: plain, refused: true},
-		"NoOffloading": {reason: "A pod of a namespace that is not offloaded waits.", objects: []client.Object{liqotest.TwinNamespace(namespace, broker)}, pod: plain, unheld: true},
+		"Free": {
+			reason: "A pod goes to any provider that is selected.", objects: namespaced(true, offloading(place(both...))), pod: plain, on: both,
+		},
+		"Steered": {reason: "It goes where new pods are placed.", objects: namespaced(true, offloading(place(onlyB...))), pod: plain, on: onlyB},
+		"Closed":  {reason: "It waits if no provider takes new pods.", objects: namespaced(true, offloading(place())), pod: plain},
+		"AfterLiqo": {
+			reason: "What Liqo requires stays.", objects: namespaced(true, offloading(place(onlyB...))), pod: liqotest.Pod(shadow, "", "a"),
+			admitted: true,
+		},
+		"OwnWishes": {
+			reason: "What the pod requires stays, in every alternative.", objects: namespaced(true, offloading(place(both...))), pod: picky,
+		},
+		"NoTerms": {
+			reason: "A pod with a list of no alternatives requires no less.", objects: namespaced(true, offloading(place(onlyB...))),
+			pod: empty, on: onlyB,
+		},
+		"Early": {
+			reason: "The selection holds before Liqo's webhook applies it.", objects: namespaced(false, offloading(place(both...))), pod: plain,
+			on: both, admitted: true,
+		},
+		"EarlySteered": {
+			reason: "So does where new pods are placed.", objects: namespaced(false, offloading(place(onlyB...))), pod: plain, on: onlyB,
+			admitted: true,
+		},
+		"Foreign": {
+			reason: "Another's offloading is Liqo's to apply.", objects: namespaced(true, offloading(foreign)), pod: plain, on: both,
+		},
+		"ForeignEarly": {
+			reason: "A pod is refused until Liqo applies it.", objects: namespaced(false, offloading(foreign)), pod: plain, refused: true,
+		},
+		"NoOffloading": {
+			reason: "A pod of a namespace that is not offloaded waits.", objects: []client.Object{liqotest.TwinNamespace(namespace, broker)},
+			pod: plain, unheld: true,
+		},
 		"NewNamespace": {reason: "So does one of a namespace that the broker has not heard of.", pod: plain, unheld: true},
 	}
 	for name, tc := range cases {
@@ -174,7 +197,8 @@ func TestPinned(t *testing.T) {
 	known := pins{node: {ObjectMeta: metav1.ObjectMeta{Name: "a"}}, gone: nil}
 	both := []cluster.ID{"a", "b"}
 	objects := func(placing ...cluster.ID) []client.Object {
-		ns, o := liqotest.TwinNamespace(namespace, cluster.Identity{ID: "c", Name: "consumer"}), v09.ForgeOffloading(namespace, "DefaultName", both)
+		ns, o := liqotest.TwinNamespace(namespace, cluster.Identity{ID: "c", Name: "consumer"}),
+			v09.ForgeOffloading(namespace, "DefaultName", both)
 		v09.SetPlacing(o, placing)
 		liqotest.PutInForce(ns, o)
 		return []client.Object{ns, o}
@@ -187,13 +211,17 @@ func TestPinned(t *testing.T) {
 		refused bool
 		on      []cluster.ID // Where the pod can be.
 	}{
-		"OnProvider": {reason: "A pod goes to the provider of its node.", pins: known, objects: objects(both...), node: node, on: []cluster.ID{"a"}},
-		"Unchosen":   {reason: "It goes nowhere else if that is not chosen.", pins: known, objects: objects("b"), node: node},
-		"Gone":       {reason: "Nor if that is gone.", pins: known, objects: objects(both...), node: gone},
-		"OtherNode":  {reason: "A pod on the broker's node goes to any provider.", pins: known, objects: objects(both...), node: "liqo-broker", on: both},
-		"Unknown":    {reason: "A pod of a node that nobody knows waits.", objects: objects(both...), node: node, refused: true},
-		"NoTwin":     {reason: "So does one in a namespace that nobody knows.", pins: known, node: node, refused: true},
-		"OtherPods":  {reason: "Nobody has to know about the others.", objects: objects(both...), node: "liqo-broker", on: both},
+		"OnProvider": {
+			reason: "A pod goes to the provider of its node.", pins: known, objects: objects(both...), node: node, on: []cluster.ID{"a"},
+		},
+		"Unchosen": {reason: "It goes nowhere else if that is not chosen.", pins: known, objects: objects("b"), node: node},
+		"Gone":     {reason: "Nor if that is gone.", pins: known, objects: objects(both...), node: gone},
+		"OtherNode": {
+			reason: "A pod on the broker's node goes to any provider.", pins: known, objects: objects(both...), node: "liqo-broker", on: both,
+		},
+		"Unknown":   {reason: "A pod of a node that nobody knows waits.", objects: objects(both...), node: node, refused: true},
+		"NoTwin":    {reason: "So does one in a namespace that nobody knows.", pins: known, node: node, refused: true},
+		"OtherPods": {reason: "Nobody has to know about the others.", objects: objects(both...), node: "liqo-broker", on: both},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -217,23 +245,25 @@ func TestPinned(t *testing.T) {
 func fits(t *testing.T, pod *corev1.Pod, node *corev1.Node) bool {
 	t.Helper()
 	operators := map[corev1.NodeSelectorOperator]selection.Operator{
-		corev1.NodeSelectorOpIn: selection.In, corev1.NodeSelectorOpExists: selection.Exists, corev1.NodeSelectorOpDoesNotExist: selection.DoesNotExist,
+		corev1.NodeSelectorOpIn: selection.In, corev1.NodeSelectorOpExists: selection.Exists,
+		corev1.NodeSelectorOpDoesNotExist: selection.DoesNotExist,
 	}
 	if pod.Spec.Affinity == nil {
 		return true
 	}
-	return slices.ContainsFunc(pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool {
-		for _, e := range term.MatchExpressions {
-			r, err := labels.NewRequirement(e.Key, operators[e.Operator], e.Values)
-			if err != nil {
-				t.Fatal(err)
+	return slices.ContainsFunc(pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms,
+		func(term corev1.NodeSelectorTerm) bool {
+			for _, e := range term.MatchExpressions {
+				r, err := labels.NewRequirement(e.Key, operators[e.Operator], e.Values)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !r.Matches(labels.Set(node.Labels)) {
+					return false
+				}
 			}
-			if !r.Matches(labels.Set(node.Labels)) {
-				return false
-			}
-		}
-		return true
-	})
+			return true
+		})
 }
 
 // apply returns the pod as the API server makes it.

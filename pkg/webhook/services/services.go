@@ -39,7 +39,8 @@ func ParseTypes(names []string) (Types, error) {
 	for _, name := range names {
 		t := corev1.ServiceType(name)
 		if t != corev1.ServiceTypeNodePort && t != corev1.ServiceTypeLoadBalancer {
-			return nil, fmt.Errorf("unknown type of Services %q: it must be %s or %s", name, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer)
+			return nil, fmt.Errorf("unknown type of Services %q: it must be %s or %s", name, corev1.ServiceTypeNodePort,
+				corev1.ServiceTypeLoadBalancer)
 		}
 		types = append(types, t)
 	}
@@ -51,7 +52,8 @@ func (types Types) allow(t corev1.ServiceType) bool {
 	return t != corev1.ServiceTypeNodePort && t != corev1.ServiceTypeLoadBalancer || slices.Contains(types, t)
 }
 
-// Confinement makes Services for pods of those that a peer may not have, and gives new ones no cluster IP that a peer has chosen. It may be used concurrently.
+// Confinement makes Services for pods of those that a peer may not have, and gives new ones no cluster IP that a peer has chosen. It may be
+// used concurrently.
 type Confinement struct {
 	decoder admission.Decoder
 	types   Types
@@ -88,8 +90,8 @@ func (c *Confinement) Handle(_ context.Context, req admission.Request) admission
 	return admission.PatchResponseFromRaw(req.Object.Raw, confined)
 }
 
-// unchoose has this cluster give a new Service its cluster IP, and reports whether the peer had chosen one: it may be that of a Service to come.
-// The API server gives it before it asks validating webhooks, which cannot tell one from the other.
+// unchoose has this cluster give a new Service its cluster IP, and reports whether the peer had chosen one: it may be that of a Service to
+// come. The API server gives it before it asks validating webhooks, which cannot tell one from the other.
 func unchoose(spec *corev1.ServiceSpec) bool {
 	if spec.ClusterIP == "" && len(spec.ClusterIPs) == 0 || spec.ClusterIP == corev1.ClusterIPNone {
 		return false

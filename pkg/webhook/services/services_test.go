@@ -42,17 +42,28 @@ func TestGuard(t *testing.T) {
 		"Headless": {reason: "Also by such.", spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}},
 		"ExternalIP": {reason: "All nodes lead there what goes to the address.", spec: corev1.ServiceSpec{ExternalIPs: []string{"198.51.100.7"}},
 			refusal: "spec.externalIPs"},
-		"ExternalIPLater": {reason: "It is no better later.", operation: admissionv1.Update, spec: corev1.ServiceSpec{ExternalIPs: []string{"198.51.100.7"}},
-			refusal: "spec.externalIPs"},
-		"LoadBalancerIP": {reason: "Some clouds give it.", spec: corev1.ServiceSpec{LoadBalancerIP: "198.51.100.7"}, refusal: "spec.loadBalancerIP"},
-		"ClusterIP":      {reason: "The cluster has given it.", spec: corev1.ServiceSpec{ClusterIP: "10.96.0.10"}},
-		"NodePort":       {reason: "There are few.", spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort}, refusal: "NodePort"},
-		"LoadBalancer":   {reason: "Each is paid for.", spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}, refusal: "LoadBalancer"},
+		"ExternalIPLater": {reason: "It is no better later.", operation: admissionv1.Update,
+			spec: corev1.ServiceSpec{ExternalIPs: []string{"198.51.100.7"}}, refusal: "spec.externalIPs"},
+		"LoadBalancerIP": {
+			reason: "Some clouds give it.", spec: corev1.ServiceSpec{LoadBalancerIP: "198.51.100.7"}, refusal: "spec.loadBalancerIP",
+		},
+		"ClusterIP":    {reason: "The cluster has given it.", spec: corev1.ServiceSpec{ClusterIP: "10.96.0.10"}},
+		"NodePort":     {reason: "There are few.", spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort}, refusal: "NodePort"},
+		"LoadBalancer": {reason: "Each is paid for.", spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}, refusal: "LoadBalancer"},
 		"Port": {reason: "Whatever the type.", spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80, NodePort: 30446}}},
 			refusal: "spec.ports"},
-		"Opened":   {reason: "Somebody has opened them.", types: Types{corev1.ServiceTypeNodePort}, spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: 30080}}}},
-		"OnlyOne":  {reason: "And not the others.", types: Types{corev1.ServiceTypeNodePort}, spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}, refusal: "LoadBalancer"},
-		"Together": {reason: "All reasons are told at once.", spec: corev1.ServiceSpec{ExternalIPs: []string{"198.51.100.7"}, LoadBalancerIP: "198.51.100.7"}, refusal: "spec.externalIPs takes addresses that are not the peer's; spec.loadBalancerIP"},
+		"Opened": {
+			reason: "Somebody has opened them.", types: Types{corev1.ServiceTypeNodePort},
+			spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: 30080}}},
+		},
+		"OnlyOne": {
+			reason: "And not the others.", types: Types{corev1.ServiceTypeNodePort}, spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer},
+			refusal: "LoadBalancer",
+		},
+		"Together": {
+			reason: "All reasons are told at once.", spec: corev1.ServiceSpec{ExternalIPs: []string{"198.51.100.7"}, LoadBalancerIP: "198.51.100.7"},
+			refusal: "spec.externalIPs takes addresses that are not the peer's; spec.loadBalancerIP",
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -81,7 +92,8 @@ func TestConfinement(t *testing.T) {
 		}, plain},
 		"LoadBalancer": {"And without a load balancer.", nil, corev1.ServiceSpec{
 			Type: corev1.ServiceTypeLoadBalancer, Ports: ports, AllocateLoadBalancerNodePorts: new(true), LoadBalancerClass: new("cloud"),
-			LoadBalancerSourceRanges: []string{"198.51.100.0/24"}, HealthCheckNodePort: 30447, ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal,
+			LoadBalancerSourceRanges: []string{"198.51.100.0/24"}, HealthCheckNodePort: 30447,
+			ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal,
 		}, plain},
 		"Pods": {"One for pods is left alone.", nil, plain, plain},
 		"ClusterIP": {"Its address may be that of a Service to come.", nil, corev1.ServiceSpec{
@@ -89,8 +101,8 @@ func TestConfinement(t *testing.T) {
 		}, plain},
 		"Headless": {"One may have none.", nil, corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, ClusterIPs: []string{corev1.ClusterIPNone}},
 			corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, ClusterIPs: []string{corev1.ClusterIPNone}}},
-		"Opened": {"So is what somebody has opened.", Types{corev1.ServiceTypeNodePort}, corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: ports},
-			corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: ports}},
+		"Opened": {"So is what somebody has opened.", Types{corev1.ServiceTypeNodePort},
+			corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: ports}, corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: ports}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -149,7 +161,9 @@ func TestConfinementKeeps(t *testing.T) {
 
 // TestJunk sends what is no Service.
 func TestJunk(t *testing.T) {
-	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(`[1]`)}}}
+	request := admission.Request{
+		AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(`[1]`)}},
+	}
 	for _, handler := range []admission.Handler{NewGuard(liqotest.Scheme(t), nil), NewConfinement(liqotest.Scheme(t), nil)} {
 		if answer := handler.Handle(t.Context(), request); answer.Allowed || answer.Result.Code != 400 {
 			t.Errorf("%T: %+v, want a refusal with code 400", handler, answer.Result)

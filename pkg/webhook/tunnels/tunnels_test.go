@@ -42,7 +42,8 @@ func node(name string, labels map[string]string, addresses ...string) *corev1.No
 func tunnel(t *testing.T, cidrs ...string) []byte {
 	t.Helper()
 	o := liqotest.Tunnel(cluster.Identity{ID: "id-p", Name: "peer"}, "1ms", time.Now())
-	o.Spec.RemotePodCIDR, o.Spec.RemoteNATPodCIDR, o.Spec.RemoteExternalCIDR, o.Spec.RemoteNATExternalCIDR = cidrs[0], cidrs[1], cidrs[2], cidrs[3]
+	o.Spec.RemotePodCIDR, o.Spec.RemoteNATPodCIDR, o.Spec.RemoteExternalCIDR, o.Spec.RemoteNATExternalCIDR = cidrs[0], cidrs[1],
+		cidrs[2], cidrs[3]
 	raw, err := json.Marshal(o)
 	if err != nil {
 		t.Fatal(err)
@@ -69,26 +70,42 @@ func TestHandle(t *testing.T) {
 		old, new []byte
 		refusal  string
 	}{
-		"Elsewhere":    {reason: "What is nobody's goes to the peer.", new: tunnel(t, "10.80.0.0/16", "None", "10.81.0.0/16", "None")},
-		"Remapped":     {reason: "A peer may have our nodes' addresses at home, where Liqo remaps them.", new: tunnel(t, "192.168.0.0/16", "10.82.0.0/16", "10.81.0.0/16", "None")},
-		"Nodes":        {reason: "Liqo does not know the nodes.", new: tunnel(t, "192.168.0.0/16", "None", "10.81.0.0/16", "None"), refusal: "192.168.0.0/16"},
-		"External":     {reason: "The external CIDR is routed as well.", new: tunnel(t, "10.80.0.0/16", "None", "192.168.7.12/32", "None"), refusal: "node two"},
-		"RemappedHere": {reason: "Liqo's own choice may be wrong too.", new: tunnel(t, "10.80.0.0/16", "192.168.7.0/24", "10.81.0.0/16", "None"), refusal: "192.168.7.0/24"},
-		"IPv6":         {reason: "Nodes may have several addresses.", new: tunnel(t, "fd00::/16", "None", "10.81.0.0/16", "None"), refusal: "fd00:7::12"},
-		"Near":         {reason: "The addresses matter, not what is near them.", new: tunnel(t, "192.168.8.0/24", "None", "10.81.0.0/16", "None")},
-		"Virtual":      {reason: "A virtual node has no network.", new: tunnel(t, "10.77.0.0/16", "None", "10.81.0.0/16", "None")},
-		"Undecided":    {reason: "What Liqo has not decided is not routed.", new: tunnel(t, "192.168.0.0/16", "", "", "")},
+		"Elsewhere": {reason: "What is nobody's goes to the peer.", new: tunnel(t, "10.80.0.0/16", "None", "10.81.0.0/16", "None")},
+		"Remapped": {
+			reason: "A peer may have our nodes' addresses at home, where Liqo remaps them.",
+			new:    tunnel(t, "192.168.0.0/16", "10.82.0.0/16", "10.81.0.0/16", "None"),
+		},
+		"Nodes": {
+			reason: "Liqo does not know the nodes.", new: tunnel(t, "192.168.0.0/16", "None", "10.81.0.0/16", "None"), refusal: "192.168.0.0/16",
+		},
+		"External": {
+			reason: "The external CIDR is routed as well.", new: tunnel(t, "10.80.0.0/16", "None", "192.168.7.12/32", "None"), refusal: "node two",
+		},
+		"RemappedHere": {
+			reason: "Liqo's own choice may be wrong too.", new: tunnel(t, "10.80.0.0/16", "192.168.7.0/24", "10.81.0.0/16", "None"),
+			refusal: "192.168.7.0/24",
+		},
+		"IPv6": {
+			reason: "Nodes may have several addresses.", new: tunnel(t, "fd00::/16", "None", "10.81.0.0/16", "None"), refusal: "fd00:7::12",
+		},
+		"Near": {
+			reason: "The addresses matter, not what is near them.", new: tunnel(t, "192.168.8.0/24", "None", "10.81.0.0/16", "None"),
+		},
+		"Virtual":   {reason: "A virtual node has no network.", new: tunnel(t, "10.77.0.0/16", "None", "10.81.0.0/16", "None")},
+		"Undecided": {reason: "What Liqo has not decided is not routed.", new: tunnel(t, "192.168.0.0/16", "", "", "")},
 		"Before": {
 			reason: "A tunnel that there is goes on.",
 			old:    tunnel(t, "192.168.0.0/16", "None", "10.81.0.0/16", "None"), new: tunnel(t, "192.168.0.0/16", "None", "10.81.0.0/16", "None"),
 		},
 		"Changed": {
 			reason: "Unless it changes.",
-			old:    tunnel(t, "192.168.0.0/16", "10.82.0.0/16", "10.81.0.0/16", "None"), new: tunnel(t, "192.168.0.0/16", "None", "10.81.0.0/16", "None"),
-			refusal: "192.168.0.0/16",
+			old:    tunnel(t, "192.168.0.0/16", "10.82.0.0/16", "10.81.0.0/16", "None"),
+			new:    tunnel(t, "192.168.0.0/16", "None", "10.81.0.0/16", "None"), refusal: "192.168.0.0/16",
 		},
 		"Unreadable": {reason: "Something else is no tunnel.", new: []byte(`{"spec": 1}`), refusal: "read a TunnelEndpoint"},
-		"WasOther":   {reason: "Nor was it.", old: []byte(`{"spec": 1}`), new: tunnel(t, "10.80.0.0/16", "None", "", ""), refusal: "read a TunnelEndpoint"},
+		"WasOther": {
+			reason: "Nor was it.", old: []byte(`{"spec": 1}`), new: tunnel(t, "10.80.0.0/16", "None", "", ""), refusal: "read a TunnelEndpoint",
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

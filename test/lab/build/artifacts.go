@@ -185,7 +185,9 @@ func images(base image.Layer, liqo, coredns, programs string) []image.Image {
 		image.Single("k8s.gcr.io/ingress-nginx/kube-webhook-certgen:v1.1.1", filepath.Join(programs, "certgen"), "/kube-webhook-certgen"),
 		onBase(registry+"cert-creator:"+LiqoVersion, "/usr/bin/openssl"), liqonet,
 	}
-	for _, name := range []string{"auth-service", "crd-replicator", "discovery", "liqo-controller-manager", "metric-agent", "virtual-kubelet"} {
+	for _, name := range []string{
+		"auth-service", "crd-replicator", "discovery", "liqo-controller-manager", "metric-agent", "virtual-kubelet",
+	} {
 		list = append(list, image.Single(registry+name+":"+LiqoVersion, filepath.Join(liqo, name), path.Join("/usr/bin", name)))
 	}
 	for i := range list {

@@ -33,7 +33,9 @@ func sample(t *testing.T) []byte {
 			t.Fatal(err)
 		}
 	}
-	base := Layer{{Path: "tmp", Mode: 0o777 | fs.ModeSticky}, {Path: "opt/tree", Source: filepath.Join(dir, "tree")}, {Path: "bin", Link: "usr/bin"}}
+	base := Layer{
+		{Path: "tmp", Mode: 0o777 | fs.ModeSticky}, {Path: "opt/tree", Source: filepath.Join(dir, "tree")}, {Path: "bin", Link: "usr/bin"},
+	}
 	var out bytes.Buffer
 	err := WriteArchive(&out, "amd64",
 		Image{Tag: "lab.local/a:1", Layers: []Layer{base}, Entrypoint: []string{"/a"}},
@@ -164,12 +166,14 @@ func TestRegistry(t *testing.T) {
 		status int
 		media  string
 	}{
-		"Version":      {"clients ask for it first", "/v2/", http.StatusOK, ""},
-		"Manifest":     {"found in the second store", "/v2/a/manifests/1?ns=lab.local", http.StatusOK, manifestType},
-		"DefaultNames": {"Docker Hub and latest may be left out of a name", "/v2/team/b/manifests/latest?ns=docker.io", http.StatusOK, manifestType},
-		"OtherTag":     {"there is no such tag", "/v2/a/manifests/2?ns=lab.local", http.StatusNotFound, ""},
-		"OtherHost":    {"a name belongs to its registry", "/v2/a/manifests/1?ns=docker.io", http.StatusNotFound, ""},
-		"NoDigest":     {"a path must not lead out of the store", "/v2/a/blobs/sha256:..%2ftags", http.StatusNotFound, ""},
+		"Version":  {"clients ask for it first", "/v2/", http.StatusOK, ""},
+		"Manifest": {"found in the second store", "/v2/a/manifests/1?ns=lab.local", http.StatusOK, manifestType},
+		"DefaultNames": {
+			"Docker Hub and latest may be left out of a name", "/v2/team/b/manifests/latest?ns=docker.io", http.StatusOK, manifestType,
+		},
+		"OtherTag":  {"there is no such tag", "/v2/a/manifests/2?ns=lab.local", http.StatusNotFound, ""},
+		"OtherHost": {"a name belongs to its registry", "/v2/a/manifests/1?ns=docker.io", http.StatusNotFound, ""},
+		"NoDigest":  {"a path must not lead out of the store", "/v2/a/blobs/sha256:..%2ftags", http.StatusNotFound, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			response, err := http.Get(server.URL + tc.path)

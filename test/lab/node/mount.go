@@ -23,7 +23,8 @@ func mountRoot(spec Spec) error {
 	m.mount("tmpfs", "", "tmpfs", 0, "mode=755")
 	m.system()
 	etc := filepath.Join(spec.Dir, "etc")
-	m.mount("overlay", "etc", "overlay", 0, fmt.Sprintf("lowerdir=/etc,upperdir=%s,workdir=%s", filepath.Join(etc, "upper"), filepath.Join(etc, "work")))
+	m.mount("overlay", "etc", "overlay", 0,
+		fmt.Sprintf("lowerdir=/etc,upperdir=%s,workdir=%s", filepath.Join(etc, "upper"), filepath.Join(etc, "work")))
 	m.mount("tmpfs", "run", "tmpfs", 0, "mode=755")
 	m.mount("tmpfs", "tmp", "tmpfs", 0, "mode=1777")
 	m.bind(filepath.Join(spec.Dir, "var"), "var", false)

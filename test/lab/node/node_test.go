@@ -68,7 +68,9 @@ func eventually(t *testing.T, what string, check func() bool) {
 }
 
 func TestNodeIsAMachineOfItsOwn(t *testing.T) {
-	init := start(t, Spec{Shadows: map[string]string{"kernel/panic": "10"}, Files: map[string]string{"resolv.conf": "# none\n", "sub/file": "x"}}, nil)
+	init := start(
+		t, Spec{Shadows: map[string]string{"kernel/panic": "10"}, Files: map[string]string{"resolv.conf": "# none\n", "sub/file": "x"}}, nil,
+	)
 	for name, tc := range map[string]struct{ reason, script, want string }{
 		"HostName": {"a node has its own", "hostname", "test"},
 		"Init":     {"a node has its own processes", "readlink /proc/1/exe | grep -c .", "1"},

@@ -65,8 +65,8 @@ func (s *supervisor) reap() {
 	}
 }
 
-// OneProcessor makes a program in Go use one processor at a time. Four nodes share the processors of a small machine, with some fifteen programs
-// each: with a thread for each processor, a good part of the time goes to waking them.
+// OneProcessor makes a program in Go use one processor at a time. Four nodes share the processors of a small machine, with some fifteen
+// programs each: with a thread for each processor, a good part of the time goes to waking them.
 const OneProcessor = "GOMAXPROCS=1"
 
 // start runs a program in a session of its own, which weighs as its niceness says, and returns where its end is told.

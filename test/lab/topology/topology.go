@@ -120,7 +120,8 @@ func Strangers() Topology {
 
 // Usage names the topologies, for the help of a command.
 const Usage = "overlapping: consumer and providers with the same CIDRs; distinct: each with its own; equal: one pod CIDR for all; " +
-	"partial: pod CIDRs inside one another; nested: a pod CIDR inside the external CIDR of another; strangers: as overlapping, without peerings"
+	"partial: pod CIDRs inside one another; nested: a pod CIDR inside the external CIDR of another; strangers: as overlapping, " +
+	"without peerings"
 
 // Named returns the topology of that name, one of those in [Usage].
 func Named(name string) (Topology, error) {
@@ -214,7 +215,8 @@ func (t Topology) Validate() error {
 		case !t.WAN.Contains(c.Address) || c.Address == t.Gateway:
 			errs = append(errs, fmt.Errorf("cluster %s: address %s is not a host of the WAN %s", c.Name, c.Address, t.WAN))
 		case c.PodCIDR.Bits() > 24 || c.PodCIDR != c.PodCIDR.Masked() || c.ServiceCIDR.Bits() != 16:
-			errs = append(errs, fmt.Errorf("cluster %s: pod CIDR %s must hold a /24, and service CIDR %s must be a /16", c.Name, c.PodCIDR, c.ServiceCIDR))
+			errs = append(errs, fmt.Errorf("cluster %s: pod CIDR %s must hold a /24, and service CIDR %s must be a /16", c.Name, c.PodCIDR,
+				c.ServiceCIDR))
 		case c.PodCIDR.Overlaps(c.ServiceCIDR) || c.PodCIDR.Overlaps(t.WAN) || c.ServiceCIDR.Overlaps(t.WAN):
 			errs = append(errs, fmt.Errorf("cluster %s: pod CIDR %s, service CIDR %s and WAN %s overlap", c.Name, c.PodCIDR, c.ServiceCIDR, t.WAN))
 		}

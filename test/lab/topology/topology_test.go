@@ -98,10 +98,16 @@ func TestValidateRefuses(t *testing.T) {
 	}{
 		"SameName":    {"a name is a key", func(t *Topology) { t.Clusters[1].Name = t.Clusters[0].Name }, "used twice"},
 		"SameAddress": {"two nodes cannot share one", func(t *Topology) { t.Clusters[1].Address = t.Clusters[0].Address }, "used twice"},
-		"OffWAN":      {"the node would not be reached", func(t *Topology) { t.Clusters[0].Address = netip.MustParseAddr("10.0.0.1") }, "not a host"},
-		"Overlap":     {"pods and Services would collide", func(t *Topology) { t.Clusters[0].PodCIDR = t.Clusters[0].ServiceCIDR }, "overlap"},
-		"Narrow":      {"the node's part is a /24", func(t *Topology) { t.Clusters[0].PodCIDR = netip.MustParsePrefix("10.1.0.0/25") }, "must hold a /24"},
-		"SelfPeering": {"a cluster has no use for itself", func(t *Topology) { t.Peerings[0].Provider = t.Peerings[0].Consumer }, "not between two"},
+		"OffWAN": {
+			"the node would not be reached", func(t *Topology) { t.Clusters[0].Address = netip.MustParseAddr("10.0.0.1") }, "not a host",
+		},
+		"Overlap": {"pods and Services would collide", func(t *Topology) { t.Clusters[0].PodCIDR = t.Clusters[0].ServiceCIDR }, "overlap"},
+		"Narrow": {
+			"the node's part is a /24", func(t *Topology) { t.Clusters[0].PodCIDR = netip.MustParsePrefix("10.1.0.0/25") }, "must hold a /24",
+		},
+		"SelfPeering": {
+			"a cluster has no use for itself", func(t *Topology) { t.Peerings[0].Provider = t.Peerings[0].Consumer }, "not between two",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			topology := Overlapping()

@@ -1,8 +1,8 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apiserver keeps objects as an API server does, and all that they ever were, for the caches of controllers that are behind. The fake
-// client of controller-runtime has no history, gives an object that is made again the resourceVersion of the one before, and counts no
+// Package apiserver keeps objects as an API server does, and all that they ever were, for the caches of controllers that are behind. The
+// fake client of controller-runtime has no history, gives an object that is made again the resourceVersion of the one before, and counts no
 // generations.
 //
 // It does not know controllers, and injects no faults: those are the worlds'.

@@ -34,7 +34,9 @@ func (w *world) events() []event {
 	on := func(do func(p cluster.Identity)) func(string, cluster.Identity) {
 		return func(_ string, p cluster.Identity) { do(p) }
 	}
-	states := []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionFalse, corev1.ConditionUnknown}
+	states := []corev1.ConditionStatus{
+		corev1.ConditionTrue, corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionFalse, corev1.ConditionUnknown,
+	}
 	usual := []event{{12, of(w.apply)}, {18, of(w.makePods)}, {18, always(w.schedule)}, {20, always(w.runPods)}, {5, always(w.replaceGiven)}}
 	seldom := []event{
 		{4, on(w.decide)},
@@ -197,7 +199,8 @@ func (w *world) replaceGiven() {
 func (w *world) decide(p cluster.Identity) {
 	object := &v1alpha1.Provider{}
 	if w.get("", string(p.ID), object) {
-		object.Spec.Scheduling = []v1alpha1.Scheduling{v1alpha1.SchedulingActive, v1alpha1.SchedulingCordoned, v1alpha1.SchedulingDrained}[w.r.IntN(3)]
+		object.Spec.Scheduling = []v1alpha1.Scheduling{v1alpha1.SchedulingActive, v1alpha1.SchedulingCordoned,
+			v1alpha1.SchedulingDrained}[w.r.IntN(3)]
 		w.notef("%s is to be %s", p.Name, object.Spec.Scheduling)
 		w.update(object)
 	}

@@ -34,7 +34,8 @@ type judge struct {
 
 func newJudge() judge {
 	return judge{
-		removedByBroker: map[types.UID]bool{}, boundNow: map[types.UID]bool{}, silentNow: map[string]bool{}, stuckSince: map[types.UID]time.Time{},
+		removedByBroker: map[types.UID]bool{}, boundNow: map[types.UID]bool{}, silentNow: map[string]bool{},
+		stuckSince: map[types.UID]time.Time{},
 	}
 }
 
@@ -81,7 +82,8 @@ func (w *world) servedIn(c *apiserver.Cache, workload string) (uids []types.UID)
 	for _, o := range c.All(&corev1.Pod{}) {
 		pod := o.(*corev1.Pod)
 		node, _ := c.Seen(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: pod.Spec.NodeName}}).(*corev1.Node)
-		if workloadOf(pod) == workload && pod.DeletionTimestamp == nil && isReady(pod) && node != nil && liqo.NodeReadiness(node) != corev1.ConditionFalse {
+		if workloadOf(pod) == workload && pod.DeletionTimestamp == nil && isReady(pod) && node != nil &&
+			liqo.NodeReadiness(node) != corev1.ConditionFalse {
 			uids = append(uids, pod.UID)
 		}
 	}

@@ -72,7 +72,9 @@ func (w *world) newProcess() *process {
 		return provider.New(provider.Config{Client: c, Reader: r, Clock: clock.RealClock{}, Plans: planner})
 	})
 	with("consumer", func(c client.Client, r *snapshot.Reader) reconcile.Reconciler {
-		return consumer.New(consumer.Config{Client: c, Reader: r, Capacity: r.Capacity, Modes: consumer.Modes{Orchestrator: true, Aggregator: true}})
+		return consumer.New(consumer.Config{
+			Client: c, Reader: r, Capacity: r.Capacity, Modes: consumer.Modes{Orchestrator: true, Aggregator: true},
+		})
 	})
 	with("policy", func(c client.Client, r *snapshot.Reader) reconcile.Reconciler {
 		return placementpolicy.New(placementpolicy.Config{Client: c, Reader: r, Recorder: recorder, Clock: clock.RealClock{}})
@@ -82,12 +84,14 @@ func (w *world) newProcess() *process {
 	})
 	with("giveback", func(c client.Client, r *snapshot.Reader) reconcile.Reconciler {
 		return giveback.New(giveback.Config{
-			Client: c, Recorder: recorder, Reader: r, After: giveBackAfter, Given: prometheus.NewCounterVec(prometheus.CounterOpts{}, []string{"consumer"}), Clock: clock.RealClock{},
+			Client: c, Recorder: recorder, Reader: r, After: giveBackAfter,
+			Given: prometheus.NewCounterVec(prometheus.CounterOpts{}, []string{"consumer"}), Clock: clock.RealClock{},
 		})
 	})
 	with("twin", func(c client.Client, r *snapshot.Reader) reconcile.Reconciler {
 		return twin.New(twin.Config{
-			Client: c, Live: live{c.(*brokerClient)}, Reader: r, Recorder: recorder, Planner: planner, Own: broker, Strategy: "DefaultName", Metrics: twin.NewMetrics(prometheus.NewHistogram(prometheus.HistogramOpts{})), Clock: clock.RealClock{},
+			Client: c, Live: live{c.(*brokerClient)}, Reader: r, Recorder: recorder, Planner: planner, Own: broker, Strategy: "DefaultName",
+			Metrics: twin.NewMetrics(prometheus.NewHistogram(prometheus.HistogramOpts{})), Clock: clock.RealClock{},
 		})
 	})
 	return p

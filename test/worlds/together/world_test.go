@@ -69,7 +69,8 @@ type world struct {
 func newWorld(t *testing.T, seed uint64) *world {
 	t.Helper()
 	w := &world{
-		t: t, r: rand.New(rand.NewPCG(seed, 11)), began: time.Now(), server: apiserver.New(time.Now), scheme: liqotest.Scheme(t), judge: newJudge(),
+		t: t, r: rand.New(rand.NewPCG(seed, 11)), began: time.Now(), server: apiserver.New(time.Now), scheme: liqotest.Scheme(t),
+		judge: newJudge(),
 	}
 	w.late, w.habits = 1+w.r.IntN(9), w.events()
 	for i := range 2 + w.r.IntN(3) {
@@ -82,7 +83,10 @@ func newWorld(t *testing.T, seed uint64) *world {
 		node.Status.Allocatable = amount(large)
 		w.create(node)
 		if i == 0 || w.r.IntN(2) == 0 { // People may say where a provider is before the broker knows it.
-			w.create(&v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(p.ID), Labels: map[string]string{zone: "a"}}, Spec: v1alpha1.ProviderSpec{Scheduling: v1alpha1.SchedulingActive}})
+			w.create(&v1alpha1.Provider{
+				ObjectMeta: metav1.ObjectMeta{Name: string(p.ID), Labels: map[string]string{zone: "a"}},
+				Spec:       v1alpha1.ProviderSpec{Scheduling: v1alpha1.SchedulingActive},
+			})
 		}
 	}
 	for i := range 1 + w.r.IntN(2) {
@@ -121,7 +125,9 @@ func amount(cpu string) corev1.ResourceList {
 func waiting(namespace, workload string, serial int, selected ...cluster.ID) *corev1.Pod {
 	pod := liqotest.Pod(shadow(namespace, workload, serial), "", selected...)
 	pod.UID = ""
-	pod.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}}}
+	pod.Spec.Containers = []corev1.Container{
+		{Name: "main", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}},
+	}
 	return pod
 }
 
@@ -241,7 +247,8 @@ func (w *world) decree() {
 	if w.r.IntN(2) == 0 {
 		p.Spec.MaxProviders = new(int32(1 + w.r.IntN(2)))
 	}
-	p.Spec.Failover.Mode = []v1alpha1.FailoverMode{v1alpha1.FailoverAfterGrace, v1alpha1.FailoverImmediate, v1alpha1.FailoverNever}[w.r.IntN(3)]
+	p.Spec.Failover.Mode = []v1alpha1.FailoverMode{v1alpha1.FailoverAfterGrace, v1alpha1.FailoverImmediate,
+		v1alpha1.FailoverNever}[w.r.IntN(3)]
 	p.Spec.Steady.Duration = &metav1.Duration{Duration: time.Duration(w.r.IntN(2)) * 10 * time.Second}
 	w.notef("policy: filters %v, at most %v, failover %s", p.Spec.Filters, p.Spec.MaxProviders, p.Spec.Failover.Mode)
 	if known {

@@ -14,8 +14,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation/negotiationv1"
 )
 
-// vanish has a seller know none of its contracts, as one whose objects are gone, or know them again, as when they are back. What it has granted stays
-// meanwhile. Half of the time it passes until buyers leave.
+// vanish has a seller know none of its contracts, as one whose objects are gone, or know them again, as when they are back. What it has
+// granted stays meanwhile. Half of the time it passes until buyers leave.
 func (s *seller) vanish() {
 	w := s.w
 	s.vanished, s.hid = !s.vanished, true
@@ -43,8 +43,8 @@ func (s *seller) knowsNothing(out http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// notAlone: a buyer does without a seller that does not answer as it should, and comes back to one that does while the contract lasts. It does not
-// come back to one that was restored to a time before the contract was over, as both knew then.
+// notAlone: a buyer does without a seller that does not answer as it should, and comes back to one that does while the contract lasts. It
+// does not come back to one that was restored to a time before the contract was over, as both knew then.
 func (b *buyer) notAlone() error {
 	for _, p := range b.all() {
 		s, known := b.w.sellerOf(p), b.stored(p)
@@ -52,8 +52,10 @@ func (b *buyer) notAlone() error {
 		if s.restored && known.Purchase.Standing == contract.Closed && !b.clock().Before(known.Purchase.Last()) {
 			continue
 		}
-		if parts := known.Purchase.Standing.Parts(); parts && record != nil && record.Key.ID != "" && record.State.InUse() && b.clock().Before(record.Ends) {
-			return fmt.Errorf("purchase %s stands %q, and its seller's contract is %s: %s", p.Name, known.Purchase.Standing, record.State, reasonOf(p.Status.Conditions))
+		if parts := known.Purchase.Standing.Parts(); parts && record != nil && record.Key.ID != "" && record.State.InUse() &&
+			b.clock().Before(record.Ends) {
+			return fmt.Errorf("purchase %s stands %q, and its seller's contract is %s: %s", p.Name, known.Purchase.Standing, record.State,
+				reasonOf(p.Status.Conditions))
 		}
 	}
 	return nil

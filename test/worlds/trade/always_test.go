@@ -20,7 +20,8 @@ import (
 // Promises that hold at any time: they are looked at after each write and each deed in a cluster.
 var (
 	alwaysOfSellers = []func(*seller) error{
-		(*seller).notOversold, (*seller).holdsWhatIsSigned, (*seller).keepsToTheTable, (*seller).grantsNoMoreThanIsPaid, (*seller).opensForContracts,
+		(*seller).notOversold, (*seller).holdsWhatIsSigned, (*seller).keepsToTheTable, (*seller).grantsNoMoreThanIsPaid,
+		(*seller).opensForContracts,
 	}
 	alwaysOfBuyers = []func(*buyer) error{(*buyer).knowsItsPeerings, (*buyer).knowsWhatSellersWrote, (*buyer).runsWhatIsPaid}
 )

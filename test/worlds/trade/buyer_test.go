@@ -63,12 +63,15 @@ func (b *buyer) newShopper() *shopper {
 	p := b.newProcess()
 	s := &shopper{process: p}
 	var err error
-	if s.requests, err = requests.New(requests.Config{Client: p.client(), Reader: p.reader(), Offers: b.w.offers, Clock: clocktest.Func(b.clock)}); err != nil {
+	if s.requests, err = requests.New(requests.Config{
+		Client: p.client(), Reader: p.reader(), Offers: b.w.offers, Clock: clocktest.Func(b.clock),
+	}); err != nil {
 		b.w.t.Fatal(err)
 	}
 	if s.purchases, err = purchases.New(purchases.Config{
-		Client: p.client(), Reader: p.reader(), Parties: b.w, Peering: liqoOfBuyer{p, b}, Reach: roads{b}, Cluster: b.identity, Fits: s.requests.Fits,
-		Keys: func() party.Keys { return b.keys }, Key: func() party.Key { return b.key }, Clock: clocktest.Func(b.clock), Elapsed: b.w.elapsed,
+		Client: p.client(), Reader: p.reader(), Parties: b.w, Peering: liqoOfBuyer{p, b}, Reach: roads{b}, Cluster: b.identity,
+		Fits: s.requests.Fits, Keys: func() party.Keys { return b.keys }, Key: func() party.Key { return b.key }, Clock: clocktest.Func(b.clock),
+		Elapsed: b.w.elapsed,
 	}); err != nil {
 		b.w.t.Fatal(err)
 	}

@@ -1,9 +1,10 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package trade looks at random worlds in which clusters trade: some sell and some buy, with the real controllers, books and negotiations over
-// TLS. Connectors die before and after each write and each deed, caches are behind, writes end in a way that nobody knows, messages are lost and
-// come late and twice, clocks leap, nodes shrink late, old leaders go on with what they had begun, and people change their minds.
+// Package trade looks at random worlds in which clusters trade: some sell and some buy, with the real controllers, books and negotiations
+// over TLS. Connectors die before and after each write and each deed, caches are behind, writes end in a way that nobody knows, messages
+// are lost and come late and twice, clocks leap, nodes shrink late, old leaders go on with what they had begun, and people change their
+// minds.
 //
 // Where things are:
 //

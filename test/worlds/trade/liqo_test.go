@@ -19,7 +19,8 @@ import (
 // sellerLiqo is the Liqo of a cluster that sells: to which clusters something is issued that opens it.
 type sellerLiqo struct{ issued map[cluster.ID]*issued }
 
-// issued is who has issued something last, and whether it has come too late for that: it was an old leader, and there was no contract any more.
+// issued is who has issued something last, and whether it has come too late for that: it was an old leader, and there was no contract any
+// more.
 type issued struct {
 	by   *process
 	late bool
@@ -51,7 +52,8 @@ func (l liqoOfSeller) Issue(_ context.Context, buyer cluster.Identity) (peering.
 	return peering.NewCredentials(l.s.identity, "https://"+authHost, "token")
 }
 
-// Withdraw implements peering.Seller. What was issued opens nothing from the first call on; a cluster that is peered is seen to leave at the next.
+// Withdraw implements peering.Seller. What was issued opens nothing from the first call on; a cluster that is peered is seen to leave at
+// the next.
 func (l liqoOfSeller) Withdraw(_ context.Context, buyer cluster.ID) (done bool, err error) {
 	err = l.p.call("withdraw", func() error {
 		l.p.w.notef("  %s withdraws from %s, before: %t", l.p.name, buyer, l.s.liqo.issued[buyer] != nil)
@@ -76,8 +78,8 @@ type buyerLiqo struct {
 	closed map[cluster.ID]bool
 	// late are cores that the nodes of a cluster still have, though what gave them is over or suspended: its Liqo takes them away later.
 	late map[cluster.ID]int64
-	// disturbed are clusters where an old leader has done something since they were left last. The document says what can be wrong with them then:
-	// a peering stays, a contract has no node, or its nodes are closed, or open for more than is paid. It is gone when the peering ends.
+	// disturbed are clusters where an old leader has done something since they were left last. The document says what can be wrong with them
+	// then: a peering stays, a contract has no node, or its nodes are closed, or open for more than is paid. It is gone when the peering ends.
 	disturbed map[cluster.ID]bool
 }
 
@@ -93,8 +95,8 @@ type liqoOfBuyer struct {
 
 var _ peering.Buyer = liqoOfBuyer{}
 
-// do does something to it. What an old leader writes is kept by versions from what others have written, but from what it does to Liqo it is kept
-// by its lease alone: nobody takes that back.
+// do does something to it. What an old leader writes is kept by versions from what others have written, but from what it does to Liqo it is
+// kept by its lease alone: nobody takes that back.
 func (l liqoOfBuyer) do(what string, id cluster.ID, deed func() error) error {
 	return l.p.call(what, func() error {
 		if l.p.pause != nil {
@@ -227,8 +229,8 @@ func (b *buyer) shrink(s *seller) {
 	}
 }
 
-// work has pods come and go at a cluster, where they find room on its nodes. Nobody has more come than will fit when a contract becomes smaller, nor to
-// what a contract gives before its buyer has begun to peer for it.
+// work has pods come and go at a cluster, where they find room on its nodes. Nobody has more come than will fit when a contract becomes
+// smaller, nor to what a contract gives before its buyer has begun to peer for it.
 func (b *buyer) work(s *seller) {
 	id := s.identity.ID
 	if !b.usable(id) || b.liqo.closed[id] {
@@ -239,7 +241,8 @@ func (b *buyer) work(s *seller) {
 		if b.w.sellerOf(p) != s {
 			continue
 		}
-		if r := s.soldTo(contract.Key{Buyer: string(b.id), ID: p.Status.ContractID}); b.stored(p).Purchase.Peering == contract.Apart && r != nil &&
+		if r := s.soldTo(contract.Key{Buyer: string(b.id), ID: p.Status.ContractID}); b.stored(p).Purchase.Peering == contract.Apart &&
+			r != nil &&
 			r.State != contract.Signed && r.Granted() != nil {
 			room -= r.Terms.Resources.Cpu().Value()
 		}

@@ -25,8 +25,8 @@ type told struct {
 	again bool
 }
 
-// keepsToTheTable: a contract moves along the table alone, from the state in which it was, and says why; a version says one thing; what both have
-// signed stays so; what is over stays over; and none is forgotten while it binds.
+// keepsToTheTable: a contract moves along the table alone, from the state in which it was, and says why; a version says one thing; what
+// both have signed stays so; what is over stays over; and none is forgotten while it binds.
 func (s *seller) keepsToTheTable() error {
 	there := map[contract.Key]bool{}
 	for _, r := range s.sold() {
@@ -105,7 +105,8 @@ func (s *seller) forgetPast() {
 	}
 }
 
-// grantsNoMoreThanIsPaid: at any moment a cluster is granted what its contracts in use say; besides, at most what those say that end, until they have.
+// grantsNoMoreThanIsPaid: at any moment a cluster is granted what its contracts in use say; besides, at most what those say that end, until
+// they have.
 func (s *seller) grantsNoMoreThanIsPaid() error {
 	book := s.book()
 	least, most := map[cluster.ID]int64{}, map[cluster.ID]int64{}
@@ -128,8 +129,8 @@ func (s *seller) grantsNoMoreThanIsPaid() error {
 	return nil
 }
 
-// opensForContracts: what is issued to a cluster is for a contract, unless an old leader has issued it just now, which takes it back when it goes on,
-// or does not go on.
+// opensForContracts: what is issued to a cluster is for a contract, unless an old leader has issued it just now, which takes it back when
+// it goes on, or does not go on.
 func (s *seller) opensForContracts() error {
 	for id, issued := range s.liqo.issued {
 		if !s.entitled(id) && !s.w.isUnderway(issued.by) && !issued.left() {
@@ -161,8 +162,8 @@ type knew struct {
 	said        contract.Purchase
 }
 
-// knowsWhatSellersWrote: of a contract a buyer knows what its seller has written under that version, with the same terms and signatures, and never
-// goes back; what is over stays over; and it leaves alone for a reason.
+// knowsWhatSellersWrote: of a contract a buyer knows what its seller has written under that version, with the same terms and signatures,
+// and never goes back; what is over stays over; and it leaves alone for a reason.
 func (b *buyer) knowsWhatSellersWrote() error {
 	for _, p := range b.all() {
 		is, was := knew{p.ResourceVersion, p.Status.ContractID, b.stored(p).Purchase}, b.knew[string(p.UID)]
@@ -183,10 +184,12 @@ func (b *buyer) knowsWhatSellersWrote() error {
 // follows returns why a buyer cannot know something of a contract after what it knew.
 func (b *buyer) follows(s *seller, was, is contract.Purchase) error {
 	seen := is.Seen
-	if past := s.told[seen.Key]; seen.Version > 0 && (past == nil || !slices.ContainsFunc(past.views[seen.Version], func(v contract.View) bool {
-		return v.State == seen.State && v.Terms.Equal(seen.Terms) && v.Signature == seen.Signature && v.Countersignature == seen.Countersignature &&
-			(v.Ends.Equal(seen.Ends) || seen.State == contract.Ended) // Of one that ended early a buyer may know better when that was.
-	})) {
+	if past := s.told[seen.Key]; seen.Version > 0 &&
+		(past == nil || !slices.ContainsFunc(past.views[seen.Version], func(v contract.View) bool {
+			return v.State == seen.State && v.Terms.Equal(seen.Terms) && v.Signature == seen.Signature &&
+				v.Countersignature == seen.Countersignature &&
+				(v.Ends.Equal(seen.Ends) || seen.State == contract.Ended) // Of one that ended early a buyer may know better when that was.
+		})) {
 		return fmt.Errorf("its seller has never written this: %+v", seen)
 	}
 	switch {
@@ -199,7 +202,8 @@ func (b *buyer) follows(s *seller, was, is contract.Purchase) error {
 	case seen.Signed() && !is.Terms.Equal(seen.Terms):
 		return fmt.Errorf("its terms are not those that both have signed: %+v and %+v", is.Terms, seen.Terms)
 	case s.soldTo(seen.Key) == nil && is.Doubt == contract.UnknownDoubt: // People at the seller have deleted it.
-	case is.Standing.Parts() && !was.Standing.Parts() && !s.hid && is.Committed() && !is.Ending && b.clock().Before(is.Ends().Add(-is.Terms.Drain)):
+	case is.Standing.Parts() && !was.Standing.Parts() && !s.hid && is.Committed() && !is.Ending &&
+		b.clock().Before(is.Ends().Add(-is.Terms.Drain)):
 		return fmt.Errorf("it leaves its seller before the end, at %s, and people want it: %s", is.Ends(), is.Doubt)
 	}
 	return nil
@@ -221,8 +225,8 @@ func reaches(from, to contract.State) bool {
 	return reached[to]
 }
 
-// runsWhatIsPaid: where something of a seller goes on, the pods there request no more than is paid, with what is being left, and by new terms that the
-// seller has signed and the buyer has not seen, or than a seller gives that was restored.
+// runsWhatIsPaid: where something of a seller goes on, the pods there request no more than is paid, with what is being left, and by new
+// terms that the seller has signed and the buyer has not seen, or than a seller gives that was restored.
 func (b *buyer) runsWhatIsPaid() error {
 	for _, s := range b.w.sellers {
 		id, paid, goesOn := s.identity.ID, int64(0), false
@@ -233,7 +237,8 @@ func (b *buyer) runsWhatIsPaid() error {
 			}
 			cpu := p.Status.Resources["cpu"]
 			now := cpu.Value()
-			if r := s.soldTo(contract.Key{Buyer: string(b.id), ID: p.Status.ContractID}); r != nil && r.Signed() && r.Terms.Revision > known.Terms.Revision {
+			if r := s.soldTo(contract.Key{Buyer: string(b.id), ID: p.Status.ContractID}); r != nil && r.Signed() &&
+				r.Terms.Revision > known.Terms.Revision {
 				now = max(now, r.Terms.Resources.Cpu().Value())
 			}
 			paid += now

@@ -23,7 +23,9 @@ import (
 // Promises that hold when nothing is under way.
 var (
 	restOfSellers = []func(*seller) error{(*seller).grantsWhatIsPaid, (*seller).issuesForContracts, (*seller).holdsNothingElse}
-	restOfBuyers  = []func(*buyer) error{(*buyer).agreesWithSellers, (*buyer).notAlone, (*buyer).isPeeredForContracts, (*buyer).fitsIntoContracts, (*buyer).servesRequests}
+	restOfBuyers  = []func(*buyer) error{
+		(*buyer).agreesWithSellers, (*buyer).notAlone, (*buyer).isPeeredForContracts, (*buyer).fitsIntoContracts, (*buyer).servesRequests,
+	}
 )
 
 // rested looks whether what holds at rest does.
@@ -166,7 +168,8 @@ func (b *buyer) agrees(p *connectorv1alpha1.Purchase) error {
 	case p.Status.Record == "" && at != contract.None && !at.Final():
 		return fmt.Errorf("it has not begun, and the seller's contract is %s", at)
 	case p.Status.Record == "":
-	case known.Purchase.Standing.Over() && at != contract.None && at != contract.Terminating && !at.Final(): // The seller ends one that terminates.
+	case known.Purchase.Standing.Over() && at != contract.None && at != contract.Terminating && !at.Final():
+		// The seller ends one that terminates.
 		return fmt.Errorf("the buyer has left, and the seller's contract is %s", at)
 	case known.Purchase.Standing.Over(), is.Final() && record == nil:
 	case is.Final() && at.Final() && !record.Signed(): // It was never signed, and a reservation that came late was another one.
@@ -191,7 +194,8 @@ func (b *buyer) isPeeredForContracts() error {
 		needed := false
 		for _, p := range b.all() {
 			state := contract.State(p.Status.State)
-			needed = needed || b.w.sellerOf(p).identity.ID == id && !b.stored(p).Purchase.Standing.Over() && (state.InUse() || state == contract.Suspended)
+			needed = needed || b.w.sellerOf(p).identity.ID == id && !b.stored(p).Purchase.Standing.Over() &&
+				(state.InUse() || state == contract.Suspended)
 		}
 		if !needed && !b.liqo.disturbed[id] {
 			return fmt.Errorf("it is peered with %s without a contract", id)
@@ -221,8 +225,8 @@ func (b *buyer) fitsIntoContracts() error {
 	return nil
 }
 
-// mayGet returns how many cores a buyer may have of a seller whose contracts give so many: one that was restored may give by terms that are not in
-// force any more, and nodes that are larger than the contracts stay as they are.
+// mayGet returns how many cores a buyer may have of a seller whose contracts give so many: one that was restored may give by terms that are
+// not in force any more, and nodes that are larger than the contracts stay as they are.
 func (b *buyer) mayGet(s *seller, cores int64) int64 {
 	if s.restored || b.hasLeftOf(s) {
 		return max(cores, b.size(s.identity.ID))
@@ -253,7 +257,8 @@ func (b *buyer) servesRequests() error {
 				active++
 			}
 		}
-		if ready := meta.IsStatusConditionTrue(r.Status.Conditions, connectorv1alpha1.ConditionReady); active > 1 || !disturbed && (active == 1) != ready {
+		if ready := meta.IsStatusConditionTrue(r.Status.Conditions, connectorv1alpha1.ConditionReady); active > 1 ||
+			!disturbed && (active == 1) != ready {
 			return fmt.Errorf("request %s has %d active purchases, and is ready: %t, %s", r.Name, active, ready, reasonOf(r.Status.Conditions))
 		}
 	}

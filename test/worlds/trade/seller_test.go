@@ -94,9 +94,9 @@ func (w *world) newSeller(name string) *seller {
 		w.t.Fatal(err)
 	}
 	s := &seller{
-		host: w.newHost(name), somebody: w.newParty(name, cluster.ID(name), "https://"+listener.Addr().String()), identity: cluster.Identity{ID: cluster.ID(name), Name: name},
-		liqo: sellerLiqo{map[cluster.ID]*issued{}}, records: readRecords{}, told: map[contract.Key]*told{}, done: make(chan struct{}),
-		stock: 1 + w.r.Int64N(6), cores: 4 + w.r.Int64N(14), most: 3 + w.r.Int64N(6),
+		host: w.newHost(name), somebody: w.newParty(name, cluster.ID(name), "https://"+listener.Addr().String()),
+		identity: cluster.Identity{ID: cluster.ID(name), Name: name}, liqo: sellerLiqo{map[cluster.ID]*issued{}}, records: readRecords{},
+		told: map[contract.Key]*told{}, done: make(chan struct{}), stock: 1 + w.r.Int64N(6), cores: 4 + w.r.Int64N(14), most: 3 + w.r.Int64N(6),
 	}
 	s.offer, err = offer.Parse(fmt.Appendf(nil, `{"party":%q,"id":%q,"revision":1,"issuedAt":%q,"validUntil":%q,"kind":"Cluster","name":"Small",
 		"plans":[{"id":%q,"range":{"min":{"cpu":"1","memory":"1Gi","pods":"10"},"max":{"cpu":"%d","memory":"8Gi","pods":"100"},
@@ -177,8 +177,8 @@ func (r *replica) server() http.Handler {
 	s := r.of
 	var err error
 	r.answers, err = negotiation.NewServer(negotiation.Config{
-		Party: s.id, Key: func() party.Key { return s.key }, Keys: func() party.Keys { return s.keys }, Learn: r.books.Learn, Identify: r.identify,
-		Store: r.books, Offers: s, Admission: negotiation.Owners{Admission: s, Owns: s.w.owns},
+		Party: s.id, Key: func() party.Key { return s.key }, Keys: func() party.Keys { return s.keys }, Learn: r.books.Learn,
+		Identify: r.identify, Store: r.books, Offers: s, Admission: negotiation.Owners{Admission: s, Owns: s.w.owns},
 		Reach: negotiationtest.Reach{At: negotiationv1.Endpoints(where(s.identity)), Unreached: s.w.unreached}, TryFor: time.Millisecond,
 		Credentials: r.peerings, Seller: r.waits, Drain: drainFor, Limits: endless(), Log: logr.Discard(), Clock: clocktest.Func(s.clock),
 	})

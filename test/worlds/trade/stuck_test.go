@@ -24,14 +24,16 @@ type progress struct {
 	buyers, sellers int
 }
 
-// lookedAt is called when one side has looked at a contract, nothing went wrong meanwhile, and each knows the key of the other: it is not stuck.
+// lookedAt is called when one side has looked at a contract, nothing went wrong meanwhile, and each knows the key of the other: it is not
+// stuck.
 func (w *world) lookedAt(b *buyer, p *connectorv1alpha1.Purchase, s *seller, bySeller bool) {
 	record, known := s.soldTo(contract.Key{Buyer: string(b.id), ID: p.Status.ContractID}), b.stored(p).Purchase
 	if s.restored || s.vanished || !b.shows() || !s.shows() || (b.skew-s.skew).Abs() > time.Minute || !onItsWay(p, known, record) {
 		delete(b.progress, string(p.UID))
 		return
 	}
-	mark := fmt.Sprint(p.Status.ContractID, p.Spec.End != nil, p.DeletionTimestamp, known.State(), known.Seen.Version, known.Peering, known.Drained, known.Doubt, known.Standing,
+	mark := fmt.Sprint(p.Status.ContractID, p.Spec.End != nil, p.DeletionTimestamp, known.State(), known.Seen.Version, known.Peering,
+		known.Drained, known.Doubt, known.Standing,
 		known.Doubted, known.Draining, // They grow up to a limit, however often somebody begins again to count.
 		b.liqo.peered[s.identity.ID], b.liqo.cores[s.identity.ID], s.liqo.issued[b.identity.ID] != nil)
 	if record != nil {
@@ -48,8 +50,8 @@ func (w *world) lookedAt(b *buyer, p *connectorv1alpha1.Purchase, s *seller, byS
 		at.buyers++
 	}
 	if at.buyers >= stuckLooks && (record == nil || at.sellers >= stuckLooks) && w.elapsed()-at.since >= stuckFor {
-		w.failf("purchase %s of %s is stuck since %s, in %d looks of the buyer and %d of the seller: %s, %s", p.Name, b.name, w.elapsed()-at.since, at.buyers, at.sellers,
-			p.Status.State, reasonOf(p.Status.Conditions))
+		w.failf("purchase %s of %s is stuck since %s, in %d looks of the buyer and %d of the seller: %s, %s", p.Name, b.name,
+			w.elapsed()-at.since, at.buyers, at.sellers, p.Status.State, reasonOf(p.Status.Conditions))
 	}
 }
 

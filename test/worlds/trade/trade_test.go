@@ -83,8 +83,9 @@ func (w *world) count() {
 	}
 }
 
-// TestTrade looks at random worlds. After each step a seller has sold no more than it has, holds what is signed, and grants what is paid; contracts
-// keep to the table; a buyer knows what its seller wrote; what runs is paid; and nothing is stuck. In the end both sides see the same, and nothing is left.
+// TestTrade looks at random worlds. After each step a seller has sold no more than it has, holds what is signed, and grants what is paid;
+// contracts keep to the table; a buyer knows what its seller wrote; what runs is paid; and nothing is stuck. In the end both sides see the
+// same, and nothing is left.
 func TestTrade(t *testing.T) {
 	ctrl.SetLogger(logr.Discard())
 	var all seen
@@ -94,7 +95,8 @@ func TestTrade(t *testing.T) {
 		w.play()
 		all.add(w.seen)
 	})
-	worlds.Sayf(t, "%d steps, people ordered %d, %d contracts were active, %d had new terms, %d ended before the end of their world, %d processes died, "+
+	worlds.Sayf(t, "%d steps, people ordered %d, %d contracts were active, %d had new terms, %d ended before the end of their world, %d "+
+		"processes died, "+
 		"%d calls came from slow ones, %d of them did something to a buyer's Liqo, %d sellers were restored",
 		all.steps, all.ordered, all.active, all.changed, all.ended, all.kills, all.slow, all.deeds, all.restored)
 	if all.worlds >= usual && all.ordered == 0 ||

@@ -202,7 +202,8 @@ func (s *seller) slowly() {
 func (b *buyer) slowly() {
 	all := b.all()
 	moving := slices.DeleteFunc(slices.Clone(all), func(p *connectorv1alpha1.Purchase) bool {
-		return b.stored(p).Purchase.Peering != contract.Begun && p.Status.State != string(contract.Provisioning) && p.Status.State != string(contract.Terminating)
+		return b.stored(p).Purchase.Peering != contract.Begun && p.Status.State != string(contract.Provisioning) &&
+			p.Status.State != string(contract.Terminating)
 	})
 	if len(moving) > 0 && b.w.r.IntN(4) > 0 {
 		all = moving

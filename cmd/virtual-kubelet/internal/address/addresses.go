@@ -132,7 +132,8 @@ func (a *Addresses) translate(ctx context.Context, reported netip.Addr) (netip.A
 		a.shown.show(reported, address)
 		return address, nil
 	case a.relay == nil:
-		return netip.Addr{}, fmt.Errorf("translate %s of cluster %s: it is not in its pod CIDR, and no remote IPAM is in use", reported, a.foreign)
+		return netip.Addr{}, fmt.Errorf("translate %s of cluster %s: it is not in its pod CIDR, and no remote IPAM is in use",
+			reported, a.foreign)
 	}
 	relay, err := a.relay.MapRelay(ctx, reported)
 	if err != nil {

@@ -62,7 +62,7 @@ type apiServers struct {
 	named map[cluster.ID]map[netip.Addr]time.Time
 }
 
-// admit reports whether an address may be that of the API server of a cluster.
+// admitAddress reports whether an address may be that of the API server of a cluster.
 func (s *apiServers) admitAddress(owner cluster.ID, address netip.Addr, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -58,17 +58,28 @@ func TestIdentityAtTheRemoteIPAM(t *testing.T) {
 		told    int
 		wantErr bool
 	}{
-		"Certificate":    {reason: "the identity that Liqo gives", config: &rest.Config{TLSClientConfig: config}, servers: remoteipam.Servers{"broker.example:6001"}, used: true},
-		"Token":          {reason: "a peer on EKS has no client certificate; its pods must run all the same", config: &rest.Config{BearerToken: "t"}, servers: remoteipam.Servers{"broker.example:6001"}, told: 1},
+		"Certificate": {
+			reason: "the identity that Liqo gives", config: &rest.Config{TLSClientConfig: config},
+			servers: remoteipam.Servers{"broker.example:6001"}, used: true,
+		},
+		"Token": {
+			reason: "a peer on EKS has no client certificate; its pods must run all the same", config: &rest.Config{BearerToken: "t"},
+			servers: remoteipam.Servers{"broker.example:6001"}, told: 1,
+		},
 		"TokenNoServers": {reason: "there is nothing to say", config: &rest.Config{BearerToken: "t"}},
-		"Malformed":      {reason: "the Secret is broken, and not another kind of identity", config: &rest.Config{TLSClientConfig: rest.TLSClientConfig{CertData: []byte("x")}}, servers: remoteipam.Servers{"broker.example:6001"}, wantErr: true},
+		"Malformed": {
+			reason: "the Secret is broken, and not another kind of identity",
+			config: &rest.Config{TLSClientConfig: rest.TLSClientConfig{CertData: []byte("x")}}, servers: remoteipam.Servers{"broker.example:6001"},
+			wantErr: true,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.config.Host = "https://broker.example"
 			told := 0
 			log := funcr.New(func(string, string) { told++ }, funcr.Options{})
-			client, err := newBrokerClient(&Config{Identity: tc.config, RemoteIPAM: tc.servers}, func() {}, func(netip.Addr) bool { return false }, log)
+			client, err := newBrokerClient(&Config{Identity: tc.config, RemoteIPAM: tc.servers}, func() {},
+				func(netip.Addr) bool { return false }, log)
 			if (err != nil) != tc.wantErr || (client.relay() != nil) != tc.used || told != tc.told {
 				t.Errorf("%s: a client %t, error %v, %d lines; want a client %t, an error %t, %d lines",
 					tc.reason, client.relay() != nil, err, told, tc.used, tc.wantErr, tc.told)

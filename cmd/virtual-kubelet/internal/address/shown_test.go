@@ -10,7 +10,8 @@ import (
 
 // TestShownPods finds pods by the addresses under which they are shown.
 func TestShownPods(t *testing.T) {
-	a, b, shown, other := netip.MustParseAddr("10.90.0.7"), netip.MustParseAddr("10.90.0.8"), netip.MustParseAddr("10.202.0.1"), netip.MustParseAddr("10.202.0.2")
+	a, b, shown, other := netip.MustParseAddr("10.90.0.7"), netip.MustParseAddr("10.90.0.8"), netip.MustParseAddr("10.202.0.1"),
+		netip.MustParseAddr("10.202.0.2")
 	cases := map[string]struct {
 		reason string
 		do     func(*shownPods)
@@ -31,9 +32,18 @@ func TestShownPods(t *testing.T) {
 			s.show(a, shown)
 			s.hold("1", netip.Addr{})
 		}, nil},
-		"Moved":     {"a pod with another address", func(s *shownPods) { s.hold("1", a); s.show(a, shown); s.hold("1", b); s.show(b, other) }, map[netip.Addr]netip.Addr{other: b}},
-		"OtherPath": {"a pod is shown under one address at a time", func(s *shownPods) { s.hold("1", a); s.show(a, shown); s.show(a, other) }, map[netip.Addr]netip.Addr{other: a}},
-		"PassedOn":  {"an address is one pod's", func(s *shownPods) { s.hold("1", a); s.hold("2", b); s.show(a, shown); s.show(b, shown) }, map[netip.Addr]netip.Addr{shown: b}},
+		"Moved": {
+			"a pod with another address", func(s *shownPods) { s.hold("1", a); s.show(a, shown); s.hold("1", b); s.show(b, other) },
+			map[netip.Addr]netip.Addr{other: b},
+		},
+		"OtherPath": {
+			"a pod is shown under one address at a time", func(s *shownPods) { s.hold("1", a); s.show(a, shown); s.show(a, other) },
+			map[netip.Addr]netip.Addr{other: a},
+		},
+		"PassedOn": {
+			"an address is one pod's", func(s *shownPods) { s.hold("1", a); s.hold("2", b); s.show(a, shown); s.show(b, shown) },
+			map[netip.Addr]netip.Addr{shown: b},
+		},
 		"NeverHeld": {"to forget what is not known does nothing", func(s *shownPods) { s.hold("1", netip.Addr{}) }, nil},
 		"ShownBefore": {"what was forgotten is learnt again", func(s *shownPods) {
 			s.hold("1", a)

@@ -56,7 +56,9 @@ type Config struct {
 
 // NewTranslation returns when all is known that addresses are translated with at first; it is
 // followed until the context ends, by way of the API server of this cluster: local, and client.
-func NewTranslation(ctx context.Context, c *Config, local *rest.Config, client kubernetes.Interface, log logr.Logger) (*Translation, error) {
+func NewTranslation(
+	ctx context.Context, c *Config, local *rest.Config, client kubernetes.Interface, log logr.Logger,
+) (*Translation, error) {
 	t := &Translation{log: log.WithName("addresses"), stale: wake.New()}
 	if c.IPAM == "" {
 		return t, nil

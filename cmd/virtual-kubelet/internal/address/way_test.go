@@ -36,8 +36,11 @@ func TestWayTo(t *testing.T) {
 		"Relay":  {"the broker said who has the address", orchestrated, peers, "10.202.0.1", "10.91.0.13", Way{addressing.PathRelay, b}, true},
 		"Aggregated": {"no route names a provider, whatever peerings there are", aggregated, peers,
 			"10.202.0.1", "10.90.0.13", Way{Path: addressing.PathRelay}, true},
-		"NotTold":   {"the broker has told nothing yet: what was known stays", &fakeRelay{}, peers, "10.202.0.1", "10.90.0.13", none, false},
-		"NotYet":    {"the peering is there, and the status of the pod not yet", orchestrated, peers, "10.202.0.1", "10.90.0.13", Way{addressing.PathRelay, a}, true},
+		"NotTold": {"the broker has told nothing yet: what was known stays", &fakeRelay{}, peers, "10.202.0.1", "10.90.0.13", none, false},
+		"NotYet": {
+			"the peering is there, and the status of the pod not yet", orchestrated, peers, "10.202.0.1", "10.90.0.13",
+			Way{addressing.PathRelay, a}, true,
+		},
 		"Moved":     {"the status is still that of another provider", orchestrated, peers, "10.84.0.13", "10.91.0.13", none, false},
 		"Elsewhere": {"or of another pod there", orchestrated, peers, "10.84.0.13", "10.90.0.14", none, false},
 		"TunnelLost": {"the direct address leads nowhere any more", orchestrated, map[cluster.ID]addressing.Peer{broker: tunnelOfBroker, a: lost},

@@ -38,7 +38,8 @@ func TestOwnEventsStayHere(t *testing.T) {
 	recordAt(events, client, transit.ToldReasons(), clock)
 	recorder := events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "liqo-pod-reflection"})
 	// What the consumer's virtual kubelet does with an event of the twin namespace.
-	reflector := generic.NewNamespacedReflector(options.NewNamespaced().WithEventBroadcaster(events).WithReflectionType(consts.DenyList), "Event")
+	reflector := generic.NewNamespacedReflector(options.NewNamespaced().WithEventBroadcaster(events).WithReflectionType(consts.DenyList),
+		"Event")
 
 	cases := map[string]struct {
 		reason string

@@ -100,7 +100,7 @@ func (r *startRecorder) left() []string {
 	return slices.Sorted(maps.Keys(r.missing))
 }
 
-// check closes done if nothing is missing.
+// checkStarted closes done if nothing is missing.
 func (r *startRecorder) checkStarted() {
 	if len(r.missing) == 0 {
 		r.once.Do(func() { close(r.done) })

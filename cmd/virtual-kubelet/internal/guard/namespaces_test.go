@@ -59,10 +59,19 @@ func TestNamespacesAreStartedFirst(t *testing.T) {
 		want      []string
 		failures  int
 	}{
-		"All":        {reason: "pods of a namespace that is not started would be ended", offloaded: []string{"a", "b"}, starts: []string{"a", "b"}, want: []string{"a", "b"}},
-		"None":       {reason: "nothing is offloaded", starts: []string{"later"}},
-		"Unreadable": {reason: "a virtual kubelet that cannot read the list must start all the same", err: errors.New("no answer"), starts: []string{"a"}, failures: 1},
-		"Gone":       {reason: "a namespace that is not offloaded any more must not hold up the others", offloaded: []string{"a", "gone"}, starts: []string{"a"}, want: []string{"a"}, failures: 1},
+		"All": {
+			reason: "pods of a namespace that is not started would be ended", offloaded: []string{"a", "b"}, starts: []string{"a", "b"},
+			want: []string{"a", "b"},
+		},
+		"None": {reason: "nothing is offloaded", starts: []string{"later"}},
+		"Unreadable": {
+			reason: "a virtual kubelet that cannot read the list must start all the same", err: errors.New("no answer"), starts: []string{"a"},
+			failures: 1,
+		},
+		"Gone": {
+			reason: "a namespace that is not offloaded any more must not hold up the others", offloaded: []string{"a", "gone"},
+			starts: []string{"a"}, want: []string{"a"}, failures: 1,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

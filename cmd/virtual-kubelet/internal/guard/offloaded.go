@@ -61,7 +61,9 @@ type Clients struct {
 // another one starts, if this cluster itself offloads them to the foreign one. It has started
 // those that are offloaded already when it returns from Start. What it begins then ends with the
 // context; join returns when it has ended.
-func NewNamespaces(handler manager.NamespaceHandler, peering Peering, clients Clients, log logr.Logger) (restricted manager.NamespaceHandler, join func()) {
+func NewNamespaces(
+	handler manager.NamespaceHandler, peering Peering, clients Clients, log logr.Logger,
+) (restricted manager.NamespaceHandler, join func()) {
 	offloadings := &ownOffloadings{
 		peering: peering, client: clients.Kubernetes, liqo: clients.Liqo, dynamic: clients.Dynamic, log: log, every: rightsInterval,
 	}
@@ -142,7 +144,8 @@ func (o *offloadedOnly) decide(local string) {
 		o.stop(local)
 		if _, said := o.refused[local]; !said {
 			o.refused[local] = struct{}{}
-			o.log.Info("A namespace is not reflected: it is reserved, or this cluster does not offload it to the foreign cluster", "namespace", local, "remote", remote)
+			o.log.Info("A namespace is not reflected: it is reserved, or this cluster does not offload it to the foreign cluster", "namespace",
+				local, "remote", remote)
 		}
 	}
 }

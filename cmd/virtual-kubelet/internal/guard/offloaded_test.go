@@ -109,7 +109,9 @@ type offloadingCluster struct {
 
 // newOffloadingCluster returns a cluster whose peer says that it has namespaces, by
 // their local names.
-func newOffloadingCluster(t *testing.T, current, desired map[string]string, offloadings []*v09.NamespaceOffloading, objects ...runtime.Object) *offloadingCluster {
+func newOffloadingCluster(
+	t *testing.T, current, desired map[string]string, offloadings []*v09.NamespaceOffloading, objects ...runtime.Object,
+) *offloadingCluster {
 	t.Helper()
 	reflectiontest.BeBroker()
 	namespaceMap := &vkv1alpha1.NamespaceMap{ObjectMeta: metav1.ObjectMeta{
@@ -170,7 +172,8 @@ func (c *offloadingCluster) start() {
 
 func (c *offloadingCluster) create(o *v09.NamespaceOffloading) {
 	c.t.Helper()
-	_, err := c.dynamic.Resource(offloadingsResource).Namespace(o.Namespace).Create(c.t.Context(), unstructuredOf(c.t, o), metav1.CreateOptions{})
+	_, err := c.dynamic.Resource(offloadingsResource).Namespace(o.Namespace).Create(c.t.Context(), unstructuredOf(c.t, o),
+		metav1.CreateOptions{})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -178,7 +181,8 @@ func (c *offloadingCluster) create(o *v09.NamespaceOffloading) {
 
 func (c *offloadingCluster) update(o *v09.NamespaceOffloading) {
 	c.t.Helper()
-	_, err := c.dynamic.Resource(offloadingsResource).Namespace(o.Namespace).Update(c.t.Context(), unstructuredOf(c.t, o), metav1.UpdateOptions{})
+	_, err := c.dynamic.Resource(offloadingsResource).Namespace(o.Namespace).Update(c.t.Context(), unstructuredOf(c.t, o),
+		metav1.UpdateOptions{})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -250,17 +254,46 @@ func TestOnlyOffloadedNamespaces(t *testing.T) {
 			reason: "objects would go where nobody expects them", current: map[string]string{"shop": "loot"},
 			offloadings: []*v09.NamespaceOffloading{offloading("shop")},
 		},
-		"SameName":      {reason: "the strategy says the name", current: map[string]string{"same": "same"}, offloadings: []*v09.NamespaceOffloading{sameName}, want: []string{"same"}},
-		"BeingDeleted":  {reason: "the peer decides when it is gone, and not what it gets until then", current: map[string]string{"deleted": remoteName("deleted")}, offloadings: []*v09.NamespaceOffloading{deleted}},
-		"NotLiqosName":  {reason: "Liqo goes by those of one name", current: map[string]string{"named": remoteName("named")}, offloadings: []*v09.NamespaceOffloading{otherName}},
-		"Invalid":       {reason: "a selector that nobody understands selects nothing", current: map[string]string{"invalid": remoteName("invalid")}, offloadings: []*v09.NamespaceOffloading{invalid}},
-		"NoNode":        {reason: "without a node Liqo goes by the VirtualNode", current: map[string]string{"shop": remoteName("shop")}, offloadings: []*v09.NamespaceOffloading{region("shop", "eu")}, want: []string{"shop"}},
-		"LabelsOfNode":  {reason: "with one, by its labels", current: map[string]string{"shop": remoteName("shop")}, offloadings: []*v09.NamespaceOffloading{region("shop", "us")}, nodes: []runtime.Object{nodeWith(testVirtual, map[string]string{liqo.LabelRemoteClusterID: testForeign, "region": "us"})}, want: []string{"shop"}},
-		"OtherLabels":   {reason: "what the node does not have", current: map[string]string{"shop": remoteName("shop")}, offloadings: []*v09.NamespaceOffloading{region("shop", "us")}},
-		"FalseIdentity": {reason: "a peer may label its node with the ID of another", current: map[string]string{"shop": remoteName("shop")}, offloadings: []*v09.NamespaceOffloading{offloading("shop", "victim")}, nodes: []runtime.Object{nodeWith(testVirtual, map[string]string{liqo.LabelRemoteClusterID: "victim"})}},
+		"SameName": {
+			reason: "the strategy says the name", current: map[string]string{"same": "same"}, offloadings: []*v09.NamespaceOffloading{sameName},
+			want: []string{"same"},
+		},
+		"BeingDeleted": {
+			reason:  "the peer decides when it is gone, and not what it gets until then",
+			current: map[string]string{"deleted": remoteName("deleted")}, offloadings: []*v09.NamespaceOffloading{deleted},
+		},
+		"NotLiqosName": {
+			reason: "Liqo goes by those of one name", current: map[string]string{"named": remoteName("named")},
+			offloadings: []*v09.NamespaceOffloading{otherName},
+		},
+		"Invalid": {
+			reason: "a selector that nobody understands selects nothing", current: map[string]string{"invalid": remoteName("invalid")},
+			offloadings: []*v09.NamespaceOffloading{invalid},
+		},
+		"NoNode": {
+			reason: "without a node Liqo goes by the VirtualNode", current: map[string]string{"shop": remoteName("shop")},
+			offloadings: []*v09.NamespaceOffloading{region("shop", "eu")}, want: []string{"shop"},
+		},
+		"LabelsOfNode": {
+			reason: "with one, by its labels", current: map[string]string{"shop": remoteName("shop")},
+			offloadings: []*v09.NamespaceOffloading{region("shop", "us")},
+			nodes:       []runtime.Object{nodeWith(testVirtual, map[string]string{liqo.LabelRemoteClusterID: testForeign, "region": "us"})},
+			want:        []string{"shop"},
+		},
+		"OtherLabels": {
+			reason: "what the node does not have", current: map[string]string{"shop": remoteName("shop")},
+			offloadings: []*v09.NamespaceOffloading{region("shop", "us")},
+		},
+		"FalseIdentity": {
+			reason: "a peer may label its node with the ID of another", current: map[string]string{"shop": remoteName("shop")},
+			offloadings: []*v09.NamespaceOffloading{offloading("shop", "victim")},
+			nodes:       []runtime.Object{nodeWith(testVirtual, map[string]string{liqo.LabelRemoteClusterID: "victim"})},
+		},
 		"Reserved": {
-			reason:      "whoever writes NamespaceOffloadings is not to give away these",
-			current:     map[string]string{"kube-system": remoteName("kube-system"), "liqo-tenant-x": remoteName("liqo-tenant-x"), "liqo-broker": remoteName("liqo-broker")},
+			reason: "whoever writes NamespaceOffloadings is not to give away these",
+			current: map[string]string{
+				"kube-system": remoteName("kube-system"), "liqo-tenant-x": remoteName("liqo-tenant-x"), "liqo-broker": remoteName("liqo-broker"),
+			},
 			offloadings: []*v09.NamespaceOffloading{offloading("kube-system"), offloading("liqo-tenant-x"), offloading("liqo-broker")},
 		},
 	}
@@ -311,7 +344,8 @@ func TestReflectionFollowsTheOffloading(t *testing.T) {
 	c.update(invalid)
 	c.stays("who stops a reflection ends the pods; Liqo leaves the mapping too", "shop")
 
-	if err := c.dynamic.Resource(offloadingsResource).Namespace("shop").Delete(t.Context(), liqo.OffloadingName, metav1.DeleteOptions{}); err != nil {
+	if err := c.dynamic.Resource(offloadingsResource).Namespace("shop").Delete(t.Context(), liqo.OffloadingName,
+		metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	c.become("it is not offloaded any more")
@@ -324,16 +358,22 @@ func TestWithoutTheRightToReadOffloadings(t *testing.T) {
 	closed := func(name string) runtime.Object {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	}
-	current := map[string]string{"shop": remoteName("shop"), "secret": "loot", "liqo": remoteName("liqo"), "other": "loot", "kube-system": "loot", "elsewhere": remoteName("elsewhere")}
+	current := map[string]string{
+		"shop": remoteName("shop"), "secret": "loot", "liqo": remoteName("liqo"), "other": "loot", "kube-system": "loot",
+		"elsewhere": remoteName("elsewhere"),
+	}
 	// A foreign cluster that consumes from this one may write the spec as well.
-	desired := map[string]string{"shop": remoteName("shop"), "secret": "loot", "liqo": remoteName("liqo"), "kube-system": "loot", "elsewhere": remoteName("elsewhere")}
+	desired := map[string]string{
+		"shop": remoteName("shop"), "secret": "loot", "liqo": remoteName("liqo"), "kube-system": "loot", "elsewhere": remoteName("elsewhere"),
+	}
 	c := newOffloadingCluster(t, current, desired,
 		[]*v09.NamespaceOffloading{offloading("shop"), offloading("liqo"), offloading("elsewhere", "another")},
 		open("shop"), closed("secret"), closed("liqo"), open("other"), closed("kube-system"), open("elsewhere"))
 	c.mayRead = false
 	c.start()
 	if got, want := c.started.all(), []string{"elsewhere", "liqo", "shop"}; !slices.Equal(got, want) {
-		t.Errorf("without the right, the reflection of %v is started, want what is offloaded with its pods and the guarded namespace: %v", got, want)
+		t.Errorf("without the right, the reflection of %v is started, want what is offloaded with its pods and the guarded namespace: %v", got,
+			want)
 	}
 
 	c.mu.Lock()

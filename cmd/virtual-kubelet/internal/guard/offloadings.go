@@ -248,9 +248,10 @@ func (b *byOffloading) forgetOffloading(object any) string {
 func (o *ownOffloadings) readOffloadings(ctx context.Context) (answers, error) {
 	virtualFactory := liqoinformers.NewSharedInformerFactory(o.liqo, 0)
 	virtuals := virtualFactory.Virtualkubelet().V1alpha1().VirtualNodes()
-	nodeFactory := informers.NewSharedInformerFactoryWithOptions(o.client, 0, informers.WithTweakListOptions(func(options *metav1.ListOptions) {
-		options.LabelSelector = labels.Set{liqo.LabelRemoteClusterID: string(o.peering.Foreign)}.String()
-	}))
+	nodeFactory := informers.NewSharedInformerFactoryWithOptions(o.client, 0,
+		informers.WithTweakListOptions(func(options *metav1.ListOptions) {
+			options.LabelSelector = labels.Set{liqo.LabelRemoteClusterID: string(o.peering.Foreign)}.String()
+		}))
 	nodes := nodeFactory.Core().V1().Nodes()
 	b := &byOffloading{own: o.peering.Own, offloadings: map[string]*v09.NamespaceOffloading{}, nodes: func() ([]virtualNodeOf, error) {
 		return o.virtualNodes(virtuals.Lister(), nodes.Lister())

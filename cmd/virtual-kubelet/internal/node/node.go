@@ -94,9 +94,10 @@ func New(config *Config, client kubernetes.Interface, pods Pods, log logr.Logger
 		CheckNetworkStatus:   config.CheckNetwork,
 	})
 	return &Node{
-		config:  config,
-		liqo:    provider,
-		steady:  newSteadyNode(provider, pods, cmp.Or(config.LeaseDuration, node.DefaultLeaseDuration*time.Second), time.Now, log),
+		config: config,
+		liqo:   provider,
+		steady: newSteadyNode(provider, provider.GetNode().DeepCopy().Status, pods,
+			cmp.Or(config.LeaseDuration, node.DefaultLeaseDuration*time.Second), time.Now, log),
 		answers: foreignAnswers(foreign, config.ForeignCluster),
 		nodes:   client.CoreV1().Nodes(),
 		pods:    client.CoreV1().Pods(config.TenantNamespace),
@@ -160,7 +161,7 @@ func (v *Node) newController(ctx context.Context) (*node.NodeController, error) 
 		v.steady.begin(existing)
 		first.Status.Conditions, first.Status.Images = existing.Status.Conditions, existing.Status.Images
 		first.Status.Capacity, first.Status.Allocatable = existing.Status.Capacity, existing.Status.Allocatable
-		first = v.steady.labeled(first)
+		first = v.steady.completed(first)
 	case !apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("read virtual node %s: %w", v.config.Name, err)
 	}
@@ -195,7 +196,7 @@ func (v *Node) restore(ctx context.Context, _ error) error {
 	if v.liqo.IsTerminating() {
 		return nil
 	}
-	wanted := v.steady.labeled(v.liqo.GetNode())
+	wanted := v.steady.completed(v.liqo.GetNode())
 	wanted.ResourceVersion = ""
 	existing, err := v.nodes.Get(ctx, wanted.Name, metav1.GetOptions{})
 	switch {

@@ -86,7 +86,7 @@ func TestSignatureIsShown(t *testing.T) {
 		"Forged":    {labels: map[string]string{liqo.LabelVirtualKubelet: "v0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newSteadyNode(&innerNode{}, Pods{Present: no, Direct: no}, time.Minute, time.Now, logr.Discard())
+			s := newSteadyNode(&innerNode{}, corev1.NodeStatus{}, Pods{Present: no, Direct: no}, time.Minute, time.Now, logr.Discard())
 			before := liqoNode(true, true)
 			before.Labels, before.Annotations = tc.labels, tc.annotations
 			s.begin(before)
@@ -98,7 +98,7 @@ func TestSignatureIsShown(t *testing.T) {
 			if _, now := s.current(); now == nil || now.Labels[liqo.LabelVirtualKubelet] != tc.want {
 				t.Errorf("the node is shown as %+v, want the label %q", now, tc.want)
 			}
-			if got := s.labeled(s.told).Labels[liqo.LabelVirtualKubelet]; got != tc.want {
+			if got := s.completed(s.told).Labels[liqo.LabelVirtualKubelet]; got != tc.want {
 				t.Errorf("the node is created with the label %q, want %q", got, tc.want)
 			}
 			if !maps.Equal(s.told.Labels, tc.labels) {

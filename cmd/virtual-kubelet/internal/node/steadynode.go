@@ -48,6 +48,9 @@ const (
 type steadyNode struct {
 	node.NodeProvider
 
+	// own is what of the node's status says where its virtual kubelet answers, and what it is: addresses, port and versions.
+	own corev1.NodeStatus
+
 	pods  Pods
 	clock func() time.Time
 	log   logr.Logger
@@ -106,9 +109,12 @@ func (s *steadyNode) isSigned() bool {
 	return s.signed
 }
 
-// label puts the label that says so on a node, and the same as an annotation, if it does, and otherwise takes them off. The caller holds
-// the lock.
-func (s *steadyNode) label(node *corev1.Node) {
+// complete puts on a node where its virtual kubelet answers, what it is, and whether it is this project's. The caller holds the lock.
+//
+// Liqo's own node is not enough: it becomes what the API server has whenever Liqo changes its labels, and a virtual kubelet that is being
+// replaced may have written its address there a moment before.
+func (s *steadyNode) complete(node *corev1.Node) {
+	node.Status.Addresses, node.Status.DaemonEndpoints, node.Status.NodeInfo = s.own.Addresses, s.own.DaemonEndpoints, s.own.NodeInfo
 	if !s.signed {
 		delete(node.Labels, liqo.LabelVirtualKubelet)
 		delete(node.Annotations, liqo.LabelVirtualKubelet)
@@ -118,12 +124,12 @@ func (s *steadyNode) label(node *corev1.Node) {
 	metav1.SetMetaDataAnnotation(&node.ObjectMeta, liqo.LabelVirtualKubelet, signature())
 }
 
-// labeled returns a copy of a node with the labels that it is to have.
-func (s *steadyNode) labeled(node *corev1.Node) *corev1.Node {
+// completed returns a copy of a node with what this virtual kubelet knows of it.
+func (s *steadyNode) completed(node *corev1.Node) *corev1.Node {
 	node = node.DeepCopy()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.label(node)
+	s.complete(node)
 	return node
 }
 
@@ -136,8 +142,10 @@ type Pods struct {
 	Direct func() bool
 }
 
-func newSteadyNode(inner node.NodeProvider, pods Pods, patience time.Duration, clock func() time.Time, log logr.Logger) *steadyNode {
-	return &steadyNode{NodeProvider: inner, pods: pods, patience: patience, clock: clock, log: log, stale: wake.New()}
+func newSteadyNode(
+	inner node.NodeProvider, own corev1.NodeStatus, pods Pods, patience time.Duration, clock func() time.Time, log logr.Logger,
+) *steadyNode {
+	return &steadyNode{NodeProvider: inner, own: own, pods: pods, patience: patience, clock: clock, log: log, stale: wake.New()}
 }
 
 // NotifyNodeStatus implements node.NodeProvider.
@@ -196,7 +204,7 @@ func (s *steadyNode) heard(answer bool) {
 // from. It does not block.
 func (s *steadyNode) reconsider() { s.stale.Set() }
 
-// run shows the node whenever it is to be reconsidered, until the context ends.
+// keepNode shows the node whenever it is to be reconsidered, until the context ends.
 func (s *steadyNode) keepNode(ctx context.Context) {
 	for {
 		select {
@@ -225,7 +233,7 @@ func (s *steadyNode) current() (show func(*corev1.Node), now *corev1.Node) {
 		is.silent = !s.clock().Before(is.silentSince)
 	}
 	now = steady(s.told, is, s.readySince)
-	s.label(now)
+	s.complete(now)
 	return s.show, now
 }
 
@@ -270,7 +278,8 @@ func steady(told *corev1.Node, c circumstances, readySince metav1.Time) *corev1.
 			return corev1.ConditionTrue, reasonClusterLost, "The foreign cluster does not answer"
 		})
 	case c.silent && liqo.NodeReady(told):
-		setReady(node, corev1.ConditionFalse, metav1.NewTime(c.silentSince), reasonClusterSilent, "The API server of the foreign cluster does not answer")
+		setReady(node, corev1.ConditionFalse, metav1.NewTime(c.silentSince), reasonClusterSilent,
+			"The API server of the foreign cluster does not answer")
 	case !lost && c.present && liqo.OnlyBare(told):
 		setReady(node, corev1.ConditionTrue, readySince, reasonPodsStay, "The foreign cluster no longer offers anything, but pods run there")
 	}

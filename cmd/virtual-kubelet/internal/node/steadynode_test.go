@@ -47,19 +47,29 @@ func TestSteady(t *testing.T) {
 		is     circumstances
 		want   view
 	}{
-		"Well":         {"as Liqo says", liqoNode(true, true), circumstances{direct: true}, view{Ready: true}},
-		"TunnelLost":   {"pods answer past the broker", liqoNode(false, true), circumstances{direct: true}, view{Ready: true, Unavailable: true}},
-		"Mute":         {"a broker whose API is away takes no pods", liqoNode(true, true), circumstances{mute: true, direct: true}, view{Ready: true, Unavailable: true}},
+		"Well":       {"as Liqo says", liqoNode(true, true), circumstances{direct: true}, view{Ready: true}},
+		"TunnelLost": {"pods answer past the broker", liqoNode(false, true), circumstances{direct: true}, view{Ready: true, Unavailable: true}},
+		"Mute": {
+			"a broker whose API is away takes no pods", liqoNode(true, true), circumstances{mute: true, direct: true},
+			view{Ready: true, Unavailable: true},
+		},
 		"BothLost":     {"the same", liqoNode(false, true), circumstances{mute: true, direct: true}, view{Ready: true, Unavailable: true}},
 		"NobodyDirect": {"no pod answers, as in stock Liqo", liqoNode(false, true), circumstances{present: true}, view{Unavailable: true}},
-		"MuteAlone":    {"its tunnel carries what there is, for a while", liqoNode(true, true), circumstances{mute: true, present: true}, view{Ready: true}},
-		"Silent":       {"nobody knows how its pods are", liqoNode(true, true), circumstances{mute: true, silent: true, present: true}, view{}},
-		"SilentDirect": {"pods answer past the broker", liqoNode(true, true), circumstances{mute: true, silent: true, present: true, direct: true}, view{Ready: true, Unavailable: true}},
-		"Empty":        {"a cluster that offers nothing is not ready", liqoNode(true, false), circumstances{}, view{}},
-		"OfferGone":    {"until its pods have left they answer", liqoNode(true, false), circumstances{present: true}, view{Ready: true}},
-		"AllGone":      {"not without the tunnel", liqoNode(false, false), circumstances{present: true}, view{Unavailable: true}},
-		"GoneDirect":   {"but past the broker", liqoNode(false, false), circumstances{present: true, direct: true}, view{Ready: true, Unavailable: true}},
-		"GoneAndMute":  {"nobody knows how they are", liqoNode(true, false), circumstances{mute: true, present: true}, view{}},
+		"MuteAlone": {
+			"its tunnel carries what there is, for a while", liqoNode(true, true), circumstances{mute: true, present: true}, view{Ready: true},
+		},
+		"Silent": {"nobody knows how its pods are", liqoNode(true, true), circumstances{mute: true, silent: true, present: true}, view{}},
+		"SilentDirect": {
+			"pods answer past the broker", liqoNode(true, true), circumstances{mute: true, silent: true, present: true, direct: true},
+			view{Ready: true, Unavailable: true},
+		},
+		"Empty":     {"a cluster that offers nothing is not ready", liqoNode(true, false), circumstances{}, view{}},
+		"OfferGone": {"until its pods have left they answer", liqoNode(true, false), circumstances{present: true}, view{Ready: true}},
+		"AllGone":   {"not without the tunnel", liqoNode(false, false), circumstances{present: true}, view{Unavailable: true}},
+		"GoneDirect": {
+			"but past the broker", liqoNode(false, false), circumstances{present: true, direct: true}, view{Ready: true, Unavailable: true},
+		},
+		"GoneAndMute": {"nobody knows how they are", liqoNode(true, false), circumstances{mute: true, present: true}, view{}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -91,7 +101,8 @@ func TestSteadySince(t *testing.T) {
 func TestSteadySilent(t *testing.T) {
 	since := time.Unix(1000, 0)
 	for range 2 {
-		ready := liqo.NodeCondition(steady(liqoNode(true, true), circumstances{mute: true, silent: true, silentSince: since}, metav1.Time{}), corev1.NodeReady)
+		ready := liqo.NodeCondition(steady(liqoNode(true, true), circumstances{mute: true, silent: true, silentSince: since}, metav1.Time{}),
+			corev1.NodeReady)
 		if !ready.LastTransitionTime.Time.Equal(since) || ready.Reason != reasonClusterSilent {
 			t.Errorf("got %v with reason %q, want %v", ready.LastTransitionTime, ready.Reason, since)
 		}
@@ -112,7 +123,7 @@ func TestSteadyNode(t *testing.T) {
 		var answer, direct atomic.Bool
 		var failure atomic.Pointer[error]
 		answer.Store(true)
-		node := newSteadyNode(inner, Pods{Present: func() bool { return true }, Direct: direct.Load}, patience, time.Now, logr.Discard())
+		node := newSteadyNode(inner, corev1.NodeStatus{}, Pods{Present: func() bool { return true }, Direct: direct.Load}, patience, time.Now, logr.Discard())
 		ctx, cancel := context.WithCancel(t.Context())
 		var shown atomic.Pointer[corev1.Node]
 		node.NotifyNodeStatus(ctx, func(now *corev1.Node) { shown.Store(now) })
@@ -187,7 +198,7 @@ func TestSettling(t *testing.T) {
 		return node
 	}
 	start := func(ready bool) *steadyNode {
-		s := newSteadyNode(&innerNode{}, Pods{Present: func() bool { return true }, Direct: func() bool { return false }},
+		s := newSteadyNode(&innerNode{}, corev1.NodeStatus{}, Pods{Present: func() bool { return true }, Direct: func() bool { return false }},
 			time.Minute, func() time.Time { return now }, logr.Discard())
 		s.begin(before(ready))
 		return s
@@ -234,7 +245,7 @@ func TestSettling(t *testing.T) {
 func TestSettlingEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner, no := &innerNode{}, func() bool { return false }
-		s := newSteadyNode(inner, Pods{Present: no, Direct: no}, time.Minute, time.Now, logr.Discard())
+		s := newSteadyNode(inner, corev1.NodeStatus{}, Pods{Present: no, Direct: no}, time.Minute, time.Now, logr.Discard())
 		ctx, cancel := context.WithCancel(t.Context())
 		var shown atomic.Pointer[corev1.Node]
 		s.NotifyNodeStatus(ctx, func(now *corev1.Node) { shown.Store(now) })
@@ -250,4 +261,32 @@ func TestSettlingEnds(t *testing.T) {
 		cancel()
 		running.Wait()
 	})
+}
+
+// TestOwnAddress shows a node of which Liqo has what the virtual kubelet before wrote, which was replaced at that moment.
+func TestOwnAddress(t *testing.T) {
+	status := func(address, version string, port int32) corev1.NodeStatus {
+		return corev1.NodeStatus{
+			Addresses:       []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}},
+			DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: port}},
+			NodeInfo:        corev1.NodeSystemInfo{KubeletVersion: version},
+		}
+	}
+	no := func() bool { return false }
+	inner, own := &innerNode{}, status("10.1.0.2", "v1.34.0", 10250)
+	s := newSteadyNode(inner, own, Pods{Present: no, Direct: no}, time.Minute, time.Now, logr.Discard())
+	s.NotifyNodeStatus(t.Context(), func(*corev1.Node) {})
+	before, told := status("10.1.0.1", "v1.33.0", 10255), liqoNode(true, true)
+	told.Status.Addresses, told.Status.DaemonEndpoints, told.Status.NodeInfo = before.Addresses, before.DaemonEndpoints, before.NodeInfo
+	inner.show(told)
+	_, shown := s.current()
+	for reason, node := range map[string]*corev1.Node{"it is shown": shown, "it is created again": s.completed(told)} {
+		if got := node.Status; got.Addresses[0] != own.Addresses[0] || got.DaemonEndpoints != own.DaemonEndpoints || got.NodeInfo != own.NodeInfo {
+			t.Errorf("%s with %v, %v and %v, want %v, %v and %v", reason, got.Addresses, got.DaemonEndpoints, got.NodeInfo,
+				own.Addresses, own.DaemonEndpoints, own.NodeInfo)
+		}
+	}
+	if told.Status.Addresses[0] != before.Addresses[0] {
+		t.Error("Liqo's node is changed")
+	}
 }

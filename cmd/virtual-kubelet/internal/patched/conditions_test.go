@@ -22,10 +22,13 @@ func TestLocalConditions(t *testing.T) {
 	ready, unready := condition(corev1.PodReady, corev1.ConditionTrue, "", ""), condition(corev1.PodReady, corev1.ConditionFalse, "", "")
 	evicted := condition(corev1.DisruptionTarget, corev1.ConditionTrue, "EvictionByEvictionAPI", "")
 	evictedThere := condition(corev1.DisruptionTarget, corev1.ConditionTrue, "PreemptionByScheduler", "")
-	open, shut := condition("example.com/attached", corev1.ConditionTrue, "", ""), condition("example.com/attached", corev1.ConditionFalse, "", "")
+	open, shut := condition("example.com/attached", corev1.ConditionTrue, "", ""),
+		condition("example.com/attached", corev1.ConditionFalse, "", "")
 	const gate = "ReadinessGatesNotReady"
-	missing := condition(corev1.PodReady, corev1.ConditionFalse, gate, `corresponding condition of pod readiness gate "example.com/attached" does not exist.`)
-	closed := condition(corev1.PodReady, corev1.ConditionFalse, gate, `the status of pod readiness gate "example.com/attached" is not "True", but False`)
+	missing := condition(corev1.PodReady, corev1.ConditionFalse, gate,
+		`corresponding condition of pod readiness gate "example.com/attached" does not exist.`)
+	closed := condition(corev1.PodReady, corev1.ConditionFalse, gate,
+		`the status of pod readiness gate "example.com/attached" is not "True", but False`)
 	type conditions = []corev1.PodCondition
 	for name, tc := range map[string]struct {
 		reason              string
@@ -33,15 +36,33 @@ func TestLocalConditions(t *testing.T) {
 		gated               bool
 		local, remote, want conditions
 	}{
-		"Evicted":     {"who evicts a pod here says so here", corev1.PodRunning, false, conditions{unready, evicted}, conditions{ready}, conditions{ready, evicted}},
-		"EvictedAway": {"a remote pod that is evicted has a successor", corev1.PodRunning, false, conditions{ready}, conditions{ready, evictedThere}, conditions{ready}},
-		"EndedAway":   {"one that ended so has none", corev1.PodFailed, false, conditions{ready, evicted}, conditions{evictedThere}, conditions{evictedThere}},
-		"Kubelet":     {"what the remote kubelet does not say any more is not kept", corev1.PodRunning, false, conditions{ready, open}, nil, nil},
-		"Open":        {"a gate that is open lets the pod be ready", corev1.PodRunning, true, conditions{open}, conditions{ready}, conditions{ready, open}},
-		"Shut":        {"a gate that is shut does not", corev1.PodRunning, true, conditions{unready, shut}, conditions{ready}, conditions{closed, shut}},
-		"Missing":     {"nor does one of which nobody has said anything", corev1.PodRunning, true, conditions{unready}, conditions{ready}, conditions{missing}},
-		"OpenAway":    {"or only the foreign cluster has", corev1.PodRunning, true, conditions{unready}, conditions{ready, open}, conditions{missing}},
-		"NotReady":    {"a pod that is not ready there is not ready", corev1.PodRunning, true, conditions{open}, conditions{unready}, conditions{unready, open}},
+		"Evicted": {
+			"who evicts a pod here says so here", corev1.PodRunning, false, conditions{unready, evicted}, conditions{ready},
+			conditions{ready, evicted},
+		},
+		"EvictedAway": {
+			"a remote pod that is evicted has a successor", corev1.PodRunning, false, conditions{ready}, conditions{ready, evictedThere},
+			conditions{ready},
+		},
+		"EndedAway": {
+			"one that ended so has none", corev1.PodFailed, false, conditions{ready, evicted}, conditions{evictedThere}, conditions{evictedThere},
+		},
+		"Kubelet": {"what the remote kubelet does not say any more is not kept", corev1.PodRunning, false, conditions{ready, open}, nil, nil},
+		"Open": {
+			"a gate that is open lets the pod be ready", corev1.PodRunning, true, conditions{open}, conditions{ready}, conditions{ready, open},
+		},
+		"Shut": {
+			"a gate that is shut does not", corev1.PodRunning, true, conditions{unready, shut}, conditions{ready}, conditions{closed, shut},
+		},
+		"Missing": {
+			"nor does one of which nobody has said anything", corev1.PodRunning, true, conditions{unready}, conditions{ready}, conditions{missing},
+		},
+		"OpenAway": {
+			"or only the foreign cluster has", corev1.PodRunning, true, conditions{unready}, conditions{ready, open}, conditions{missing},
+		},
+		"NotReady": {
+			"a pod that is not ready there is not ready", corev1.PodRunning, true, conditions{open}, conditions{unready}, conditions{unready, open},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			local := &corev1.Pod{Status: corev1.PodStatus{Conditions: tc.local}}
@@ -53,7 +74,8 @@ func TestLocalConditions(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s (-want, +got):\n%s", tc.reason, diff)
 			}
-			if again := forge.LocalPod(&corev1.Pod{Spec: local.Spec, Status: corev1.PodStatus{Conditions: got}}, remote, nil, 0).Status.Conditions; !cmp.Equal(got, again) {
+			if again := forge.LocalPod(&corev1.Pod{Spec: local.Spec, Status: corev1.PodStatus{Conditions: got}}, remote, nil, 0).
+				Status.Conditions; !cmp.Equal(got, again) {
 				t.Errorf("the status is not at rest (-first, +second):\n%s", cmp.Diff(got, again))
 			}
 		})

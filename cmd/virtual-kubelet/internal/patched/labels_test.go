@@ -81,9 +81,10 @@ func (s *nodeServer) patch(w http.ResponseWriter, r *http.Request) {
 // TestOwnNodeLabels has an offer whose labels say what its virtual node is.
 func TestOwnNodeLabels(t *testing.T) {
 	claimed := map[string]string{
-		consts.RemoteClusterID: "victim-id", consts.TypeLabel: "worker", corev1.LabelHostname: "victim", "node-role.kubernetes.io/control-plane": "",
-		"topology.kubernetes.io/region": "north", corev1.LabelArchStable: "arm64", consts.ProviderClusterLabel: "kubeadm", "certified": "yes",
-		"brokering.liqo.io/carbon-gco2e-per-kwh": "312", "brokering.liqo.io/virtual-kubelet": "forged",
+		consts.RemoteClusterID: "victim-id", consts.TypeLabel: "worker", corev1.LabelHostname: "victim",
+		"node-role.kubernetes.io/control-plane": "", "topology.kubernetes.io/region": "north", corev1.LabelArchStable: "arm64",
+		consts.ProviderClusterLabel: "kubeadm", "certified": "yes", "brokering.liqo.io/carbon-gco2e-per-kwh": "312",
+		"brokering.liqo.io/virtual-kubelet": "forged",
 	}
 	server := &nodeServer{t: t, virtual: vkv1alpha1.VirtualNode{
 		TypeMeta:   metav1.TypeMeta{APIVersion: vkv1alpha1.SchemeGroupVersion.String(), Kind: "VirtualNode"},
@@ -114,9 +115,9 @@ func TestOwnNodeLabels(t *testing.T) {
 	api.CloseClientConnections() // End the watch.
 
 	for key, want := range map[string]string{
-		consts.RemoteClusterID: providerID, consts.TypeLabel: consts.TypeNode, corev1.LabelHostname: virtualNode, consts.StorageAvailableLabel: "false",
-		"topology.kubernetes.io/region": "north", corev1.LabelArchStable: "arm64", consts.ProviderClusterLabel: "kubeadm", "certified": "yes",
-		"brokering.liqo.io/carbon-gco2e-per-kwh": "312",
+		consts.RemoteClusterID: providerID, consts.TypeLabel: consts.TypeNode, corev1.LabelHostname: virtualNode,
+		consts.StorageAvailableLabel: "false", "topology.kubernetes.io/region": "north", corev1.LabelArchStable: "arm64",
+		consts.ProviderClusterLabel: "kubeadm", "certified": "yes", "brokering.liqo.io/carbon-gco2e-per-kwh": "312",
 	} {
 		if got[key] != want {
 			t.Errorf("label %s is %q, want %q", key, got[key], want)

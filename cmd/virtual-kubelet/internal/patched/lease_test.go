@@ -69,7 +69,8 @@ func TestLostLease(t *testing.T) {
 	err := leaderelection.InitAndRun(t.Context(), leaderelection.Opts{
 		Enabled: true, PodName: "virtual-kubelet", TenantNamespace: "tenant",
 		LeaseDuration: 1500 * time.Millisecond, RenewDeadline: time.Second, RetryPeriod: 100 * time.Millisecond,
-	}, &rest.Config{Host: listening.URL, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}, record.NewBroadcaster(), func() { elected <- struct{}{} })
+	}, &rest.Config{Host: listening.URL, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}, record.NewBroadcaster(),
+		func() { elected <- struct{}{} })
 	if err != nil {
 		t.Fatal(err)
 	}

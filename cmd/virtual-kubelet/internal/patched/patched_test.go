@@ -195,7 +195,9 @@ func newPodReflectorOf(t *testing.T, ipamClient ipam.IpamClient, opts *options.N
 	noMetrics := func(string) metricsv1beta1.PodMetricsInterface { return nil }
 	reflector := workload.NewPodReflector(nil, noMetrics, ipamClient, &workload.PodReflectorConfig{},
 		&generic.ReflectorConfig{Type: consts.CustomLiqo})
-	reflector.Start(t.Context(), options.New(opts.LocalClient, opts.LocalFactory.Core().V1().Pods()).WithEventBroadcaster(opts.EventBroadcaster))
+	reflector.Start(
+		t.Context(), options.New(opts.LocalClient, opts.LocalFactory.Core().V1().Pods()).WithEventBroadcaster(opts.EventBroadcaster),
+	)
 	namespaced := reflector.NewNamespaced(opts)
 
 	pods, ok := namespaced.(*workload.NamespacedPodReflector)
@@ -250,7 +252,8 @@ func TestAdjustReady(t *testing.T) {
 	for address, want := range map[string]corev1.ConditionStatus{well: corev1.ConditionTrue, lost: corev1.ConditionFalse} {
 		t.Run(address, func(t *testing.T) {
 			reflector, client := newPodReflectorAndClient(t, &judgeIPAM{changingIPAM{answers: []string{address}}, well})
-			local, err := client.CoreV1().Pods("home").Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, metav1.CreateOptions{})
+			local, err := client.CoreV1().Pods("home").Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}},
+				metav1.CreateOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}

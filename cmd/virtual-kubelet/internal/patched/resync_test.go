@@ -49,8 +49,8 @@ func leases(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(w, r.Body)
 }
 
-// leadNoLonger has the test end when this process does not lead any more. Who leads is a global variable of Liqo's, and the election that a test
-// has begun would take the leadership from the next one.
+// leadNoLonger has the test end when this process does not lead any more. Who leads is a global variable of Liqo's, and the election that a
+// test has begun would take the leadership from the next one.
 func leadNoLonger(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -68,8 +68,10 @@ func lead(t *testing.T) {
 	leadNoLonger(t)
 	leads := make(chan struct{})
 	err := leaderelection.InitAndRun(t.Context(), leaderelection.Opts{
-		Enabled: true, PodName: "this", TenantNamespace: "tenant", LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: time.Second,
-	}, &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}, record.NewBroadcaster(), func() { close(leads) })
+		Enabled: true, PodName: "this", TenantNamespace: "tenant", LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second,
+		RetryPeriod: time.Second,
+	}, &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}, record.NewBroadcaster(),
+		func() { close(leads) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +91,8 @@ func TestResyncLooksAtRemoteObjects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			handled := make(chan string, 1)
-			reflector := generic.NewReflector(name, func(*options.NamespacedOpts) manager.NamespacedReflector { return remoteOnly{handled: handled} },
+			reflector := generic.NewReflector(name,
+				func(*options.NamespacedOpts) manager.NamespacedReflector { return remoteOnly{handled: handled} },
 				generic.WithoutFallback(), 1, consts.DenyList, tc.mode)
 			reflector.Start(t.Context(), &options.ReflectorOpts{})
 			reflector.StartNamespace(&options.NamespacedOpts{LocalNamespace: "local", RemoteNamespace: "remote"})

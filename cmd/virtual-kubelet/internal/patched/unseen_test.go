@@ -28,11 +28,16 @@ func TestUnseenEnd(t *testing.T) {
 		written corev1.PodPhase
 		codes   []int32
 	}{
-		"OfJob":     {"The Job waits for an end.", jobs, corev1.PodRunning, []corev1.ContainerState{running, done}, corev1.PodFailed, []int32{137, 3}},
+		"OfJob": {
+			"The Job waits for an end.", jobs, corev1.PodRunning, []corev1.ContainerState{running, done}, corev1.PodFailed, []int32{137, 3},
+		},
 		"NotBegun":  {"The same.", jobs, corev1.PodPending, nil, corev1.PodFailed, nil},
 		"Succeeded": {"Its end was seen.", jobs, corev1.PodSucceeded, []corev1.ContainerState{done}, "", nil},
 		"Failed":    {"The same.", jobs, corev1.PodFailed, []corev1.ContainerState{done}, "", nil},
-		"Moved":     {"A broker's own pod comes back if it has not ended, and has no finalizer.", nil, corev1.PodRunning, []corev1.ContainerState{running}, "", nil},
+		"Moved": {
+			"A broker's own pod comes back if it has not ended, and has no finalizer.", nil, corev1.PodRunning,
+			[]corev1.ContainerState{running}, "", nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			local := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "home", UID: "local", Finalizers: tc.finalizers}}

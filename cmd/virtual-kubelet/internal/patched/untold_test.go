@@ -22,13 +22,16 @@ func TestUntoldStatus(t *testing.T) {
 	pending := func(conditions ...corev1.PodCondition) corev1.PodStatus {
 		return corev1.PodStatus{Phase: corev1.PodPending, QOSClass: corev1.PodQOSBurstable, Conditions: conditions}
 	}
-	bound, boundThere := condition(corev1.PodScheduled, corev1.ConditionTrue, 0), condition(corev1.PodScheduled, corev1.ConditionTrue, time.Second)
+	bound, boundThere := condition(corev1.PodScheduled, corev1.ConditionTrue, 0),
+		condition(corev1.PodScheduled, corev1.ConditionTrue, time.Second)
 	full := condition(corev1.PodScheduled, corev1.ConditionFalse, time.Second)
 	full.Reason = corev1.PodReasonUnschedulable
 	gated := condition(corev1.PodScheduled, corev1.ConditionTrue, time.Second)
 	gated.Message = "in words"
 	creating := pending(boundThere)
-	creating.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}}}
+	creating.ContainerStatuses = []corev1.ContainerStatus{
+		{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}},
+	}
 	started := pending(boundThere)
 	started.StartTime = &metav1.Time{Time: at}
 	evicted := pending()
@@ -64,8 +67,10 @@ func TestUntoldStatus(t *testing.T) {
 		"Ended":         {"An end is told.", pending(bound), gone, nil, true},
 		"Again":         {"A pod that is made again has not started.", creating, pending(), nil, true},
 		"Moved":         {"The virtual node has another address now.", elsewhere, pending(boundThere), nil, true},
-		"Initialized":   {"A condition more says more.", pending(bound), pending(boundThere, condition(corev1.PodInitialized, corev1.ConditionTrue, 0)), nil, true},
-		"Unreachable":   {"The pod of a lost cluster is called not ready.", pending(bound), pending(boundThere), unreachable, true},
+		"Initialized": {
+			"A condition more says more.", pending(bound), pending(boundThere, condition(corev1.PodInitialized, corev1.ConditionTrue, 0)), nil, true,
+		},
+		"Unreachable": {"The pod of a lost cluster is called not ready.", pending(bound), pending(boundThere), unreachable, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// NewLiqo returns a fake client of Liqo's kinds with some objects. It has to be asked for a list: Liqo's generated fake does not know that a watch may
-// begin with one, which client-go asks for first, and would never say that the list is complete.
+// NewLiqo returns a fake client of Liqo's kinds with some objects. It has to be asked for a list: Liqo's generated fake does not know that
+// a watch may begin with one, which client-go asks for first, and would never say that the list is complete.
 func NewLiqo(objects ...runtime.Object) *liqofake.Clientset {
 	clients := liqofake.NewSimpleClientset(objects...)
 	clients.PrependWatchReactor("*", func(action clienttesting.Action) (bool, watch.Interface, error) {

@@ -203,10 +203,14 @@ func TestDeadlineLeft(t *testing.T) {
 		left    time.Duration
 		limited bool
 	}{
-		"Unlimited":  {"A pod without a deadline runs as long as it likes.", unchanged[corev1.Pod], 0, false},
-		"NotStarted": {"The time that a pod waits does not count.", func(pod *corev1.Pod) { within(5)(pod); pod.Status.StartTime = nil }, 0, false},
-		"Started":    {"It counts from the start.", within(7), 7 * time.Second, true},
-		"Past":       {"It may be over.", func(pod *corev1.Pod) { within(5)(pod); early(pod, 8*time.Second, time.Minute) }, -3 * time.Second, true},
+		"Unlimited": {"A pod without a deadline runs as long as it likes.", unchanged[corev1.Pod], 0, false},
+		"NotStarted": {
+			"The time that a pod waits does not count.", func(pod *corev1.Pod) { within(5)(pod); pod.Status.StartTime = nil }, 0, false,
+		},
+		"Started": {"It counts from the start.", within(7), 7 * time.Second, true},
+		"Past": {
+			"It may be over.", func(pod *corev1.Pod) { within(5)(pod); early(pod, 8*time.Second, time.Minute) }, -3 * time.Second, true,
+		},
 		"ClockBehind": {"A foreign cluster whose clock is behind takes no time from a pod.",
 			func(pod *corev1.Pod) { within(5)(pod); early(pod, time.Hour, time.Second) }, 4 * time.Second, true},
 	}

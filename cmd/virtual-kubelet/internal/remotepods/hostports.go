@@ -33,7 +33,7 @@ type hostPorts struct {
 	decided map[types.UID]bool
 }
 
-// admit reports whether a pod may run beside all others on the virtual node; node are
+// admitPod reports whether a pod may run beside all others on the virtual node; node are
 // these, and may contain the pod itself.
 func (h *hostPorts) admitPod(pod *corev1.Pod, node []*corev1.Pod) bool {
 	ports := hostPortsOf(pod)

@@ -134,7 +134,8 @@ func TestRefusedLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		failed := pinned("web", 80)
 		failed.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: reasonNodePorts}
-		c := startRuled(t, failed, shadowOf(failed, func(shadow *vkv1alpha1.ShadowPod) { shadow.UID = "old" }), running("twin-broker", time.Now(), unchanged))
+		c := startRuled(t, failed, shadowOf(failed, func(shadow *vkv1alpha1.ShadowPod) { shadow.UID = "old" }),
+			running("twin-broker", time.Now(), unchanged))
 		c.wantRefused("web", true)
 	})
 }

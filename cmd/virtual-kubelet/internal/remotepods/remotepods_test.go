@@ -57,7 +57,9 @@ func TestReplacedPodIsReleased(t *testing.T) {
 		delete(held, pod)
 	})
 	pod := func(uid types.UID) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "twin", Name: "web-0", UID: uid}, Status: corev1.PodStatus{PodIP: "10.90.0.7"}}
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "twin", Name: "web-0", UID: uid}, Status: corev1.PodStatus{PodIP: "10.90.0.7"},
+		}
 	}
 	remote := fake.NewSimpleClientset(pod("first"))
 	factory := informers.NewSharedInformerFactory(remote, 0)
@@ -144,10 +146,18 @@ func TestEndOfDeletedPod(t *testing.T) {
 		local  *corev1.Pod
 		want   corev1.PodPhase
 	}{
-		"Deleted":  {"It was evicted here, and its Job counts how it ended.", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &deleted}}, corev1.PodSucceeded},
-		"Kept":     {"It is recreated there.", &corev1.Pod{}, corev1.PodRunning},
-		"OfBroker": {"A broker deletes its own pod to move it.", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &deleted, Labels: map[string]string{liqo.LabelManagedBy: liqo.ManagedByShadowPod}}}, corev1.PodRunning},
-		"Unknown":  {"It may be recreated.", nil, corev1.PodRunning},
+		"Deleted": {
+			"It was evicted here, and its Job counts how it ended.", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &deleted}},
+			corev1.PodSucceeded,
+		},
+		"Kept": {"It is recreated there.", &corev1.Pod{}, corev1.PodRunning},
+		"OfBroker": {
+			"A broker deletes its own pod to move it.",
+			&corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &deleted, Labels: map[string]string{liqo.LabelManagedBy: liqo.ManagedByShadowPod}},
+			}, corev1.PodRunning,
+		},
+		"Unknown": {"It may be recreated.", nil, corev1.PodRunning},
 	} {
 		t.Run(name, func(t *testing.T) {
 			local := fake.NewSimpleClientset()

@@ -138,7 +138,7 @@ func (n *ruledNamespace) Handle(ctx context.Context, name string) error {
 	return n.NamespacedReflector.Handle(ctx, name)
 }
 
-// admit reports whether the virtual node may have a pod.
+// admitPod reports whether the virtual node may have a pod.
 func (n *ruledNamespace) admitPod(local *corev1.Pod) bool {
 	if len(hostPortsOf(local)) == 0 {
 		return true // Most pods: nobody has to look at all the others.

@@ -54,7 +54,8 @@ func newRuled(t *testing.T, objects ...runtime.Object) *ruledClusters {
 		}
 	}
 	return &ruledClusters{
-		t: t, local: fake.NewSimpleClientset(local...), remote: fake.NewSimpleClientset(remote...), remoteLiqo: reflectiontest.NewLiqo(shadows...),
+		t: t, local: fake.NewSimpleClientset(local...), remote: fake.NewSimpleClientset(remote...),
+		remoteLiqo: reflectiontest.NewLiqo(shadows...),
 	}
 }
 

@@ -16,8 +16,10 @@ func TestRelocating(t *testing.T) {
 	const grace = int64(30)
 	pod := func(phase corev1.PodPhase, terminating bool, finished time.Time) *corev1.Pod {
 		p := &corev1.Pod{Status: corev1.PodStatus{
-			Phase:             phase,
-			Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}, {Type: corev1.PodScheduled, Status: corev1.ConditionTrue}},
+			Phase: phase,
+			Conditions: []corev1.PodCondition{
+				{Type: corev1.PodReady, Status: corev1.ConditionTrue}, {Type: corev1.PodScheduled, Status: corev1.ConditionTrue},
+			},
 			ContainerStatuses: []corev1.ContainerStatus{{Ready: true}},
 		}}
 		if terminating {
@@ -40,22 +42,42 @@ func TestRelocating(t *testing.T) {
 		wantPhase corev1.PodPhase
 		wantReady corev1.ConditionStatus
 	}{
-		"Running":          {"a pod that stays is shown as it is", pod(corev1.PodRunning, false, time.Time{}), corev1.PodRunning, corev1.ConditionTrue},
-		"Terminating":      {"no traffic to a pod that is going", pod(corev1.PodRunning, true, time.Time{}), corev1.PodRunning, corev1.ConditionFalse},
-		"KilledByDeletion": {"its end is not the local pod's end", pod(corev1.PodFailed, true, deleted.Add(time.Second)), corev1.PodRunning, corev1.ConditionFalse},
-		"ExitedAtDeletion": {"a clean exit on SIGTERM is not the end of a Job", pod(corev1.PodSucceeded, true, deleted.Add(time.Second)), corev1.PodRunning, corev1.ConditionFalse},
-		"SameSecond":       {"times are whole seconds, and a process may end at once", pod(corev1.PodFailed, true, deleted), corev1.PodRunning, corev1.ConditionFalse},
-		"AlwaysRestarted":  {"clocks of two clusters differ, but a Deployment's pod never ends by itself", always(pod(corev1.PodFailed, true, deleted.Add(-time.Minute))), corev1.PodRunning, corev1.ConditionFalse},
-		"DoneBefore":       {"a Job that was done before stays done", pod(corev1.PodSucceeded, true, deleted.Add(-time.Second)), corev1.PodSucceeded, corev1.ConditionTrue},
-		"Failed":           {"a failure without deletion is a failure", pod(corev1.PodFailed, false, deleted), corev1.PodFailed, corev1.ConditionTrue},
-		"NotStarted":       {"a pod that never ran stays pending", pod(corev1.PodPending, true, time.Time{}), corev1.PodPending, corev1.ConditionFalse},
+		"Running": {
+			"a pod that stays is shown as it is", pod(corev1.PodRunning, false, time.Time{}), corev1.PodRunning, corev1.ConditionTrue,
+		},
+		"Terminating": {"no traffic to a pod that is going", pod(corev1.PodRunning, true, time.Time{}), corev1.PodRunning, corev1.ConditionFalse},
+		"KilledByDeletion": {
+			"its end is not the local pod's end", pod(corev1.PodFailed, true, deleted.Add(time.Second)), corev1.PodRunning, corev1.ConditionFalse,
+		},
+		"ExitedAtDeletion": {
+			"a clean exit on SIGTERM is not the end of a Job", pod(corev1.PodSucceeded, true, deleted.Add(time.Second)), corev1.PodRunning,
+			corev1.ConditionFalse,
+		},
+		"SameSecond": {
+			"times are whole seconds, and a process may end at once", pod(corev1.PodFailed, true, deleted), corev1.PodRunning, corev1.ConditionFalse,
+		},
+		"AlwaysRestarted": {
+			"clocks of two clusters differ, but a Deployment's pod never ends by itself",
+			always(pod(corev1.PodFailed, true, deleted.Add(-time.Minute))), corev1.PodRunning, corev1.ConditionFalse,
+		},
+		"DoneBefore": {
+			"a Job that was done before stays done", pod(corev1.PodSucceeded, true, deleted.Add(-time.Second)), corev1.PodSucceeded,
+			corev1.ConditionTrue,
+		},
+		"Failed": {
+			"a failure without deletion is a failure", pod(corev1.PodFailed, false, deleted), corev1.PodFailed, corev1.ConditionTrue,
+		},
+		"NotStarted": {
+			"a pod that never ran stays pending", pod(corev1.PodPending, true, time.Time{}), corev1.PodPending, corev1.ConditionFalse,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			before := tc.pod.DeepCopy()
 			got := relocating(tc.pod)
 			if got.Status.Phase != tc.wantPhase || got.Status.Conditions[0].Status != tc.wantReady {
-				t.Errorf("%s: phase %s, ready %s; want %s, %s", tc.reason, got.Status.Phase, got.Status.Conditions[0].Status, tc.wantPhase, tc.wantReady)
+				t.Errorf("%s: phase %s, ready %s; want %s, %s", tc.reason, got.Status.Phase, got.Status.Conditions[0].Status, tc.wantPhase,
+					tc.wantReady)
 			}
 			if got.Status.Conditions[1].Status != corev1.ConditionTrue {
 				t.Errorf("%s: PodScheduled became %s", tc.reason, got.Status.Conditions[1].Status)

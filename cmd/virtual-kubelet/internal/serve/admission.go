@@ -147,7 +147,7 @@ func Reviewers(local *rest.Config) (kubernetes.Interface, func(token string) (ku
 	}, nil
 }
 
-// run follows the authority of client certificates until the context ends.
+// runAuthority follows the authority of client certificates until the context ends.
 func (a *Admission) runAuthority(ctx context.Context) { a.authority.Run(ctx, 1) }
 
 // refusal is the answer to a request that is not let in.
@@ -184,7 +184,7 @@ func (a *Admission) guard(next http.Handler) http.Handler {
 	})
 }
 
-// admit returns a refusal unless the sender of a request may do what it asks; any
+// admitRequest returns a refusal unless the sender of a request may do what it asks; any
 // other error tells why nobody knows.
 func (a *Admission) admitRequest(r *http.Request) error {
 	// The error says what is wrong with a certificate; there may be a token besides.
@@ -271,7 +271,8 @@ func (a *Admission) admitCertificate(ctx context.Context, caller user.Info, want
 			return nil
 		}
 		return &refusal{http.StatusForbidden, fmt.Sprintf(
-			"this virtual kubelet may not ask the API server whether %q may %s nodes/%s: apply %s of liqo-broker to ClusterRole liqo-virtual-kubelet-local",
+			"this virtual kubelet may not ask the API server whether %q may %s nodes/%s: apply %s of liqo-broker to ClusterRole "+
+				"liqo-virtual-kubelet-local",
 			caller.GetName(), wanted.Verb, wanted.Subresource, a.rolePatch)}
 	case err != nil:
 		return fmt.Errorf("ask what %q may do: %w", caller.GetName(), err)

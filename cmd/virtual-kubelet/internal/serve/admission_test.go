@@ -82,7 +82,8 @@ func sign(t *testing.T, a *servingtest.Authority, name string, groups ...string)
 
 func authorities(pem string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "extension-apiserver-authentication"}, Data: map[string]string{"client-ca-file": pem},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "extension-apiserver-authentication"},
+		Data:       map[string]string{"client-ca-file": pem},
 	}
 }
 
@@ -126,7 +127,8 @@ func serveKubelet(t *testing.T, client kubernetes.Interface, as func(string) (ku
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := NewServer(&Config{NodeName: testNode, NodeIP: "127.0.0.1", CertificateType: root.CertificateTypeSelfSigned}, servedPods{}, client, nil, admission)
+	server, err := NewServer(&Config{NodeName: testNode, NodeIP: "127.0.0.1", CertificateType: root.CertificateTypeSelfSigned}, servedPods{},
+		client, nil, admission)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,29 +194,64 @@ func TestWhoMayUseTheKubeletAPI(t *testing.T) {
 		want    int
 		text    string
 	}{
-		"Nobody":             {reason: "anybody who has a route reaches the port", path: logs, want: http.StatusUnauthorized, text: "client certificate"},
-		"NobodyPods":         {reason: "the list has the environment of all pods", path: "/pods", want: http.StatusUnauthorized},
-		"NobodyExec":         {reason: "a shell in any pod", method: http.MethodPost, path: exec, want: http.StatusUnauthorized},
-		"NobodyMetrics":      {reason: "metrics name the pods of all consumers", path: "/metrics/resource", want: http.StatusUnauthorized},
-		"NobodyUnknownPath":  {reason: "what is not served tells nothing either", path: "/none", want: http.StatusUnauthorized},
-		"APIServer":          {reason: "kubectl logs", certificate: apiServer, path: logs, want: http.StatusOK, text: "a line of the log"},
-		"APIServerExec":      {reason: "the handler wants the headers of a stream", certificate: apiServer, method: http.MethodPost, path: exec + "?command=id&output=1", want: http.StatusBadRequest},
-		"APIServerNoRights":  {reason: "kubectl logs works without the patch", certificate: apiServer, path: logs, noRights: true, want: http.StatusOK},
-		"Peer":               {reason: "its certificate is of the same authority", certificate: peer, path: logs, want: http.StatusForbidden, text: "may not get nodes/proxy"},
-		"PeerNoRights":       {reason: "who cannot be judged is not let in", certificate: peer, path: logs, noRights: true, want: http.StatusForbidden, text: testRolePatch},
-		"OtherAuthority":     {reason: "anybody can sign certificates", certificate: sign(t, other, "kube-apiserver-kubelet-client", "system:masters"), path: logs, want: http.StatusUnauthorized},
-		"Certificate":        {reason: "the API server grants it", certificate: sign(t, own, "reader"), path: logs, want: http.StatusOK},
-		"ReaderExec":         {reason: "reading is not running commands, also where it is a GET", certificate: sign(t, own, "reader"), path: exec + "?command=id&output=1", want: http.StatusForbidden, text: "create nodes/proxy"},
-		"Scraper":            {reason: "metrics-server", token: "scraper", path: metrics, want: http.StatusOK},
-		"ScraperNoRights":    {reason: "a token is used to ask for its owner, which needs no right", token: "scraper", path: metrics, noRights: true, want: http.StatusOK},
-		"ScraperLogs":        {reason: "who may read metrics may not read logs", token: "scraper", path: logs, want: http.StatusForbidden},
-		"UnknownToken":       {reason: "the API server does not know it", token: "stolen", path: metrics, want: http.StatusUnauthorized},
-		"BadCertAndToken":    {reason: "a client may have both", certificate: sign(t, other, "x"), token: "reader", path: logs, want: http.StatusOK},
-		"Kubeadm":            {reason: "kubeadm 1.29 and later", certificate: kubeadm, path: logs, want: http.StatusOK},
-		"KubeadmNoRights":    {reason: "its group is bound to cluster-admin", certificate: kubeadm, path: logs, noRights: true, kubeadm: "v1.34.4", want: http.StatusOK},
-		"OldKubeadmNoRights": {reason: "before, anybody whose certificate Liqo signs could call itself so", certificate: kubeadm, path: logs, noRights: true, kubeadm: "v1.28.15", want: http.StatusForbidden},
-		"NotKubeadmNoRights": {reason: "the group means nothing there", certificate: kubeadm, path: logs, noRights: true, want: http.StatusForbidden, text: testRolePatch},
-		"OddMethod":          {reason: "there is no right for it", certificate: apiServer, method: http.MethodConnect, path: "/metrics", want: http.StatusMethodNotAllowed},
+		"Nobody": {
+			reason: "anybody who has a route reaches the port", path: logs, want: http.StatusUnauthorized, text: "client certificate",
+		},
+		"NobodyPods":        {reason: "the list has the environment of all pods", path: "/pods", want: http.StatusUnauthorized},
+		"NobodyExec":        {reason: "a shell in any pod", method: http.MethodPost, path: exec, want: http.StatusUnauthorized},
+		"NobodyMetrics":     {reason: "metrics name the pods of all consumers", path: "/metrics/resource", want: http.StatusUnauthorized},
+		"NobodyUnknownPath": {reason: "what is not served tells nothing either", path: "/none", want: http.StatusUnauthorized},
+		"APIServer":         {reason: "kubectl logs", certificate: apiServer, path: logs, want: http.StatusOK, text: "a line of the log"},
+		"APIServerExec": {
+			reason: "the handler wants the headers of a stream", certificate: apiServer, method: http.MethodPost,
+			path: exec + "?command=id&output=1", want: http.StatusBadRequest,
+		},
+		"APIServerNoRights": {
+			reason: "kubectl logs works without the patch", certificate: apiServer, path: logs, noRights: true, want: http.StatusOK,
+		},
+		"Peer": {
+			reason: "its certificate is of the same authority", certificate: peer, path: logs, want: http.StatusForbidden,
+			text: "may not get nodes/proxy",
+		},
+		"PeerNoRights": {
+			reason: "who cannot be judged is not let in", certificate: peer, path: logs, noRights: true, want: http.StatusForbidden,
+			text: testRolePatch,
+		},
+		"OtherAuthority": {
+			reason: "anybody can sign certificates", certificate: sign(t, other, "kube-apiserver-kubelet-client", "system:masters"), path: logs,
+			want: http.StatusUnauthorized,
+		},
+		"Certificate": {reason: "the API server grants it", certificate: sign(t, own, "reader"), path: logs, want: http.StatusOK},
+		"ReaderExec": {
+			reason: "reading is not running commands, also where it is a GET", certificate: sign(t, own, "reader"),
+			path: exec + "?command=id&output=1", want: http.StatusForbidden, text: "create nodes/proxy",
+		},
+		"Scraper": {reason: "metrics-server", token: "scraper", path: metrics, want: http.StatusOK},
+		"ScraperNoRights": {
+			reason: "a token is used to ask for its owner, which needs no right", token: "scraper", path: metrics, noRights: true,
+			want: http.StatusOK,
+		},
+		"ScraperLogs":  {reason: "who may read metrics may not read logs", token: "scraper", path: logs, want: http.StatusForbidden},
+		"UnknownToken": {reason: "the API server does not know it", token: "stolen", path: metrics, want: http.StatusUnauthorized},
+		"BadCertAndToken": {
+			reason: "a client may have both", certificate: sign(t, other, "x"), token: "reader", path: logs, want: http.StatusOK,
+		},
+		"Kubeadm": {reason: "kubeadm 1.29 and later", certificate: kubeadm, path: logs, want: http.StatusOK},
+		"KubeadmNoRights": {
+			reason: "its group is bound to cluster-admin", certificate: kubeadm, path: logs, noRights: true, kubeadm: "v1.34.4", want: http.StatusOK,
+		},
+		"OldKubeadmNoRights": {
+			reason: "before, anybody whose certificate Liqo signs could call itself so", certificate: kubeadm, path: logs, noRights: true,
+			kubeadm: "v1.28.15", want: http.StatusForbidden,
+		},
+		"NotKubeadmNoRights": {
+			reason: "the group means nothing there", certificate: kubeadm, path: logs, noRights: true, want: http.StatusForbidden,
+			text: testRolePatch,
+		},
+		"OddMethod": {
+			reason: "there is no right for it", certificate: apiServer, method: http.MethodConnect, path: "/metrics",
+			want: http.StatusMethodNotAllowed,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -222,7 +259,9 @@ func TestWhoMayUseTheKubeletAPI(t *testing.T) {
 			client.Discovery().(*discoveryfake.FakeDiscovery).FakedServerVersion = &version.Info{GitVersion: "v1.34.4"}
 			if tc.kubeadm != "" {
 				client.Discovery().(*discoveryfake.FakeDiscovery).FakedServerVersion = &version.Info{GitVersion: tc.kubeadm}
-				if err := client.Tracker().Add(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: kubeadmConfig}}); err != nil {
+				if err := client.Tracker().Add(&corev1.ConfigMap{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: kubeadmConfig},
+				}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -304,7 +343,8 @@ func TestAttributes(t *testing.T) {
 }
 
 func TestRequestsAreBounded(t *testing.T) {
-	a, err := NewAdmission(testAdmission(), fake.NewSimpleClientset(), tokens(map[string]string{"reader": "get proxy"}), source.Network, logr.Discard())
+	a, err := NewAdmission(testAdmission(), fake.NewSimpleClientset(), tokens(map[string]string{"reader": "get proxy"}), source.Network,
+		logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}

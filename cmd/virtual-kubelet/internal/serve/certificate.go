@@ -57,8 +57,10 @@ func newCertificateSource(c *Config, client kubernetes.Interface) (*certificateS
 		GetTemplate: func() *x509.CertificateRequest {
 			return &x509.CertificateRequest{Subject: subject, IPAddresses: addresses}
 		},
-		SignerName:       signer,
-		Usages:           []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageServerAuth},
+		SignerName: signer,
+		Usages: []certificatesv1.KeyUsage{
+			certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageServerAuth,
+		},
 		CertificateStore: store,
 	})
 	if err != nil {
@@ -79,7 +81,7 @@ func (s *certificateSource) stop() {
 	}
 }
 
-// get is a tls.Config.GetCertificate.
+// current is a tls.Config.GetCertificate.
 func (s *certificateSource) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if s.selfSigned != nil {
 		return s.selfSigned, nil

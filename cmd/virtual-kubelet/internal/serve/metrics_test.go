@@ -34,11 +34,15 @@ func TestMetricsAreServedAlone(t *testing.T) {
 		want    int
 		text    string
 	}{
-		"Metrics":        {"a Prometheus scrapes them", metrics.Handler(), "/metrics", http.StatusOK, "liqo_broker_endpoints_refused_total 3"},
-		"NoPodDirect":    {"a graph shows nothing of what is never told", metrics.Handler(), "/metrics", http.StatusOK, `liqo_broker_vk_pods{path="direct"} 0`},
-		"NoPodByRelay":   {"for both paths", metrics.Handler(), "/metrics", http.StatusOK, `liqo_broker_vk_pods{path="relay"} 0`},
-		"Runtime":        {"as Liqo's virtual kubelet tells them", metrics.Handler(), "/metrics", http.StatusOK, "go_goroutines"},
-		"ProfilesThere":  {"a profile tells what is in memory, and the address is open", metrics.Handler(), "/debug/pprof/heap", http.StatusNotFound, ""},
+		"Metrics": {"a Prometheus scrapes them", metrics.Handler(), "/metrics", http.StatusOK, "liqo_broker_endpoints_refused_total 3"},
+		"NoPodDirect": {
+			"a graph shows nothing of what is never told", metrics.Handler(), "/metrics", http.StatusOK, `liqo_broker_vk_pods{path="direct"} 0`,
+		},
+		"NoPodByRelay": {"for both paths", metrics.Handler(), "/metrics", http.StatusOK, `liqo_broker_vk_pods{path="relay"} 0`},
+		"Runtime":      {"as Liqo's virtual kubelet tells them", metrics.Handler(), "/metrics", http.StatusOK, "go_goroutines"},
+		"ProfilesThere": {
+			"a profile tells what is in memory, and the address is open", metrics.Handler(), "/debug/pprof/heap", http.StatusNotFound, "",
+		},
 		"CommandThere":   {"nor how the process was started", metrics.Handler(), "/debug/pprof/cmdline", http.StatusNotFound, ""},
 		"Profiles":       {"at their own address", Profiles(), "/debug/pprof/", http.StatusOK, "heap"},
 		"MetricsAtOther": {"one thing at each address", Profiles(), "/metrics", http.StatusNotFound, ""},
@@ -107,11 +111,13 @@ func TestMappingIsMeasured(t *testing.T) {
 func TestMetricsAreForScrapers(t *testing.T) {
 	authority := servingtest.NewAuthority(t)
 	client := fake.NewSimpleClientset(authorities(authority.PEM()))
-	admission, err := NewAdmission(testAdmission(), client, tokens(map[string]string{"scraper": "get metrics", "pod": "get proxy"}), source.Network, logr.Discard())
+	admission, err := NewAdmission(testAdmission(), client, tokens(map[string]string{"scraper": "get metrics", "pod": "get proxy"}),
+		source.Network, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := NewServer(&Config{NodeName: testNode, NodeIP: "127.0.0.1", CertificateType: root.CertificateTypeSelfSigned}, servedPods{}, client, nil, admission)
+	server, err := NewServer(&Config{NodeName: testNode, NodeIP: "127.0.0.1", CertificateType: root.CertificateTypeSelfSigned}, servedPods{},
+		client, nil, admission)
 	if err != nil {
 		t.Fatal(err)
 	}

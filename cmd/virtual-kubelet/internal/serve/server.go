@@ -71,7 +71,9 @@ type Config struct {
 
 // NewServer returns a server of the API for pods, whom the admission lets in; its certificate is
 // signed by way of local, and remote is asked for metrics.
-func NewServer(config *Config, pods workload.PodHandler, local kubernetes.Interface, remote rest.Interface, admission *Admission) (*Server, error) {
+func NewServer(
+	config *Config, pods workload.PodHandler, local kubernetes.Interface, remote rest.Interface, admission *Admission,
+) (*Server, error) {
 	certificate, err := newCertificateSource(config, local)
 	if err != nil {
 		return nil, err
@@ -167,7 +169,8 @@ func (s *Server) serveMetrics(ctx context.Context, listener net.Listener, metric
 	}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
-	bounded := httpserver.Bound(netutil.LimitListener(listener, maxConnections), httpserver.Bounds{Of: s.admission.source, All: maxStrangers, Each: maxStrangersEach})
+	bounded := httpserver.Bound(netutil.LimitListener(listener, maxConnections),
+		httpserver.Bounds{Of: s.admission.source, All: maxStrangers, Each: maxStrangersEach})
 	if err := server.ServeTLS(bounded, "", ""); ctx.Err() == nil {
 		return fmt.Errorf("serve metrics on %s: %w", listener.Addr(), err)
 	}

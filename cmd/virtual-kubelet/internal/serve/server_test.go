@@ -25,11 +25,13 @@ func TestDropUnservedProtocols(t *testing.T) {
 	}{
 		"Kubernetes134": {"kube-apiserver 1.34 offers each version in a line of its own",
 			[]string{"v5.channel.k8s.io", "v4.channel.k8s.io", "v3.channel.k8s.io"}, []string{"v4.channel.k8s.io,v3.channel.k8s.io"}},
-		"Kubernetes128": {"an older one offers no v5", []string{"v4.channel.k8s.io", "v3.channel.k8s.io"}, []string{"v4.channel.k8s.io,v3.channel.k8s.io"}},
-		"OneLine":       {"a proxy may have joined the lines", []string{"v5.channel.k8s.io, v4.channel.k8s.io"}, []string{"v4.channel.k8s.io"}},
-		"PortForward":   {"other protocols pass", []string{"portforward.k8s.io"}, []string{"portforward.k8s.io"}},
-		"None":          {"logs negotiate nothing", nil, nil},
-		"OnlyV5":        {"the handler below would agree on what it cannot speak", []string{"v5.channel.k8s.io"}, nil},
+		"Kubernetes128": {
+			"an older one offers no v5", []string{"v4.channel.k8s.io", "v3.channel.k8s.io"}, []string{"v4.channel.k8s.io,v3.channel.k8s.io"},
+		},
+		"OneLine":     {"a proxy may have joined the lines", []string{"v5.channel.k8s.io, v4.channel.k8s.io"}, []string{"v4.channel.k8s.io"}},
+		"PortForward": {"other protocols pass", []string{"portforward.k8s.io"}, []string{"portforward.k8s.io"}},
+		"None":        {"logs negotiate nothing", nil, nil},
+		"OnlyV5":      {"the handler below would agree on what it cannot speak", []string{"v5.channel.k8s.io"}, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -55,9 +57,12 @@ func TestWithExitCode(t *testing.T) {
 		err    error
 		want   error
 	}{
-		"ExitCode": {"Liqo wraps the exit code", fmt.Errorf("failed to execute command: %w", utilexec.CodeExitError{Code: 7}), utilexec.CodeExitError{Code: 7}},
-		"Other":    {"any other error stays as it is", other, other},
-		"None":     {"a command that succeeds has no error", nil, nil},
+		"ExitCode": {
+			"Liqo wraps the exit code", fmt.Errorf("failed to execute command: %w", utilexec.CodeExitError{Code: 7}),
+			utilexec.CodeExitError{Code: 7},
+		},
+		"Other": {"any other error stays as it is", other, other},
+		"None":  {"a command that succeeds has no error", nil, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

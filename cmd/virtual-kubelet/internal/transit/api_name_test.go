@@ -17,10 +17,17 @@ func TestNameAPIServerInFull(t *testing.T) {
 		reason     string
 		have, want []corev1.HostAlias
 	}{
-		"Reached":  {"all names of the API server lead there", []corev1.HostAlias{database, alias("10.82.0.2")}, []corev1.HostAlias{database, {IP: "10.82.0.2", Hostnames: append(alias("").Hostnames, full)}}},
-		"NotAlias": {"a pod without access, or with a public API server, has no alias", []corev1.HostAlias{database}, []corev1.HostAlias{database}},
-		"None":     {"a pod without any", nil, nil},
-		"Users":    {"a user who says where it leads is right", []corev1.HostAlias{own, alias("10.82.0.2")}, []corev1.HostAlias{own, alias("10.82.0.2")}},
+		"Reached": {
+			"all names of the API server lead there", []corev1.HostAlias{database, alias("10.82.0.2")},
+			[]corev1.HostAlias{database, {IP: "10.82.0.2", Hostnames: append(alias("").Hostnames, full)}},
+		},
+		"NotAlias": {
+			"a pod without access, or with a public API server, has no alias", []corev1.HostAlias{database}, []corev1.HostAlias{database},
+		},
+		"None": {"a pod without any", nil, nil},
+		"Users": {
+			"a user who says where it leads is right", []corev1.HostAlias{own, alias("10.82.0.2")}, []corev1.HostAlias{own, alias("10.82.0.2")},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -62,7 +62,9 @@ func secretsThatApply(client *fake.Clientset, fails *atomic.Bool) *atomic.Int64 
 // TestSecretsAreAppliedOnce reflects a Secret with Liqo's own reflector, which looks at it each time when somebody tells of it.
 func TestSecretsAreAppliedOnce(t *testing.T) {
 	reflectiontest.BeBroker()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "twin", Name: "web", UID: "1"}, Data: map[string][]byte{"key": []byte("1")}}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "twin", Name: "web", UID: "1"}, Data: map[string][]byte{"key": []byte("1")},
+	}
 	secrets := configuration.NewSecretReflector(false, &generic.ReflectorConfig{NumWorkers: 1, Type: consts.DenyList})
 	c := reflectiontest.Start(t, appliedOnce{reflectiontest.Unstarted(secrets)}, configuration.NewNamespacedSecretReflector(false), secret)
 	var fails atomic.Bool

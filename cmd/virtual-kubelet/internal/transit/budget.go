@@ -41,8 +41,10 @@ func newEndpointBudget(limit int) *endpointBudget {
 	}
 }
 
-// admit replaces the addresses of a slice, and returns those that are too many.
-func (b *endpointBudget) admitAddresses(owner cluster.ID, slice string, addresses []netip.Addr, now time.Time) (tooMany map[netip.Addr]struct{}) {
+// admitAddresses replaces the addresses of a slice, and returns those that are too many.
+func (b *endpointBudget) admitAddresses(
+	owner cluster.ID, slice string, addresses []netip.Addr, now time.Time,
+) (tooMany map[netip.Addr]struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.release(slice, now)
@@ -78,7 +80,7 @@ func (b *endpointBudget) admitAddresses(owner cluster.ID, slice string, addresse
 	return tooMany
 }
 
-// forget notes that slices are gone: one, or those of a namespace if it ends in a slash.
+// forgetSlice notes that slices are gone: one, or those of a namespace if it ends in a slash.
 func (b *endpointBudget) forgetSlice(key string, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -71,7 +71,8 @@ func NewEndpoints(
 // reflect makes Liqo's reflector of EndpointSlices the one that passes them on.
 func (t *transitEndpoints) reflect(client ipam.IpamClient, config *generic.ReflectorConfig) {
 	// As exposition.NewEndpointSliceReflector does.
-	t.Reflector = generic.NewReflector(exposition.EndpointSliceReflectorName, t.namespaced(exposition.NewNamespacedEndpointSliceReflector(client)),
+	t.Reflector = generic.NewReflector(exposition.EndpointSliceReflectorName,
+		t.namespaced(exposition.NewNamespacedEndpointSliceReflector(client)),
 		generic.WithoutFallback(), config.NumWorkers, config.Type, generic.ConcurrencyModeLeader)
 }
 
@@ -126,7 +127,7 @@ type twinOwner struct {
 	id    cluster.ID
 }
 
-// get returns the owner; an empty one if the namespace is no twin. It reads the
+// owner returns the owner; an empty one if the namespace is no twin. It reads the
 // namespace once.
 func (o *twinOwner) owner() (cluster.ID, error) {
 	o.mu.Lock()

@@ -52,15 +52,21 @@ func TestOnlyOwnEndpointsArePassedOn(t *testing.T) {
 		want      []string
 		tooMany   float64
 	}{
-		"OwnPods":     {"the consumer's pods", consumer, shadow, []string{"10.91.0.7", "10.91.0.8"}, []string{"10.91.0.7", "10.91.0.8"}, 0},
-		"OwnExternal": {"what the consumer reaches itself over another peering", consumer, shadow, []string{"10.92.0.7"}, []string{"10.92.0.7"}, 0},
-		"OthersPods":  {"pods of another consumer", consumer, shadow, []string{"10.93.0.7", "10.91.0.7"}, []string{"10.91.0.7"}, 0},
-		"Brokers":     {"the network of this cluster", consumer, shadow, []string{"10.201.0.7", "172.30.0.2", "169.254.169.254"}, nil, 0},
-		"Garbage":     {"an address of a peer is hostile until parsed", consumer, shadow, []string{"localhost"}, nil, 0},
+		"OwnPods": {"the consumer's pods", consumer, shadow, []string{"10.91.0.7", "10.91.0.8"}, []string{"10.91.0.7", "10.91.0.8"}, 0},
+		"OwnExternal": {
+			"what the consumer reaches itself over another peering", consumer, shadow, []string{"10.92.0.7"}, []string{"10.92.0.7"}, 0,
+		},
+		"OthersPods": {"pods of another consumer", consumer, shadow, []string{"10.93.0.7", "10.91.0.7"}, []string{"10.91.0.7"}, 0},
+		"Brokers":    {"the network of this cluster", consumer, shadow, []string{"10.201.0.7", "172.30.0.2", "169.254.169.254"}, nil, 0},
+		"Garbage":    {"an address of a peer is hostile until parsed", consumer, shadow, []string{"localhost"}, nil, 0},
 		"TooMany": {"relay addresses are for all consumers", consumer, shadow,
-			[]string{"10.91.0.1", "10.91.0.2", "10.91.0.2", "10.91.0.3", "10.91.0.4", "10.91.0.5"}, []string{"10.91.0.1", "10.91.0.2", "10.91.0.2", "10.91.0.3"}, 2},
+			[]string{"10.91.0.1", "10.91.0.2", "10.91.0.2", "10.91.0.3", "10.91.0.4", "10.91.0.5"},
+			[]string{"10.91.0.1", "10.91.0.2", "10.91.0.2", "10.91.0.3"}, 2},
 		"UnknownOwner": {"it is not known whose twin the namespace is", "", shadow, []string{"10.91.0.7"}, nil, 0},
-		"Native":       {"what this cluster itself says is its own business", consumer, native, []string{"10.201.0.7", "172.30.0.2"}, []string{"10.201.0.7", "172.30.0.2"}, 0},
+		"Native": {
+			"what this cluster itself says is its own business", consumer, native, []string{"10.201.0.7", "172.30.0.2"},
+			[]string{"10.201.0.7", "172.30.0.2"}, 0,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -77,8 +83,11 @@ func TestOnlyOwnEndpointsArePassedOn(t *testing.T) {
 			refused := prometheus.NewCounter(prometheus.CounterOpts{})
 			reflector := &transitSlices{
 				transit:   &transitEndpoints{known: translation, budget: newEndpointBudget(3), refused: refused, log: testr.New(t)},
-				namespace: "twin", all: discoveryv1listers.NewEndpointSliceLister(all).EndpointSlices("twin"), events: events, leftOut: map[string]leftOut{},
-				owner: &twinOwner{known: tc.owner != "", id: tc.owner, read: func() (*corev1.Namespace, error) { return nil, errors.New("no answer") }},
+				namespace: "twin", all: discoveryv1listers.NewEndpointSliceLister(all).EndpointSlices("twin"), events: events,
+				leftOut: map[string]leftOut{},
+				owner: &twinOwner{
+					known: tc.owner != "", id: tc.owner, read: func() (*corev1.Namespace, error) { return nil, errors.New("no answer") },
+				},
 			}
 			var got []string
 			for range 2 { // Liqo looks often, and people are told once.
@@ -128,20 +137,26 @@ func TestEndpointsLeftOutOnce(t *testing.T) {
 			}
 			reflector.reflect(translation, &generic.ReflectorConfig{}) // Without workers.
 			slice := &discoveryv1.EndpointSlice{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "twin", Name: "web", Labels: map[string]string{liqo.LabelManagedBy: liqo.ManagedByShadowEndpointSlice}},
-				Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"10.91.0.7"}, NodeName: new("liqo-consumer")}},
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: "twin", Name: "web", Labels: map[string]string{liqo.LabelManagedBy: liqo.ManagedByShadowEndpointSlice},
+				},
+				Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.91.0.7"}, NodeName: new("liqo-consumer")}},
 			}
 			objects := []runtime.Object{slice, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-				Name: "twin", Labels: map[string]string{"liqo.io/remote-cluster-id": "consumer"}, Annotations: map[string]string{"liqo.io/managed-by-namespace-map": "t/m"},
+				Name: "twin", Labels: map[string]string{"liqo.io/remote-cluster-id": "consumer"},
+				Annotations: map[string]string{"liqo.io/managed-by-namespace-map": "t/m"},
 			}}}
 			for _, id := range []string{"consumer", "provider"} {
-				objects = append(objects, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "liqo-" + id, Labels: map[string]string{"liqo.io/remote-cluster-id": id}}})
+				objects = append(objects, &corev1.Node{
+					ObjectMeta: metav1.ObjectMeta{Name: "liqo-" + id, Labels: map[string]string{"liqo.io/remote-cluster-id": id}},
+				})
 			}
 			if tc.tunnel {
 				translation.SetPeer("consumer", peer)
 			}
 			if !tc.budget {
-				reflector.budget.admitAddresses("consumer", "other/slice", []netip.Addr{netip.MustParseAddr("10.91.0.9")}, time.Now().Add(-2*endpointHold))
+				reflector.budget.admitAddresses("consumer", "other/slice", []netip.Addr{netip.MustParseAddr("10.91.0.9")},
+					time.Now().Add(-2*endpointHold))
 			}
 			c := reflectiontest.Start(t, reflector, reflector.namespaced(exposition.NewNamespacedEndpointSliceReflector(translation)), objects...)
 			passed := func() (addresses []string) {

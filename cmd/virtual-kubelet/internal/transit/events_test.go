@@ -31,17 +31,23 @@ func TestTransitEvents(t *testing.T) {
 		event     string
 		copied    bool
 	}{
-		"Bound":         {"The consumer does not know the nodes there.", "consumer", about("Pod", "web"), corev1.EventTypeNormal, reasonScheduled, false},
+		"Bound": {
+			"The consumer does not know the nodes there.", "consumer", about("Pod", "web"), corev1.EventTypeNormal, reasonScheduled, false,
+		},
 		"OwnBound":      {"Whose pod it is reads it as in stock Liqo.", "", about("Pod", "web"), corev1.EventTypeNormal, reasonScheduled, true},
 		"Unschedulable": {"Why a pod waits is told.", "consumer", about("Pod", "web"), corev1.EventTypeWarning, "FailedScheduling", true},
-		"Warning":       {"A warning is told, whatever its reason.", "consumer", about("Pod", "web"), corev1.EventTypeWarning, reasonScheduled, true},
-		"Started":       {"How the pod does is told.", "consumer", about("Pod", "web"), corev1.EventTypeNormal, "Started", true},
-		"Killing":       {"So is its end.", "consumer", about("Pod", "web"), corev1.EventTypeNormal, "Killing", true},
-		"OtherKind":     {"Only pods are bound to nodes.", "consumer", about("Service", "web"), corev1.EventTypeNormal, reasonScheduled, true},
+		"Warning": {
+			"A warning is told, whatever its reason.", "consumer", about("Pod", "web"), corev1.EventTypeWarning, reasonScheduled, true,
+		},
+		"Started":   {"How the pod does is told.", "consumer", about("Pod", "web"), corev1.EventTypeNormal, "Started", true},
+		"Killing":   {"So is its end.", "consumer", about("Pod", "web"), corev1.EventTypeNormal, "Killing", true},
+		"OtherKind": {"Only pods are bound to nodes.", "consumer", about("Service", "web"), corev1.EventTypeNormal, reasonScheduled, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			objects := []runtime.Object{reflectiontest.PodOf(tc.origin, func(*corev1.Pod) {}), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "twin", Name: "web"}}}
+			objects := []runtime.Object{
+				reflectiontest.PodOf(tc.origin, func(*corev1.Pod) {}), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "twin", Name: "web"}},
+			}
 			events := event.NewEventReflector(&generic.ReflectorConfig{NumWorkers: 1, Type: consts.DenyList})
 			c := reflectiontest.Start(t, transitEvents{reflectiontest.Unstarted(events)}, event.NewNamespacedEventReflector, objects...)
 			if _, err := c.Remote.CoreV1().Events("twin-broker").Create(t.Context(), &corev1.Event{

@@ -67,7 +67,8 @@ func (n *transitNamespace) mapHosts(origin cluster.ID, local *corev1.Pod, spec *
 	if slices.Sort(unknown); len(unknown) > 0 {
 		unknown = slices.Compact(unknown)
 		n.events.Eventf(local, corev1.EventTypeWarning, reasonHostUnknown,
-			"The pod cannot reach what its hooks, probes, host aliases or name servers lead to: %s", strings.Join(unknown[:min(maxNamed, len(unknown))], ", "))
+			"The pod cannot reach what its hooks, probes, host aliases or name servers lead to: %s",
+			strings.Join(unknown[:min(maxNamed, len(unknown))], ", "))
 	}
 	return nil
 }

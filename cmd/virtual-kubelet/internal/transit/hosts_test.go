@@ -85,7 +85,9 @@ func TestMapHosts(t *testing.T) {
 		event      bool
 	}{
 		"Translated": {reason: "an address of a pod leads there", host: "10.84.0.13", want: "10.200.0.13"},
-		"Unknown":    {reason: "an address that means something only here must not lead to somebody else", host: "10.83.0.4", want: "192.0.2.1", event: true},
+		"Unknown": {
+			reason: "an address that means something only here must not lead to somebody else", host: "10.83.0.4", want: "192.0.2.1", event: true,
+		},
 		"Mapped":     {reason: "written as IPv6, it is dialed as IPv4", host: "::ffff:10.83.0.4", want: "192.0.2.1", event: true},
 		"MappedPod":  {reason: "the same of one that leads there", host: "::ffff:10.84.0.13", want: "10.200.0.13"},
 		"MappedElse": {reason: "and what is not Liqo's stays as it was written", host: "::ffff:198.51.100.7", want: "::ffff:198.51.100.7"},
@@ -125,7 +127,9 @@ func TestHostsOfPod(t *testing.T) {
 		t.Run(origin, func(t *testing.T) {
 			addresses := ofBroker(t)
 			local := reflectiontest.PodOf(origin, func(pod *corev1.Pod) {
-				pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{Host: "10.90.0.13"}}}
+				pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{
+					PreStop: &corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{Host: "10.90.0.13"}},
+				}
 			})
 			pods := workload.NewPodReflector(nil, func(string) metricsv1beta1.PodMetricsInterface { return nil }, addresses,
 				&workload.PodReflectorConfig{APIServerSupport: forge.APIServerSupportDisabled}, &generic.ReflectorConfig{Type: consts.CustomLiqo})

@@ -82,9 +82,13 @@ func manualSlice(addresses ...string) *discoveryv1.EndpointSlice {
 // nodes are those of the broker, one for each cluster.
 func nodes(ids ...string) (objects []runtime.Object) {
 	for _, id := range ids {
-		objects = append(objects, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "liqo-" + id, Labels: map[string]string{"liqo.io/remote-cluster-id": id}}})
+		objects = append(objects, &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: "liqo-" + id, Labels: map[string]string{"liqo.io/remote-cluster-id": id}},
+		})
 	}
-	return append(objects, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker", Labels: map[string]string{"kubernetes.io/hostname": "worker"}}})
+	return append(objects, &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "worker", Labels: map[string]string{"kubernetes.io/hostname": "worker"}},
+	})
 }
 
 // startEndpoints starts the reflection of a slice, and returns a function that tells what the foreign cluster was given.
@@ -130,23 +134,38 @@ func TestManualEndpoints(t *testing.T) {
 		want   []string
 		err    error
 	}{
-		"Home":       {"pods of this cluster", manualSlice("10.200.0.7", "10.200.0.8"), []string{"mapped:10.200.0.7", "mapped:10.200.0.8"}, nil},
-		"Foreign":    {"pods that the foreign cluster runs, by its own addresses", manualSlice("10.83.0.7", "10.83.0.8"), []string{"10.201.0.7", "10.201.0.8"}, nil},
-		"Mixed":      {"each by itself", manualSlice("10.83.0.7", "10.200.0.7"), []string{"10.201.0.7", "mapped:10.200.0.7"}, nil},
-		"Relayed":    {"a pod of a provider, as the broker calls it", manualSlice("10.202.0.1"), []string{"10.91.0.7"}, generic.EnqueueAfter(manualRetry)},
-		"Direct":     {"one that is reached past the broker", manualSlice("10.84.0.13"), []string{"10.90.0.13"}, generic.EnqueueAfter(manualRetry)},
-		"Peers":      {"a pod of a peer that is none of the foreign cluster's", manualSlice("10.84.0.14"), []string{"mapped:10.84.0.14"}, generic.EnqueueAfter(manualRetry)},
-		"OnNode":     {"the node does not matter", on(manualSlice("10.83.0.7"), "liqo-provider"), []string{"10.201.0.7"}, nil},
-		"OnNobody":   {"nor that there is none of this name", on(manualSlice("10.200.0.7"), "gone"), []string{"mapped:10.200.0.7"}, nil},
-		"Mirrored":   {"a mirror of Endpoints", by(manualSlice("10.83.0.7"), "endpointslicemirroring-controller.k8s.io"), []string{"10.201.0.7"}, nil},
-		"Kubernetes": {"the foreign cluster itself says which pods it runs", by(on(manualSlice("10.83.0.7"), "liqo-provider"), kubernetesSlices), nil, nil},
-		"Native":     {"a pod here that Kubernetes found", by(on(manualSlice("10.200.0.7"), "worker"), kubernetesSlices), []string{"mapped:10.200.0.7"}, nil},
-		"Stranger": {"what is no pod is opened to nobody, and the others are not kept from being", manualSlice("192.168.1.7", "169.254.169.254", "db.example", "10.200.0.7"),
+		"Home": {"pods of this cluster", manualSlice("10.200.0.7", "10.200.0.8"), []string{"mapped:10.200.0.7", "mapped:10.200.0.8"}, nil},
+		"Foreign": {
+			"pods that the foreign cluster runs, by its own addresses", manualSlice("10.83.0.7", "10.83.0.8"),
+			[]string{"10.201.0.7", "10.201.0.8"}, nil,
+		},
+		"Mixed": {"each by itself", manualSlice("10.83.0.7", "10.200.0.7"), []string{"10.201.0.7", "mapped:10.200.0.7"}, nil},
+		"Relayed": {
+			"a pod of a provider, as the broker calls it", manualSlice("10.202.0.1"), []string{"10.91.0.7"}, generic.EnqueueAfter(manualRetry),
+		},
+		"Direct": {"one that is reached past the broker", manualSlice("10.84.0.13"), []string{"10.90.0.13"}, generic.EnqueueAfter(manualRetry)},
+		"Peers": {
+			"a pod of a peer that is none of the foreign cluster's", manualSlice("10.84.0.14"), []string{"mapped:10.84.0.14"},
+			generic.EnqueueAfter(manualRetry),
+		},
+		"OnNode":   {"the node does not matter", on(manualSlice("10.83.0.7"), "liqo-provider"), []string{"10.201.0.7"}, nil},
+		"OnNobody": {"nor that there is none of this name", on(manualSlice("10.200.0.7"), "gone"), []string{"mapped:10.200.0.7"}, nil},
+		"Mirrored": {
+			"a mirror of Endpoints", by(manualSlice("10.83.0.7"), "endpointslicemirroring-controller.k8s.io"), []string{"10.201.0.7"}, nil,
+		},
+		"Kubernetes": {
+			"the foreign cluster itself says which pods it runs", by(on(manualSlice("10.83.0.7"), "liqo-provider"), kubernetesSlices), nil, nil,
+		},
+		"Native": {
+			"a pod here that Kubernetes found", by(on(manualSlice("10.200.0.7"), "worker"), kubernetesSlices), []string{"mapped:10.200.0.7"}, nil,
+		},
+		"Stranger": {"what is no pod is opened to nobody, and the others are not kept from being",
+			manualSlice("192.168.1.7", "169.254.169.254", "db.example", "10.200.0.7"),
 			[]string{"mapped:10.200.0.7"}, generic.EnqueueAfter(manualWait)},
 		"StrangerOnNode": {"what Liqo reflects without us, it goes on to, at once", on(manualSlice("192.168.1.7", "10.200.0.7"), "worker"),
 			[]string{"mapped:192.168.1.7", "mapped:10.200.0.7"}, nil},
-		"StrangerThere": {"what is on the foreign cluster's node may be known soon", on(manualSlice("10.202.0.99", "10.200.0.7"), "liqo-provider"),
-			[]string{"mapped:10.200.0.7"}, generic.EnqueueAfter(manualWait)},
+		"StrangerThere": {"what is on the foreign cluster's node may be known soon",
+			on(manualSlice("10.202.0.99", "10.200.0.7"), "liqo-provider"), []string{"mapped:10.200.0.7"}, generic.EnqueueAfter(manualWait)},
 		"NameOnNode": {"what is no address would keep the others from being reflected", on(manualSlice("db.example", "10.200.0.7"), "worker"),
 			[]string{"mapped:10.200.0.7"}, generic.EnqueueAfter(manualWait)},
 		"RelayOfOthers": {"an address of the broker's external CIDR that is no pod's here", manualSlice("10.202.0.99", "10.200.0.7"),
@@ -197,7 +216,9 @@ func TestManualEndpointsFollow(t *testing.T) {
 // TestPeersManualEndpoints passes on what a slice of a consumer names of the pods that the broker runs for it.
 func TestPeersManualEndpoints(t *testing.T) {
 	pod := func(name, ip string, edit func(*corev1.Pod)) *corev1.Pod {
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "twin", Name: name}, Status: corev1.PodStatus{PodIP: ip, Phase: corev1.PodRunning}}
+		p := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "twin", Name: name}, Status: corev1.PodStatus{PodIP: ip, Phase: corev1.PodRunning},
+		}
 		edit(p)
 		return p
 	}
@@ -210,14 +231,37 @@ func TestPeersManualEndpoints(t *testing.T) {
 		want      []string
 		err       error
 	}{
-		"AtProvider":   {"a pod of the consumer on the provider", []string{"10.83.0.7", "10.91.0.1"}, pod("a", "10.83.0.7", same), []string{"10.201.0.7", "mapped:10.91.0.1"}, generic.EnqueueAfter(manualRetry)},
-		"AtAnother":    {"one on another provider", []string{"10.84.0.7"}, pod("a", "10.84.0.7", same), []string{"mapped:10.84.0.7"}, generic.EnqueueAfter(manualRetry)},
-		"Here":         {"one that the broker runs itself", []string{"10.200.0.7"}, pod("a", "10.200.0.7", same), []string{"mapped:10.200.0.7"}, generic.EnqueueAfter(manualRetry)},
-		"AnotherOwner": {"a pod of somebody else is not opened", []string{"10.83.0.7"}, pod("a", "10.83.0.7", elsewhere), nil, generic.EnqueueAfter(manualRetry)},
-		"Ended":        {"nor the address of a pod that has ended", []string{"10.83.0.7"}, pod("a", "10.83.0.7", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), nil, generic.EnqueueAfter(manualRetry)},
-		"Node":         {"nor a node", []string{"10.200.0.1"}, pod("a", "10.200.0.1", func(p *corev1.Pod) { p.Spec.HostNetwork = true }), nil, generic.EnqueueAfter(manualRetry)},
-		"NoPodsPrefix": {"nor what a provider calls a pod and is none", []string{"192.168.1.7", "10.83.0.7"}, pod("a", "192.168.1.7", same), nil, generic.EnqueueAfter(manualRetry)},
-		"Own":          {"the consumer's own endpoints come and go with the slice", []string{"10.91.0.1"}, pod("a", "10.91.0.1", same), []string{"mapped:10.91.0.1"}, nil},
+		"AtProvider": {
+			"a pod of the consumer on the provider", []string{"10.83.0.7", "10.91.0.1"}, pod("a", "10.83.0.7", same),
+			[]string{"10.201.0.7", "mapped:10.91.0.1"}, generic.EnqueueAfter(manualRetry),
+		},
+		"AtAnother": {
+			"one on another provider", []string{"10.84.0.7"}, pod("a", "10.84.0.7", same), []string{"mapped:10.84.0.7"},
+			generic.EnqueueAfter(manualRetry),
+		},
+		"Here": {
+			"one that the broker runs itself", []string{"10.200.0.7"}, pod("a", "10.200.0.7", same), []string{"mapped:10.200.0.7"},
+			generic.EnqueueAfter(manualRetry),
+		},
+		"AnotherOwner": {
+			"a pod of somebody else is not opened", []string{"10.83.0.7"}, pod("a", "10.83.0.7", elsewhere), nil, generic.EnqueueAfter(manualRetry),
+		},
+		"Ended": {
+			"nor the address of a pod that has ended", []string{"10.83.0.7"}, pod("a", "10.83.0.7",
+				func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), nil, generic.EnqueueAfter(manualRetry),
+		},
+		"Node": {
+			"nor a node", []string{"10.200.0.1"}, pod("a", "10.200.0.1", func(p *corev1.Pod) { p.Spec.HostNetwork = true }), nil,
+			generic.EnqueueAfter(manualRetry),
+		},
+		"NoPodsPrefix": {
+			"nor what a provider calls a pod and is none", []string{"192.168.1.7", "10.83.0.7"}, pod("a", "192.168.1.7", same), nil,
+			generic.EnqueueAfter(manualRetry),
+		},
+		"Own": {
+			"the consumer's own endpoints come and go with the slice", []string{"10.91.0.1"}, pod("a", "10.91.0.1", same),
+			[]string{"mapped:10.91.0.1"}, nil,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -229,7 +273,8 @@ func TestPeersManualEndpoints(t *testing.T) {
 				slice.Endpoints[i].NodeName = new("liqo-consumer")
 			}
 			c, passed := startEndpoints(t, a, append(nodes("provider", "consumer"), slice, tc.pod, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-				Name: "twin", Labels: map[string]string{"liqo.io/remote-cluster-id": "consumer"}, Annotations: map[string]string{"liqo.io/managed-by-namespace-map": "t/m"},
+				Name: "twin", Labels: map[string]string{"liqo.io/remote-cluster-id": "consumer"},
+				Annotations: map[string]string{"liqo.io/managed-by-namespace-map": "t/m"},
 			}})...)
 			if err := c.Handle(t.Context()); !errors.Is(err, tc.err) {
 				t.Errorf("%s: Handle returns %v, want %v", tc.reason, err, tc.err)
@@ -272,11 +317,13 @@ func TestPeersManualEndpointsAskNobody(t *testing.T) {
 	slice.Labels[liqo.LabelManagedBy] = liqo.ManagedByShadowEndpointSlice
 	slice.Endpoints[0].NodeName = new("liqo-consumer")
 	objects := append(nodes("provider", "consumer"), slice, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name: "twin", Labels: map[string]string{"liqo.io/remote-cluster-id": "consumer"}, Annotations: map[string]string{"liqo.io/managed-by-namespace-map": "t/m"},
+		Name: "twin", Labels: map[string]string{"liqo.io/remote-cluster-id": "consumer"},
+		Annotations: map[string]string{"liqo.io/managed-by-namespace-map": "t/m"},
 	}})
 	for i := range 50 {
 		objects = append(objects, &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "twin", Name: fmt.Sprint(i)}, Status: corev1.PodStatus{PodIP: fmt.Sprintf("10.83.0.%d", i), Phase: corev1.PodRunning},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "twin", Name: fmt.Sprint(i)},
+			Status:     corev1.PodStatus{PodIP: fmt.Sprintf("10.83.0.%d", i), Phase: corev1.PodRunning},
 		})
 	}
 	c, passed := startEndpoints(t, a, objects...)

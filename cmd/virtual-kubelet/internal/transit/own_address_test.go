@@ -39,7 +39,8 @@ func ownFile() *corev1.DownwardAPIProjection {
 
 func TestLacksOwnAddress(t *testing.T) {
 	asks := func(pod *corev1.Pod) {
-		pod.Spec.Containers[0].Env = append(pod.Spec.Containers[0].Env, corev1.EnvVar{Name: "IP", ValueFrom: &corev1.EnvVarSource{FieldRef: ownField()}})
+		pod.Spec.Containers[0].Env = append(pod.Spec.Containers[0].Env,
+			corev1.EnvVar{Name: "IP", ValueFrom: &corev1.EnvVarSource{FieldRef: ownField()}})
 	}
 	has := func(address string) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
@@ -58,21 +59,33 @@ func TestLacksOwnAddress(t *testing.T) {
 			pod.Spec.InitContainers, pod.Spec.Containers = pod.Spec.Containers, nil
 		}, true},
 		"File": {"a file", "", "10.83.0.7", func(pod *corev1.Pod) {
-			pod.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: ownFile().Items}}}}
+			pod.Spec.Volumes = []corev1.Volume{
+				{VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: ownFile().Items}}},
+			}
 		}, true},
 		"Projection": {"a file beside others", "", "10.83.0.7", func(pod *corev1.Pod) {
 			pod.Spec.Volumes = access(authority, corev1.VolumeProjection{DownwardAPI: ownFile()})
 		}, true},
-		"Annotated":   {"a pod that has it reads it some other way", "", "10.83.0.7", func(pod *corev1.Pod) { pod.Annotations = map[string]string{AnnotationPodIP: ""} }, true},
-		"NoAddress":   {"there is nothing to tell yet", "", "", asks, false},
-		"Told":        {"it knows", "", "10.83.0.7", has("10.83.0.7"), false},
-		"Changed":     {"it is reached another way", "", "10.84.0.7", has("10.83.0.7"), true},
-		"Lost":        {"the pod is being moved", "", "", has("10.83.0.7"), true},
-		"DoesNotAsk":  {"most pods do not want to know", "", "10.83.0.7", func(pod *corev1.Pod) { pod.Spec.Volumes = access(issuedToken, authority) }, false},
+		"Annotated": {
+			"a pod that has it reads it some other way", "", "10.83.0.7", func(pod *corev1.Pod) {
+				pod.Annotations = map[string]string{AnnotationPodIP: ""}
+			}, true,
+		},
+		"NoAddress": {"there is nothing to tell yet", "", "", asks, false},
+		"Told":      {"it knows", "", "10.83.0.7", has("10.83.0.7"), false},
+		"Changed":   {"it is reached another way", "", "10.84.0.7", has("10.83.0.7"), true},
+		"Lost":      {"the pod is being moved", "", "", has("10.83.0.7"), true},
+		"DoesNotAsk": {
+			"most pods do not want to know", "", "10.83.0.7", func(pod *corev1.Pod) { pod.Spec.Volumes = access(issuedToken, authority) }, false,
+		},
 		"InTransit":   {"the cluster that it belongs to tells it", "consumer", "10.83.0.7", asks, false},
 		"InTransitOf": {"and knows better", "consumer", "10.83.0.7", has("10.99.0.7"), false},
-		"Ended":       {"nobody listens any more", "", "10.83.0.7", func(pod *corev1.Pod) { asks(pod); pod.Status.Phase = corev1.PodFailed }, false},
-		"Deleted":     {"or soon does not", "", "10.83.0.7", func(pod *corev1.Pod) { asks(pod); pod.DeletionTimestamp = new(metav1.Now()) }, false},
+		"Ended": {
+			"nobody listens any more", "", "10.83.0.7", func(pod *corev1.Pod) { asks(pod); pod.Status.Phase = corev1.PodFailed }, false,
+		},
+		"Deleted": {
+			"or soon does not", "", "10.83.0.7", func(pod *corev1.Pod) { asks(pod); pod.DeletionTimestamp = new(metav1.Now()) }, false,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -132,7 +145,8 @@ func TestOwnAddress(t *testing.T) {
 	}
 	for _, action := range c.Local.Actions() {
 		patch, ok := action.(k8stesting.PatchAction)
-		if ok && action.GetResource().Resource == "pods" && action.GetSubresource() == "" && string(patch.GetPatch()) == `{"metadata":{"annotations":{"brokering.liqo.io/pod-ip":""},"uid":"1"}}` {
+		if ok && action.GetResource().Resource == "pods" && action.GetSubresource() == "" &&
+			string(patch.GetPatch()) == `{"metadata":{"annotations":{"brokering.liqo.io/pod-ip":""},"uid":"1"}}` {
 			return
 		}
 	}

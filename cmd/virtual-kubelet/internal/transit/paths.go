@@ -151,7 +151,7 @@ func (p *Paths) follow(informer cache.SharedIndexInformer, localNamespace func(*
 	utilruntime.Must(err) // It fails only for an informer that has ended.
 }
 
-// tell tells a pod how it is reached, if that has changed. What is told stays while nobody knows.
+// tellPath tells a pod how it is reached, if that has changed. What is told stays while nobody knows.
 func (p *Paths) tellPath(ctx context.Context, name cache.ObjectName) error {
 	pod, err := p.pods.Pods(name.Namespace).Get(name.Name)
 	switch {
@@ -235,7 +235,7 @@ func (p *Paths) set(told *toldWay, way address.Way, since time.Time) {
 	}
 }
 
-// forget forgets a pod that is gone.
+// forgetPod forgets a pod that is gone.
 func (p *Paths) forgetPod(name cache.ObjectName) {
 	if told, ok := p.told[name]; ok {
 		p.set(told, address.Way{}, time.Time{})

@@ -279,7 +279,9 @@ func TestPathsStayHere(t *testing.T) {
 // TestPathsAfterRestart starts where another virtual kubelet has told a pod its path, which is another one now.
 func TestPathsAfterRestart(t *testing.T) {
 	pod := reflectiontest.PodOf("", func(pod *corev1.Pod) {
-		pod.Annotations = map[string]string{"brokering.liqo.io/path": "direct", "brokering.liqo.io/provider": "a", "brokering.liqo.io/path-since": "2029-01-02T03:04:05Z"}
+		pod.Annotations = map[string]string{
+			"brokering.liqo.io/path": "direct", "brokering.liqo.io/provider": "a", "brokering.liqo.io/path-since": "2029-01-02T03:04:05Z",
+		}
 		pod.Status.PodIP = "10.202.0.1"
 	})
 	p := startPaths(t, pod)
@@ -339,7 +341,9 @@ func TestPathsAreWrittenOnce(t *testing.T) {
 
 // TestPathsOfOthers has pods that are told nothing, and whose annotations are nobody's to change but those of this cluster's own.
 func TestPathsOfOthers(t *testing.T) {
-	before := map[string]string{"brokering.liqo.io/path": "direct", "brokering.liqo.io/provider": "a", "brokering.liqo.io/path-since": "2029-01-02T03:04:05Z"}
+	before := map[string]string{
+		"brokering.liqo.io/path": "direct", "brokering.liqo.io/provider": "a", "brokering.liqo.io/path-since": "2029-01-02T03:04:05Z",
+	}
 	has := func(edit func(*corev1.Pod)) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
 			pod.Annotations = maps.Clone(before)
@@ -358,9 +362,18 @@ func TestPathsOfOthers(t *testing.T) {
 		"Before":     {"what was known before a restart stays while nobody can tell", "", "10.99.0.7", has(nothing), before},
 		"Same":       {"and when it is known again", "", "10.84.0.7", has(nothing), before},
 		"Left":       {"it came to the foreign cluster itself", "", "10.83.0.7", has(nothing), nil},
-		"Ended":      {"a pod that has ended has no address, although Kubernetes shows one", "", "10.84.0.7", has(func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded }), nil},
-		"Deleted":    {"a pod that ends is left alone", "", "10.83.0.7", has(func(pod *corev1.Pod) { pod.DeletionTimestamp = new(metav1.Now()) }), before},
-		"Forged":     {"it is told no path that there is not", "", "10.99.0.7", func(pod *corev1.Pod) { pod.Annotations = map[string]string{"brokering.liqo.io/path": "scenic"} }, nil},
+		"Ended": {
+			"a pod that has ended has no address, although " +
+				"Kubernetes shows one", "", "10.84.0.7", has(func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded }), nil,
+		},
+		"Deleted": {
+			"a pod that ends is left alone", "", "10.83.0.7", has(func(pod *corev1.Pod) { pod.DeletionTimestamp = new(metav1.Now()) }), before,
+		},
+		"Forged": {
+			"it is told no path that there is not", "", "10.99.0.7", func(pod *corev1.Pod) {
+				pod.Annotations = map[string]string{"brokering.liqo.io/path": "scenic"}
+			}, nil,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -47,7 +47,8 @@ var tokenLabels = []string{forge.LiqoSASecretForPodNameKey, forge.LiqoSASecretFo
 // transit. Legacy is whether tokens of this cluster are Secrets. The mode tells which replicas of a
 // virtual kubelet reflect.
 func NewSecretReflector(legacy bool, config *generic.ReflectorConfig, mode generic.ConcurrencyMode) manager.Reflector {
-	return appliedOnce{generic.NewReflector(configuration.SecretReflectorName, relaysTokens(configuration.NewNamespacedSecretReflector(legacy)),
+	return appliedOnce{generic.NewReflector(configuration.SecretReflectorName,
+		relaysTokens(configuration.NewNamespacedSecretReflector(legacy)),
 		generic.WithoutFallback(), config.NumWorkers, config.Type, mode)}
 }
 

@@ -297,27 +297,28 @@ func TestTokensOfPodInTransit(t *testing.T) {
 		silent bool
 		steps  func(c *tokenClusters)
 	}{
-		"Life": {"The consumer's token reaches the provider each time, and goes with its Secret.", []runtime.Object{inTransitHere()}, false, func(c *tokenClusters) {
-			c.issue("1")
-			c.reaches("issued after the pod came", "1")
-			c.issue("2")
-			c.reaches("refreshed", "2")
-			c.issue("3")
-			c.reaches("refreshed again", "3")
-			c.deletePod()
-			c.stays("the pod ends here before its Secret", "3")
-			c.deleteOriginal()
-			c.reaches("the pod is gone", "")
-			c.create(inTransitHere())
-			c.issue("4")
-			c.reaches("another pod of that name", "4")
-			c.deleteOriginal()
-			c.deletePod()
-			c.reaches("all at once", "")
-			if c.relabelled.Load() != 0 {
-				c.t.Error("a copy had the labels that Liqo puts on tokens of the broker")
-			}
-		}},
+		"Life": {"The consumer's token reaches the provider each time, and goes with its Secret.", []runtime.Object{inTransitHere()}, false,
+			func(c *tokenClusters) {
+				c.issue("1")
+				c.reaches("issued after the pod came", "1")
+				c.issue("2")
+				c.reaches("refreshed", "2")
+				c.issue("3")
+				c.reaches("refreshed again", "3")
+				c.deletePod()
+				c.stays("the pod ends here before its Secret", "3")
+				c.deleteOriginal()
+				c.reaches("the pod is gone", "")
+				c.create(inTransitHere())
+				c.issue("4")
+				c.reaches("another pod of that name", "4")
+				c.deleteOriginal()
+				c.deletePod()
+				c.reaches("all at once", "")
+				if c.relabelled.Load() != 0 {
+					c.t.Error("a copy had the labels that Liqo puts on tokens of the broker")
+				}
+			}},
 		"SecretFirst": {"What is there before the pod is left to it.", []runtime.Object{original("1")}, false, func(c *tokenClusters) {
 			c.reaches("started", "1")
 			c.create(inTransitHere())
@@ -343,15 +344,17 @@ func TestTokensOfPodInTransit(t *testing.T) {
 				c.reaches("the pod is gone", "")
 			}},
 		"LeftBehindOfNodeOfThatName": {"Both clusters may call a node the same.",
-			[]runtime.Object{inTransitHere(), original("2"), tokensOf("broker", "provider", "liqo-provider", "twin-broker", "1")}, false, func(c *tokenClusters) {
+			[]runtime.Object{inTransitHere(), original("2"), tokensOf("broker", "provider", "liqo-provider", "twin-broker", "1")}, false,
+			func(c *tokenClusters) {
 				c.reaches("started", "2")
 			}},
 		"LeftBehindForGood": {"Nobody has the pod any more.", []runtime.Object{leftBehind()}, false, func(c *tokenClusters) {
 			c.reaches("started", "")
 		}},
-		"LeftBehindWithoutOriginal": {"The consumer has taken the token back.", []runtime.Object{inTransitHere(), leftBehind()}, false, func(c *tokenClusters) {
-			c.reaches("started", "")
-		}},
+		"LeftBehindWithoutOriginal": {"The consumer has taken the token back.", []runtime.Object{inTransitHere(), leftBehind()}, false,
+			func(c *tokenClusters) {
+				c.reaches("started", "")
+			}},
 		"LeftBehindUnderOtherName": {"A consumer may label any of its Secrets so.",
 			[]runtime.Object{
 				edited(original("2"), func(s *corev1.Secret) { s.Name = "db" }),
@@ -362,11 +365,12 @@ func TestTokensOfPodInTransit(t *testing.T) {
 					return err == nil && string(got.Data["kube-api-access-x"]) == "2"
 				})
 			}},
-		"BrokerDoesNotAnswer": {"Whose token it is must be known; it is asked again.", []runtime.Object{leftBehind()}, true, func(c *tokenClusters) {
-			c.stays("the broker does not answer", "1")
-			c.podsFail.Store(false)
-			c.reaches("the broker answers", "")
-		}},
+		"BrokerDoesNotAnswer": {"Whose token it is must be known; it is asked again.", []runtime.Object{leftBehind()}, true,
+			func(c *tokenClusters) {
+				c.stays("the broker does not answer", "1")
+				c.podsFail.Store(false)
+				c.reaches("the broker answers", "")
+			}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -398,12 +402,16 @@ func TestTokensOfOwnPods(t *testing.T) {
 		// want is the token at the provider.
 		want string
 	}{
-		"OnOtherNode": {"Another virtual kubelet for the same provider has put it there.", []runtime.Object{ownPod("other"), own("other", "1")}, "1"},
+		"OnOtherNode": {
+			"Another virtual kubelet for the same provider has put it there.", []runtime.Object{ownPod("other"), own("other", "1")}, "1",
+		},
 		"WithoutNode": {"An older Liqo does not name the node.",
 			[]runtime.Object{edited(own("", "1"), func(s *corev1.Secret) { delete(s.Labels, forge.LiqoOriginClusterNodeName) })}, "1"},
-		"Gone":           {"Liqo deletes what no pod of this node has.", []runtime.Object{own("liqo-provider", "1")}, ""},
-		"NotOfThis":      {"Somebody else made it.", []runtime.Object{tokensOf("other", "provider", "other", "twin-broker", "1")}, "1"},
-		"MeantForOwnPod": {"A consumer gives no token to a pod of the broker.", []runtime.Object{ownPod("other"), own("other", "1"), original("2")}, "1"},
+		"Gone":      {"Liqo deletes what no pod of this node has.", []runtime.Object{own("liqo-provider", "1")}, ""},
+		"NotOfThis": {"Somebody else made it.", []runtime.Object{tokensOf("other", "provider", "other", "twin-broker", "1")}, "1"},
+		"MeantForOwnPod": {
+			"A consumer gives no token to a pod of the broker.", []runtime.Object{ownPod("other"), own("other", "1"), original("2")}, "1",
+		},
 		"SecretOfThatName": {"A user's Secret does not take the place of a token.",
 			[]runtime.Object{ownPod("other"), own("other", "1"), edited(original("2"), func(s *corev1.Secret) { s.Labels = nil })}, "1"},
 		"SecretOfThatNameAfterPod": {"What was a token is for the virtual kubelet that has put it there.",

@@ -181,11 +181,12 @@ func (s *transitSlices) ownOnly(slice *discoveryv1.EndpointSlice) *discoveryv1.E
 	})
 }
 
-// tell says what is left out of a slice, once.
+// reportLeftOut says what is left out of a slice, once.
 func (s *transitSlices) reportLeftOut(slice *discoveryv1.EndpointSlice, now leftOut) {
 	was := s.noteLeftOut(slice.Name, now)
 	if now.strange > 0 && now.strange != was.strange {
-		s.transit.log.Info("Endpoints that are not the cluster's own are not passed on", "endpointSlice", s.key(slice.Name), "endpoints", now.strange)
+		s.transit.log.Info("Endpoints that are not the cluster's own are not passed on", "endpointSlice", s.key(slice.Name), "endpoints",
+			now.strange)
 	}
 	if now.tooMany > was.tooMany {
 		s.transit.refused.Add(float64(now.tooMany - was.tooMany))
@@ -202,7 +203,7 @@ func (s *transitSlices) noteLeftOut(name string, now leftOut) (was leftOut) {
 	return was
 }
 
-// forget notes that nothing of a slice is left out or counts.
+// forgetSlice notes that nothing of a slice is left out or counts.
 func (s *transitSlices) forgetSlice(name string) {
 	s.mu.Lock()
 	delete(s.leftOut, name)

@@ -128,6 +128,8 @@ type namingSecrets struct {
 }
 
 // Apply applies a Secret.
-func (s namingSecrets) Apply(ctx context.Context, secret *corev1apply.SecretApplyConfiguration, opts metav1.ApplyOptions) (*corev1.Secret, error) {
+func (s namingSecrets) Apply(
+	ctx context.Context, secret *corev1apply.SecretApplyConfiguration, opts metav1.ApplyOptions,
+) (*corev1.Secret, error) {
 	return s.SecretInterface.Apply(ctx, secret.WithStringData(map[string]string{namespaceKey: s.local}), opts)
 }

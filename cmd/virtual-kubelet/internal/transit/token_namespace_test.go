@@ -28,7 +28,8 @@ import (
 func downward(fields ...string) corev1.VolumeProjection {
 	projection := &corev1.DownwardAPIProjection{}
 	for _, field := range fields {
-		projection.Items = append(projection.Items, corev1.DownwardAPIVolumeFile{Path: "file-" + field, FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata." + field}})
+		projection.Items = append(projection.Items,
+			corev1.DownwardAPIVolumeFile{Path: "file-" + field, FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata." + field}})
 	}
 	return corev1.VolumeProjection{DownwardAPI: projection}
 }
@@ -77,9 +78,9 @@ func TestNamespaceBesideToken(t *testing.T) {
 			server:  consts.APIServerSupportAnnotationValueRemote,
 			sources: []corev1.VolumeProjection{issuedToken, downward("namespace")},
 			want:    []corev1.VolumeProjection{issuedToken, downward("namespace")}},
-		"InTransit": {reason: "the cluster that the pod belongs to has said its own name", support: forge.APIServerSupportTokenAPI, origin: "consumer",
-			sources: []corev1.VolumeProjection{token, namespace},
-			want:    []corev1.VolumeProjection{token, namespace}},
+		"InTransit": {reason: "the cluster that the pod belongs to has said its own name", support: forge.APIServerSupportTokenAPI,
+			origin: "consumer", sources: []corev1.VolumeProjection{token, namespace},
+			want: []corev1.VolumeProjection{token, namespace}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -118,7 +119,8 @@ func TestSecretNamesNamespace(t *testing.T) {
 	if made, ok := tokens.(*configuration.ServiceAccountReflector); ok {
 		namespaced = made.NewNamespaced
 	}
-	c := reflectiontest.Start(t, &tokenless{Reflector: reflectiontest.Unstarted(tokens)}, namespaced, reflectiontest.PodOf("", func(pod *corev1.Pod) { pod.Spec.Volumes = access(issuedToken) }))
+	c := reflectiontest.Start(t, &tokenless{Reflector: reflectiontest.Unstarted(tokens)}, namespaced,
+		reflectiontest.PodOf("", func(pod *corev1.Pod) { pod.Spec.Volumes = access(issuedToken) }))
 	c.Local.PrependReactor("create", "serviceaccounts", func(k8stesting.Action) (bool, runtime.Object, error) {
 		return true, &authenticationv1.TokenRequest{Status: authenticationv1.TokenRequestStatus{Token: "secret"}}, nil
 	})

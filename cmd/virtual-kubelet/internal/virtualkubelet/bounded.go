@@ -18,8 +18,9 @@ import (
 // etcd of a cluster gives at once, and less than the memory of a virtual kubelet.
 const maxAnswer = 256 << 20
 
-// bound bounds what is read of the answers of an API server. What has no end, watches, logs and streams, has no bound. A list that is asked for as the
-// beginning of a watch, as client-go does since 1.35, would have none either, and is kept: it is refused here, so that client-go lists as before.
+// bound bounds what is read of the answers of an API server. What has no end, watches, logs and streams, has no bound. A list that is asked
+// for as the beginning of a watch, as client-go does since 1.35, would have none either, and is kept: it is refused here, so that client-go
+// lists as before.
 func bound(config *rest.Config, limit int64) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &boundedTransport{next, limit} })
 }

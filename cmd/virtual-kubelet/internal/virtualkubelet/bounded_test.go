@@ -64,7 +64,8 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// TestReflectorOfAForeignCluster has a reflector read a foreign cluster that would answer a list without an end, as the beginning of a watch.
+// TestReflectorOfAForeignCluster has a reflector read a foreign cluster that would answer a list without an end, as the beginning of a
+// watch.
 func TestReflectorOfAForeignCluster(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -107,7 +108,8 @@ func TestListOfAForeignCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.CoreV1().Secrets("shop").List(t.Context(), metav1.ListOptions{}); err == nil || !strings.Contains(err.Error(), "too long") {
+	if _, err := client.CoreV1().Secrets("shop").List(t.Context(), metav1.ListOptions{}); err == nil ||
+		!strings.Contains(err.Error(), "too long") {
 		t.Errorf("list secrets: %v", err)
 	}
 }
@@ -118,7 +120,9 @@ func TestIdentityIsBounded(t *testing.T) {
 	o.TenantNamespace, o.RemoteKubeconfigSecretName = "liqo-tenant-provider", "liqo-identity-x"
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.TenantNamespace, Name: o.RemoteKubeconfigSecretName},
-		Data:       map[string][]byte{"apiServerUrl": []byte("https://provider.example"), "private-key": []byte("key"), "certificate": []byte("certificate")},
+		Data: map[string][]byte{
+			"apiServerUrl": []byte("https://provider.example"), "private-key": []byte("key"), "certificate": []byte("certificate"),
+		},
 	}
 	identity, err := readIdentity(t.Context(), o, fake.NewSimpleClientset(secret))
 	if err != nil {

@@ -61,7 +61,9 @@ const rolePatch = "patches/liqo-install/virtual-kubelet-role.json"
 
 // NewOptions returns the defaults.
 func NewOptions() *Options {
-	return &Options{Opts: root.NewOpts(), EndpointsPerCluster: endpointsPerCluster, ClientCA: serve.DefaultClientCA, MetricsAuthentication: true}
+	return &Options{
+		Opts: root.NewOpts(), EndpointsPerCluster: endpointsPerCluster, ClientCA: serve.DefaultClientCA, MetricsAuthentication: true,
+	}
 }
 
 // AddFlags binds the options to flags.

@@ -15,10 +15,15 @@ func TestGuardedNamespace(t *testing.T) {
 		args   []string
 		want   string
 	}{
-		"Elsewhere":   {"Liqo was installed into another namespace, and nobody said so", []string{"--ipam-server=liqo-network-manager.net-system:6000"}, "net-system"},
-		"FullName":    {"the name that DNS has", []string{"--ipam-server=liqo-network-manager.net-system.svc.cluster.local:6000"}, "net-system"},
-		"Usual":       {"what Liqo's chart writes", []string{"--ipam-server=liqo-network-manager.liqo:6000"}, "liqo"},
-		"Explicit":    {"who says it knows better", []string{"--ipam-server=liqo-network-manager.net-system:6000", "--liqo-namespace=liqo"}, "liqo"},
+		"Elsewhere": {
+			"Liqo was installed into another namespace, and nobody said so", []string{"--ipam-server=liqo-network-manager.net-system:6000"},
+			"net-system",
+		},
+		"FullName": {"the name that DNS has", []string{"--ipam-server=liqo-network-manager.net-system.svc.cluster.local:6000"}, "net-system"},
+		"Usual":    {"what Liqo's chart writes", []string{"--ipam-server=liqo-network-manager.liqo:6000"}, "liqo"},
+		"Explicit": {
+			"who says it knows better", []string{"--ipam-server=liqo-network-manager.net-system:6000", "--liqo-namespace=liqo"}, "liqo",
+		},
 		"External":    {"an IPAM of somebody else says nothing about Liqo", []string{"--ipam-server=ipam.example.com:6000"}, "liqo"},
 		"Address":     {"the numbers of an address are no namespace", []string{"--ipam-server=10.0.0.7:6000"}, "liqo"},
 		"Address6":    {"nor those of another", []string{"--ipam-server=[fd00::7]:6000"}, "liqo"},

@@ -57,7 +57,8 @@ type reflection struct {
 // newReflection composes Liqo's reflectors, as liqo/pkg/virtualKubelet/provider
 // @v0.9.4 does, each behind a guard.
 func newReflection(
-	o *Options, first *given, local *rest.Config, translation *address.Translation, broadcaster record.EventBroadcaster, metrics *serve.Metrics, log logr.Logger,
+	o *Options, first *given, local *rest.Config, translation *address.Translation, broadcaster record.EventBroadcaster,
+	metrics *serve.Metrics, log logr.Logger,
 ) (*reflection, error) {
 	if err := vkv1alpha1.AddToScheme(scheme.Scheme); err != nil {
 		return nil, fmt.Errorf("register Liqo's types: %w", err)

@@ -53,7 +53,8 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 	defer stop()
 	group, ctx := errgroup.WithContext(ctx)
 	if o.VirtualKubeletLeaseEnabled {
-		this, err := node.NewReplica(node.ReplicaConfig{Namespace: o.TenantNamespace, Node: o.NodeName, Pod: o.PodName}, localClient, log.WithName("replica"))
+		this, err := node.NewReplica(node.ReplicaConfig{Namespace: o.TenantNamespace, Node: o.NodeName, Pod: o.PodName}, localClient,
+			log.WithName("replica"))
 		if err != nil {
 			return err
 		}
@@ -129,12 +130,14 @@ func Run(ctx context.Context, o *Options, log logr.Logger) error {
 		return err
 	}
 	// The API server says of each caller who it is, and what it may.
-	admission, err := serve.NewAdmission(serve.AdmissionConfig{NodeName: o.NodeName, ClientCA: o.ClientCA, RolePatch: rolePatch}, reviewer, as, translation.Source(), log.WithName("admission"))
+	admission, err := serve.NewAdmission(serve.AdmissionConfig{NodeName: o.NodeName, ClientCA: o.ClientCA, RolePatch: rolePatch}, reviewer, as,
+		translation.Source(), log.WithName("admission"))
 	if err != nil {
 		return err
 	}
 	server, err := serve.NewServer(&serve.Config{
-		NodeName: o.NodeName, NodeIP: o.NodeIP, Port: o.ListenPort, CertificateType: o.CertificateType.Value, HomeCluster: o.HomeCluster.ClusterID,
+		NodeName: o.NodeName, NodeIP: o.NodeIP, Port: o.ListenPort, CertificateType: o.CertificateType.Value,
+		HomeCluster: o.HomeCluster.ClusterID,
 	}, reflected.pods, localClient, remoteClient.RESTClient(), admission)
 	if err != nil {
 		return err

@@ -12,9 +12,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// timeRequests bounds the time of each request as the configuration does, but not that of watches, logs and streams, which go on for as long as they are
-// read. Liqo's flag --client-timeout, of ten seconds, is for all of a client's requests alike (liqo/pkg/utils/restcfg@v0.9.4): every watch of every
-// namespace would begin again each ten seconds. client-go ends a watch itself after some minutes, and one whose connection is dead within a minute.
+// timeRequests bounds the time of each request as the configuration does, but not that of watches, logs and streams, which go on for as
+// long as they are read. Liqo's flag --client-timeout, of ten seconds, is for all of a client's requests alike
+// (liqo/pkg/utils/restcfg@v0.9.4): every watch of every namespace would begin again each ten seconds. client-go ends a watch itself after
+// some minutes, and one whose connection is dead within a minute.
 func timeRequests(config *rest.Config) {
 	timeout := config.Timeout
 	if config.Timeout = 0; timeout > 0 {

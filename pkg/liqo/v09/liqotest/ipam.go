@@ -92,7 +92,8 @@ func StartIPAM(tb testing.TB, state *IPAMState, bits uint8, peers ...cluster.ID)
 		tb.Fatal(err)
 	}
 	for i, peer := range peers {
-		if _, _, err := server.GetSubnetsPerCluster(fmt.Sprintf("10.%d.0.0/16", 100+i), fmt.Sprintf("10.81.%d.0/24", i), string(peer)); err != nil {
+		if _, _, err := server.GetSubnetsPerCluster(fmt.Sprintf("10.%d.0.0/16", 100+i), fmt.Sprintf("10.81.%d.0/24", i),
+			string(peer)); err != nil {
 			tb.Fatal(err)
 		}
 		if err := server.AddLocalSubnetsPerCluster("None", "None", string(peer)); err != nil {
@@ -127,7 +128,9 @@ type observedResource struct {
 }
 
 // Patch implements dynamic.ResourceInterface.
-func (r observedResource) Patch(ctx context.Context, name string, kind types.PatchType, patch []byte, options metav1.PatchOptions, subresources ...string) (*unstructured.Unstructured, error) {
+func (r observedResource) Patch(
+	ctx context.Context, name string, kind types.PatchType, patch []byte, options metav1.PatchOptions, subresources ...string,
+) (*unstructured.Unstructured, error) {
 	if r.state.BeforeRecord != nil && bytes.Contains(patch, []byte(`"/spec/endpointMappings"`)) {
 		r.state.BeforeRecord()
 	}

@@ -64,7 +64,9 @@ func ForeignCluster(id cluster.Identity, outgoing, incoming bool) *v09.ForeignCl
 // CameUnasked returns the record that Liqo makes of a peer that consumes here without having been named.
 func CameUnasked(id cluster.Identity) *v09.ForeignCluster {
 	fc := ForeignCluster(id, false, true)
-	fc.Labels = map[string]string{discovery.DiscoveryTypeLabel: string(discovery.IncomingPeeringDiscovery), discovery.ClusterIDLabel: string(id.ID)}
+	fc.Labels = map[string]string{
+		discovery.DiscoveryTypeLabel: string(discovery.IncomingPeeringDiscovery), discovery.ClusterIDLabel: string(id.ID),
+	}
 	return fc
 }
 

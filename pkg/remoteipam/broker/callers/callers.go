@@ -86,7 +86,8 @@ func (c *Callers) Name(connection *tls.ConnectionState) (cluster.ID, error) {
 	}
 	// The connection may be older than the authority's end, or the certificate's.
 	_, err := leaf.Verify(x509.VerifyOptions{
-		Roots: c.authorities.Pool(), Intermediates: intermediates, CurrentTime: c.now(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		Roots: c.authorities.Pool(), Intermediates: intermediates, CurrentTime: c.now(),
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", ErrUntrusted, err)
@@ -121,8 +122,8 @@ func (c *Callers) Check(ctx context.Context, id cluster.ID, connection *tls.Conn
 	}
 }
 
-// Known returns the cluster to which the certificate was issued that the peer of a connection showed; false if that was not found out lately.
-// It answers from memory: TLS has seen that the peer has the key, and [Callers.Check] whose the key is.
+// Known returns the cluster to which the certificate was issued that the peer of a connection showed; false if that was not found out
+// lately. It answers from memory: TLS has seen that the peer has the key, and [Callers.Check] whose the key is.
 func (c *Callers) Known(connection *tls.ConnectionState) (cluster.ID, bool) {
 	if len(connection.PeerCertificates) == 0 {
 		return "", false

@@ -194,8 +194,8 @@ func TestName(t *testing.T) {
 	}
 	key := newKey(t)
 	server := &x509.Certificate{
-		SerialNumber: big.NewInt(7), Subject: pkix.Name{CommonName: string(consumer)}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		SerialNumber: big.NewInt(7), Subject: pkix.Name{CommonName: string(consumer)}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	cases := map[string]struct {
 		reason      string
@@ -245,7 +245,9 @@ func TestFromLiqo(t *testing.T) {
 		"Issued":    {"Liqo wrote it down", []any{known, secret("tenant", encode(issued))}, hash, false},
 		"NotIssued": {"the cluster has not asked for one", []any{known}, "", false},
 		"NoTenant":  {"nobody knows the cluster", []any{secret("tenant", encode(issued))}, "", false},
-		"Elsewhere": {"a consumer makes Secrets in its own namespaces", []any{tenant("twin", map[string]string{}), secret("twin", encode(issued))}, "", false},
+		"Elsewhere": {
+			"a consumer makes Secrets in its own namespaces", []any{tenant("twin", map[string]string{}), secret("twin", encode(issued))}, "", false,
+		},
 		"TwoTenants": {"nobody knows which one counts", []any{
 			known, tenant("second", map[string]string{"discovery.liqo.io/tenant-namespace": "true"}), secret("tenant", encode(issued)),
 		}, "", false},

@@ -36,9 +36,12 @@ func TestChanges(t *testing.T) {
 		change func(*inventory.Store)
 		want   bool
 	}{
-		"NewPeer":       {"a provider joined", func(s *inventory.Store) { s.SetPeer("b", peer(t, "10.91.0.0/16", true)) }, true},
-		"SamePeer":      {"an event without news", func(s *inventory.Store) { s.SetPeer("a", peer(t, "10.90.0.0/16", true)) }, false},
-		"TunnelDown":    {"the broker's own tunnel is not on the consumer's direct path", func(s *inventory.Store) { s.SetPeer("a", peer(t, "10.90.0.0/16", false)) }, false},
+		"NewPeer":  {"a provider joined", func(s *inventory.Store) { s.SetPeer("b", peer(t, "10.91.0.0/16", true)) }, true},
+		"SamePeer": {"an event without news", func(s *inventory.Store) { s.SetPeer("a", peer(t, "10.90.0.0/16", true)) }, false},
+		"TunnelDown": {
+			"the broker's own tunnel is not on the consumer's direct path",
+			func(s *inventory.Store) { s.SetPeer("a", peer(t, "10.90.0.0/16", false)) }, false,
+		},
 		"Remapped":      {"the prefix changed", func(s *inventory.Store) { s.SetPeer("a", peer(t, "10.92.0.0/16", true)) }, true},
 		"PeerGone":      {"a provider left", func(s *inventory.Store) { s.DeletePeer("a") }, true},
 		"UnknownGone":   {"nothing left", func(s *inventory.Store) { s.DeletePeer("x") }, false},

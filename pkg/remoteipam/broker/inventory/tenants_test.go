@@ -62,7 +62,9 @@ func slice(namespace string, address netip.Addr) *discoveryv1.EndpointSlice {
 }
 
 func aProvider(id cluster.ID, scheduling v1alpha1.Scheduling) *v1alpha1.Provider {
-	return &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(id), Generation: 2}, Spec: v1alpha1.ProviderSpec{Scheduling: scheduling}}
+	return &v1alpha1.Provider{
+		ObjectMeta: metav1.ObjectMeta{Name: string(id), Generation: 2}, Spec: v1alpha1.ProviderSpec{Scheduling: scheduling},
+	}
 }
 
 // aConsumer returns a consumer with a reason of its Ready condition; without the condition
@@ -186,7 +188,9 @@ func TestNegotiating(t *testing.T) {
 func TestRoutes(t *testing.T) {
 	drained := func(generation int64) *v1alpha1.Provider {
 		p := aProvider(provider.ID, v1alpha1.SchedulingDrained)
-		p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionDraining, Reason: v1alpha1.ReasonDrained, ObservedGeneration: generation}}
+		p.Status.Conditions = []metav1.Condition{
+			{Type: v1alpha1.ConditionDraining, Reason: v1alpha1.ReasonDrained, ObservedGeneration: generation},
+		}
 		return p
 	}
 	orchestrated := func(reason string) *v1alpha1.Consumer {
@@ -200,18 +204,48 @@ func TestRoutes(t *testing.T) {
 		want      []cluster.ID
 		unknownTo bool // The broker does not serve the consumer.
 	}{
-		"Provider":  {reason: "One consumer is told of the provider, and not of the other consumer.", provider: aProvider(provider.ID, v1alpha1.SchedulingActive), consumer: orchestrated(v1alpha1.ReasonOffering), want: toProvider},
-		"None":      {reason: "A peer without a Provider provides nothing.", consumer: orchestrated(v1alpha1.ReasonOffering)},
-		"Draining":  {reason: "A provider that is disabled is reached as long as pods are there.", provider: aProvider(provider.ID, v1alpha1.SchedulingDrained), consumer: orchestrated(v1alpha1.ReasonOffering), want: toProvider},
-		"Drained":   {reason: "Then it is not any more.", provider: drained(2), consumer: orchestrated(v1alpha1.ReasonOffering)},
-		"Off":       {reason: "That it was drained once says nothing of now.", provider: drained(1), consumer: orchestrated(v1alpha1.ReasonOffering), want: toProvider},
-		"Opaque":    {reason: "An aggregated consumer is told nothing.", provider: aProvider(provider.ID, v1alpha1.SchedulingActive), consumer: aConsumer(one.ID, v1alpha1.ModeAggregated, v1alpha1.ReasonOffering)},
-		"NoOffer":   {reason: "A consumer is served also if there is nothing for it.", provider: aProvider(provider.ID, v1alpha1.SchedulingActive), consumer: orchestrated(v1alpha1.ReasonNoProvider), want: toProvider},
-		"Pending":   {reason: "And while it gets another virtual node.", provider: aProvider(provider.ID, v1alpha1.SchedulingActive), consumer: orchestrated(v1alpha1.ReasonPeeringPending), want: toProvider},
-		"Ending":    {reason: "And while its pods leave.", provider: aProvider(provider.ID, v1alpha1.SchedulingActive), consumer: orchestrated(v1alpha1.ReasonPeeringEnds), want: toProvider},
-		"Left":      {reason: "A consumer that has left keeps its certificate, and is told nothing.", provider: aProvider(provider.ID, v1alpha1.SchedulingActive), consumer: orchestrated(v1alpha1.ReasonNotPeered), unknownTo: true},
-		"NameTaken": {reason: "So is one that cannot be told apart from another.", provider: aProvider(provider.ID, v1alpha1.SchedulingActive), consumer: orchestrated(v1alpha1.ReasonClusterNameTaken), unknownTo: true},
-		"Young":     {reason: "And one of which nothing is known yet.", provider: aProvider(provider.ID, v1alpha1.SchedulingActive), consumer: orchestrated(""), unknownTo: true},
+		"Provider": {
+			reason:   "One consumer is told of the provider, and not of the other consumer.",
+			provider: aProvider(provider.ID, v1alpha1.SchedulingActive), consumer: orchestrated(v1alpha1.ReasonOffering), want: toProvider,
+		},
+		"None": {reason: "A peer without a Provider provides nothing.", consumer: orchestrated(v1alpha1.ReasonOffering)},
+		"Draining": {
+			reason:   "A provider that is disabled is reached as long as pods are there.",
+			provider: aProvider(provider.ID, v1alpha1.SchedulingDrained), consumer: orchestrated(v1alpha1.ReasonOffering), want: toProvider,
+		},
+		"Drained": {reason: "Then it is not any more.", provider: drained(2), consumer: orchestrated(v1alpha1.ReasonOffering)},
+		"Off": {
+			reason: "That it was drained once says nothing of now.", provider: drained(1), consumer: orchestrated(v1alpha1.ReasonOffering),
+			want: toProvider,
+		},
+		"Opaque": {
+			reason: "An aggregated consumer is told nothing.", provider: aProvider(provider.ID, v1alpha1.SchedulingActive),
+			consumer: aConsumer(one.ID, v1alpha1.ModeAggregated, v1alpha1.ReasonOffering),
+		},
+		"NoOffer": {
+			reason: "A consumer is served also if there is nothing for it.", provider: aProvider(provider.ID, v1alpha1.SchedulingActive),
+			consumer: orchestrated(v1alpha1.ReasonNoProvider), want: toProvider,
+		},
+		"Pending": {
+			reason: "And while it gets another virtual node.", provider: aProvider(provider.ID, v1alpha1.SchedulingActive),
+			consumer: orchestrated(v1alpha1.ReasonPeeringPending), want: toProvider,
+		},
+		"Ending": {
+			reason: "And while its pods leave.", provider: aProvider(provider.ID, v1alpha1.SchedulingActive),
+			consumer: orchestrated(v1alpha1.ReasonPeeringEnds), want: toProvider,
+		},
+		"Left": {
+			reason:   "A consumer that has left keeps its certificate, and is told nothing.",
+			provider: aProvider(provider.ID, v1alpha1.SchedulingActive), consumer: orchestrated(v1alpha1.ReasonNotPeered), unknownTo: true,
+		},
+		"NameTaken": {
+			reason: "So is one that cannot be told apart from another.", provider: aProvider(provider.ID, v1alpha1.SchedulingActive),
+			consumer: orchestrated(v1alpha1.ReasonClusterNameTaken), unknownTo: true,
+		},
+		"Young": {
+			reason: "And one of which nothing is known yet.", provider: aProvider(provider.ID, v1alpha1.SchedulingActive),
+			consumer: orchestrated(""), unknownTo: true,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -32,7 +32,9 @@ func see(t *testing.T, f follower, pod *corev1.Pod) {
 // deletes it. Its provider gives the address to another consumer's pod.
 func TestEndedPodHasNoAddress(t *testing.T) {
 	address, server := netip.MustParseAddr("10.90.0.7"), netip.MustParseAddr("10.91.0.1")
-	cases := map[corev1.PodPhase]bool{corev1.PodPending: true, corev1.PodRunning: true, corev1.PodUnknown: true, corev1.PodSucceeded: false, corev1.PodFailed: false}
+	cases := map[corev1.PodPhase]bool{
+		corev1.PodPending: true, corev1.PodRunning: true, corev1.PodUnknown: true, corev1.PodSucceeded: false, corev1.PodFailed: false,
+	}
 	for phase, want := range cases {
 		t.Run(string(phase), func(t *testing.T) {
 			store := NewStore()
@@ -48,7 +50,10 @@ func TestEndedPodHasNoAddress(t *testing.T) {
 			see(t, f, job)
 			job.Status.Phase = phase
 			see(t, f, job)
-			see(t, f, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "shop"}, Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: address.String()}})
+			see(t, f, &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "shop"},
+				Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIP: address.String()},
+			})
 			if got := store.HasPod("one", address); got != want {
 				t.Errorf("the consumer of the pod has its address: %t, want %t", got, want)
 			}
@@ -74,7 +79,8 @@ func TestAliases(t *testing.T) {
 		{IP: "ten", Hostnames: []string{"kubernetes.default"}},
 	}
 	for i := range 100 {
-		pod.Spec.HostAliases = append(pod.Spec.HostAliases, corev1.HostAlias{IP: "10.91.1." + strconv.Itoa(i), Hostnames: []string{"kubernetes.default"}})
+		pod.Spec.HostAliases = append(pod.Spec.HostAliases,
+			corev1.HostAlias{IP: "10.91.1." + strconv.Itoa(i), Hostnames: []string{"kubernetes.default"}})
 	}
 	see(t, f, pod)
 	for address, want := range map[string]bool{"10.91.0.1": false, "10.91.0.2": true, "10.91.1.0": true, "10.91.1.99": false} {
@@ -98,7 +104,9 @@ func TestCacheKeepsLittle(t *testing.T) {
 	objects := map[string]client.Object{
 		"*v1.Pod": &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{Containers: []corev1.Container{{Args: []string{long}}}}},
 		"*v1.EndpointSlice": &discoveryv1.EndpointSlice{
-			ObjectMeta: meta, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.90.0.7"}, DeprecatedTopology: map[string]string{"a": long}}},
+			ObjectMeta: meta, Endpoints: []discoveryv1.Endpoint{
+				{Addresses: []string{"10.90.0.7"}, DeprecatedTopology: map[string]string{"a": long}},
+			},
 		},
 	}
 	for kind, options := range CacheOptions() {

@@ -67,25 +67,29 @@ func TestCollector(t *testing.T) {
 		"Gone": {reason: "the pod is gone for longer than the grace", mapped: text, prepare: nothing, between: nothing, wait: grace, want: true},
 		"JustGone": {reason: "a pod that is recreated may get the address back", mapped: text, prepare: nothing, between: nothing,
 			wait: grace - time.Second},
-		"InUse": {reason: "the pod is there", mapped: text, prepare: func(s *inventory.Store) { s.SetPod("shop", "web", address) }, between: nothing, wait: time.Hour},
+		"InUse": {
+			reason: "the pod is there", mapped: text, prepare: func(s *inventory.Store) { s.SetPod("shop", "web", address) }, between: nothing,
+			wait: time.Hour,
+		},
 		"Back": {reason: "the pod came back in time", mapped: text, prepare: nothing,
 			between: func(s *inventory.Store) { s.SetPod("shop", "web", address) }, wait: time.Hour},
 		"OthersPod": {reason: "the address passed to another consumer's pod: no grace", mapped: text,
 			prepare: func(s *inventory.Store) { s.SetPod("other", "web", address) }, between: nothing, want: true},
 		"Endpoint": {reason: "a Service that is reflected there has this endpoint", mapped: text, between: nothing, wait: time.Hour,
 			prepare: func(s *inventory.Store) { s.SetEndpoints("own", "web-abcde", []netip.Addr{address}) }},
-		"EndpointOfOthersPod": {reason: "so may another consumer's pod be, on two providers that reach each other", mapped: text, between: nothing, wait: time.Hour,
+		"EndpointOfOthersPod": {reason: "so may another consumer's pod be, on two providers that reach each other", mapped: text,
+			between: nothing, wait: time.Hour,
 			prepare: func(s *inventory.Store) {
 				s.SetPod("other", "web", address)
 				s.SetEndpoints("own", "web-abcde", []netip.Addr{address})
 			}},
-		"EndpointElsewhere": {reason: "a namespace that does not go there is none of its business", mapped: text, between: nothing, wait: grace, want: true,
-			prepare: func(s *inventory.Store) { s.SetEndpoints("other", "web-abcde", []netip.Addr{address}) }},
+		"EndpointElsewhere": {reason: "a namespace that does not go there is none of its business", mapped: text, between: nothing,
+			wait: grace, want: true, prepare: func(s *inventory.Store) { s.SetEndpoints("other", "web-abcde", []netip.Addr{address}) }},
 		"EndpointGone": {reason: "the Service lost the endpoint", mapped: text, wait: grace, want: true,
 			prepare: func(s *inventory.Store) { s.SetEndpoints("own", "web-abcde", []netip.Addr{address}) },
 			between: func(s *inventory.Store) { s.SetEndpoints("own", "web-abcde", nil) }},
-		"Service": {reason: "a pod in a namespace that goes there calls its API server at it", mapped: "10.91.0.13", between: nothing, wait: time.Hour,
-			prepare: func(s *inventory.Store) { s.SetAliases("own", "web", []netip.Addr{netip.MustParseAddr("10.91.0.13")}) }},
+		"Service": {reason: "a pod in a namespace that goes there calls its API server at it", mapped: "10.91.0.13", between: nothing,
+			wait: time.Hour, prepare: func(s *inventory.Store) { s.SetAliases("own", "web", []netip.Addr{netip.MustParseAddr("10.91.0.13")}) }},
 		"ServiceElsewhere": {reason: "no pod that calls it goes there", mapped: "10.91.0.13", between: nothing, wait: serviceGrace, want: true,
 			prepare: func(s *inventory.Store) {
 				s.SetAliases("other", "web", []netip.Addr{netip.MustParseAddr("10.91.0.13")})
@@ -95,7 +99,10 @@ func TestCollector(t *testing.T) {
 			between: func(s *inventory.Store) { s.SetAliases("own", "web", nil) }},
 		"ServiceJustGone": {reason: "another pod may be about to call it", mapped: "10.91.0.13", prepare: nothing, between: nothing,
 			wait: serviceGrace - time.Second},
-		"NoProvider": {reason: "addresses outside of the providers' prefixes are Liqo's own business", mapped: "10.80.0.1", prepare: nothing, between: nothing, wait: time.Hour},
+		"NoProvider": {
+			reason: "addresses outside of the providers' prefixes are Liqo's own business", mapped: "10.80.0.1", prepare: nothing, between: nothing,
+			wait: time.Hour,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -232,11 +232,12 @@ func TestRepair(t *testing.T) {
 			b.come(3)
 			b.mustAsk(3)
 		}},
-		"NewEndpoint": {reason: "A Service leads a neighbor to the newer one, by the address that it would have to give up.", story: func(b *broker) {
-			restarted(b)
-			b.come(3)
-			b.reach(neighbor, pod(3))
-		}, refused: 3},
+		"NewEndpoint": {reason: "A Service leads a neighbor to the newer one, by the address that it would have to give up.",
+			story: func(b *broker) {
+				restarted(b)
+				b.come(3)
+				b.reach(neighbor, pod(3))
+			}, refused: 3},
 		"OwnMapping": {reason: "Liqo itself leads to an API server with it.", story: func(b *broker) {
 			b.meanwhile(func() { b.leave(1) })
 			b.reach(consumer, netip.MustParseAddr("10.80.0.1"))
@@ -284,7 +285,8 @@ func TestForgotten(t *testing.T) {
 	collector.now = func() time.Time { return clock }
 	left := true
 	for range 4 {
-		if _, err := collector.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: liqotest.NatMappingOf(consumer)}}); err != nil {
+		if _, err := collector.Reconcile(t.Context(),
+			reconcile.Request{NamespacedName: client.ObjectKey{Name: liqotest.NatMappingOf(consumer)}}); err != nil {
 			t.Fatal(err)
 		}
 		clock = clock.Add(grace)

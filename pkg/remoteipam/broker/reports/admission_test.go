@@ -28,7 +28,8 @@ func TestAdmission(t *testing.T) {
 	if err := yaml.UnmarshalStrict([]byte(document), &policy); err != nil {
 		t.Fatal(err)
 	}
-	env, err := cel.NewEnv(cel.OptionalTypes(), cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType), cel.Variable("request", cel.DynType))
+	env, err := cel.NewEnv(cel.OptionalTypes(), cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType),
+		cel.Variable("request", cel.DynType))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,8 @@ func TestAdmission(t *testing.T) {
 		"system:serviceaccount:liqo:liqo-network-manager": true, "system:serviceaccount:liqo-broker:liqo-broker": false,
 	} {
 		request := map[string]any{"userInfo": map[string]any{"username": user}}
-		if got := evaluate(policy.Spec.MatchConditions[0].Expression, map[string]any{"request": request, "object": nil, "oldObject": nil}); got != want {
+		if got := evaluate(policy.Spec.MatchConditions[0].Expression,
+			map[string]any{"request": request, "object": nil, "oldObject": nil}); got != want {
 			t.Errorf("the policy is about %s: %t, want %t", user, got, want)
 		}
 	}

@@ -76,7 +76,7 @@ type paces struct {
 	of map[cluster.ID]*rate.Limiter
 }
 
-// get returns the pace of one consumer.
+// paceOf returns the pace of one consumer.
 func (p *paces) paceOf(consumer cluster.ID) *rate.Limiter {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -24,7 +24,9 @@ func TestRoundTrips(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Unix(1_800_000_000, 0))
 	writes := 0
 	c := snapshottest.NewClient(t, interceptor.Funcs{
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(
+			ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption,
+		) error {
 			writes++
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
@@ -37,12 +39,35 @@ func TestRoundTrips(t *testing.T) {
 		writes int
 		want   map[string]string
 	}{
-		{reason: "What is told first is written.", took: map[cluster.ID]time.Duration{"b": 12500 * time.Microsecond, "a": time.Millisecond}, writes: 1, want: map[string]string{"a": "1 ms", "b": "12.5 ms"}},
-		{reason: "What is as good as written is not.", after: time.Minute, took: map[cluster.ID]time.Duration{"b": 13 * time.Millisecond, "a": time.Millisecond}, writes: 1, want: map[string]string{"a": "1 ms", "b": "12.5 ms"}},
-		{reason: "After a while it is.", after: time.Minute, took: map[cluster.ID]time.Duration{"b": 13 * time.Millisecond, "a": time.Millisecond}, writes: 2, want: map[string]string{"a": "1 ms", "b": "13 ms"}},
-		{reason: "A provider that is much farther is written at once.", after: time.Second, took: map[cluster.ID]time.Duration{"b": 20 * time.Millisecond, "a": time.Millisecond}, writes: 3, want: map[string]string{"a": "1 ms", "b": "20 ms"}},
-		{reason: "So is one that was replaced.", after: time.Second, took: map[cluster.ID]time.Duration{"b": 20 * time.Millisecond, "c": time.Millisecond}, writes: 4, want: map[string]string{"b": "20 ms", "c": "1 ms"}},
-		{reason: "A clock that was set back keeps nothing from being written.", after: -time.Hour, took: map[cluster.ID]time.Duration{"b": 20 * time.Millisecond, "c": time.Millisecond}, writes: 5, want: map[string]string{"b": "20 ms", "c": "1 ms"}},
+		{
+			reason: "What is told first is written.", took: map[cluster.ID]time.Duration{"b": 12500 * time.Microsecond, "a": time.Millisecond},
+			writes: 1, want: map[string]string{"a": "1 ms", "b": "12.5 ms"},
+		},
+		{
+			reason: "What is as good as written is not.", after: time.Minute,
+			took: map[cluster.ID]time.Duration{"b": 13 * time.Millisecond, "a": time.Millisecond}, writes: 1,
+			want: map[string]string{"a": "1 ms", "b": "12.5 ms"},
+		},
+		{
+			reason: "After a while it is.", after: time.Minute,
+			took: map[cluster.ID]time.Duration{"b": 13 * time.Millisecond, "a": time.Millisecond}, writes: 2,
+			want: map[string]string{"a": "1 ms", "b": "13 ms"},
+		},
+		{
+			reason: "A provider that is much farther is written at once.", after: time.Second,
+			took: map[cluster.ID]time.Duration{"b": 20 * time.Millisecond, "a": time.Millisecond}, writes: 3,
+			want: map[string]string{"a": "1 ms", "b": "20 ms"},
+		},
+		{
+			reason: "So is one that was replaced.", after: time.Second,
+			took: map[cluster.ID]time.Duration{"b": 20 * time.Millisecond, "c": time.Millisecond}, writes: 4,
+			want: map[string]string{"b": "20 ms", "c": "1 ms"},
+		},
+		{
+			reason: "A clock that was set back keeps nothing from being written.", after: -time.Hour,
+			took: map[cluster.ID]time.Duration{"b": 20 * time.Millisecond, "c": time.Millisecond}, writes: 5,
+			want: map[string]string{"b": "20 ms", "c": "1 ms"},
+		},
 		{reason: "Nothing is something, too.", after: time.Second, writes: 6, want: map[string]string{}},
 	} {
 		clock.Step(step.after)

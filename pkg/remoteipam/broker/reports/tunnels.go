@@ -61,7 +61,7 @@ func (r *Recorder) RecordTunnels(ctx context.Context, consumer cluster.ID, prefi
 	return errors.Join(append(failures, r.forgetTunnels(ctx, consumer, current))...)
 }
 
-// forget drops what is known of namespaces that are gone.
+// forgetTunnels drops what is known of namespaces that are gone.
 func (r *Recorder) forgetTunnels(ctx context.Context, consumer cluster.ID, current map[types.UID]bool) error {
 	release, err := r.lock.Acquire(ctx, consumer)
 	if err != nil {
@@ -122,7 +122,7 @@ func overlapping(prefixes map[string]string, consumer cluster.ID, prefix netip.P
 	return ""
 }
 
-// read returns the entries in a tenant namespace.
+// readTunnels returns the entries in a tenant namespace.
 func (r *Recorder) readTunnels(ctx context.Context, namespace *corev1.Namespace) (*entries, error) {
 	if known := r.known[namespace.UID]; known != nil && r.clock.Now().Sub(known.read) < readAgain {
 		return known, nil
@@ -140,7 +140,7 @@ func (r *Recorder) readTunnels(ctx context.Context, namespace *corev1.Namespace)
 	return fresh, nil
 }
 
-// write writes one entry; an empty text removes it.
+// writeTunnels writes one entry; an empty text removes it.
 func (r *Recorder) writeTunnels(ctx context.Context, namespace string, consumer cluster.ID, text string) error {
 	configMap := &corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "ConfigMap"},

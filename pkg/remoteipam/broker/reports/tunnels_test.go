@@ -36,7 +36,9 @@ type applied struct {
 	reads  int
 }
 
-func (a *applied) get(ctx context.Context, api client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+func (a *applied) get(
+	ctx context.Context, api client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption,
+) error {
 	if _, ok := object.(*corev1.ConfigMap); ok {
 		a.reads++
 	}
@@ -100,7 +102,10 @@ func TestTunnels(t *testing.T) {
 		refused bool
 	}{
 		{"nobody told anything: nothing is written", record("one", nil), "map[], map[]", 0, false},
-		{"one provider reaches the consumer directly", record("one", map[cluster.ID]netip.Prefix{a: near}), "map[one:10.83.0.0/16], map[]", 1, false},
+		{
+			"one provider reaches the consumer directly", record("one", map[cluster.ID]netip.Prefix{a: near}),
+			"map[one:10.83.0.0/16], map[]", 1, false,
+		},
 		{"the same again costs nothing", record("one", map[cluster.ID]netip.Prefix{a: near}), "map[one:10.83.0.0/16], map[]", 0, false},
 		{"another consumer leaves the first alone", record("two", map[cluster.ID]netip.Prefix{a: far, b: far}),
 			"map[one:10.83.0.0/16 two:10.84.0.0/16], map[two:10.84.0.0/16]", 2, false},
@@ -112,7 +117,10 @@ func TestTunnels(t *testing.T) {
 			"map[two:10.84.0.0/16], map[evil:10.85.0.0/16 one:10.83.0.0/16 two:10.84.0.0/16]", 1, true},
 		{"nor a part of it, and it loses what it had there", record("evil", map[cluster.ID]netip.Prefix{b: part}),
 			"map[two:10.84.0.0/16], map[one:10.83.0.0/16 two:10.84.0.0/16]", 1, true},
-		{"a consumer that exists keeps what it told", reconcileOf("one"), "map[two:10.84.0.0/16], map[one:10.83.0.0/16 two:10.84.0.0/16]", 0, false},
+		{
+			"a consumer that exists keeps what it told", reconcileOf("one"), "map[two:10.84.0.0/16], map[one:10.83.0.0/16 two:10.84.0.0/16]", 0,
+			false,
+		},
 		{"a consumer that is gone loses it", reconcileOf("two"), "map[], map[one:10.83.0.0/16]", 2, false},
 	}
 	reads := 0

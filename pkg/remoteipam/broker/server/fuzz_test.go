@@ -66,10 +66,14 @@ func FuzzCalls(f *testing.F) {
 	for _, message := range []proto.Message{
 		&pb.MapRelayRequest{Addresses: []string{"10.1.2.3", "::ffff:10.1.2.3", "fe80::1%" + long, "", long, "\x00"}},
 		&pb.MapRelayRequest{Addresses: make([]string, remoteipam.MaxBatch+1)},
-		&pb.ReportTunnelsRequest{Tunnels: []*pb.Tunnel{{ProviderId: "provider", PodPrefix: "10.97.0.0/16"}, {ProviderId: "provider", PodPrefix: long}, nil}},
+		&pb.ReportTunnelsRequest{
+			Tunnels: []*pb.Tunnel{{ProviderId: "provider", PodPrefix: "10.97.0.0/16"}, {ProviderId: "provider", PodPrefix: long}, nil},
+		},
 		&pb.ReportTunnelsRequest{Tunnels: []*pb.Tunnel{{ProviderId: "provider", PodPrefix: "10.202.3.0/24"}, {ProviderId: long}}},
 		&pb.ReportTunnelsRequest{Tunnels: []*pb.Tunnel{{ProviderId: "provider", PodPrefix: "::ffff:10.97.0.0/112"}}},
-		&pb.ReportRoundTripsRequest{RoundTrips: []*pb.RoundTrip{{ProviderId: "provider", Microseconds: 1 << 31}, {ProviderId: "provider", Microseconds: 7}}},
+		&pb.ReportRoundTripsRequest{
+			RoundTrips: []*pb.RoundTrip{{ProviderId: "provider", Microseconds: 1 << 31}, {ProviderId: "provider", Microseconds: 7}},
+		},
 		&pb.ReportRoundTripsRequest{RoundTrips: []*pb.RoundTrip{{ProviderId: "provider", Microseconds: 7}, {ProviderId: "provider"}}},
 	} {
 		raw, err := proto.Marshal(message)
@@ -115,12 +119,14 @@ func FuzzCalls(f *testing.F) {
 			errs = append(errs, err)
 		}
 		for _, err := range errs {
-			if code := status.Code(err); err != nil && code != codes.InvalidArgument && code != codes.PermissionDenied || err != nil && len(err.Error()) > 256 {
+			if code := status.Code(err); err != nil && code != codes.InvalidArgument && code != codes.PermissionDenied ||
+				err != nil && len(err.Error()) > 256 {
 				t.Errorf("%.300v", err)
 			}
 		}
 		for id, prefix := range w.prefixes {
-			if id != "provider" || prefix != prefix.Masked() || prefix.Overlaps(taken) || !prefix.Addr().IsPrivate() && !netip.MustParsePrefix("100.64.0.0/10").Overlaps(prefix) {
+			if id != "provider" || prefix != prefix.Masked() || prefix.Overlaps(taken) || !prefix.Addr().IsPrivate() &&
+				!netip.MustParsePrefix("100.64.0.0/10").Overlaps(prefix) {
 				t.Errorf("recorded that %q sees %s", id, prefix)
 			}
 		}

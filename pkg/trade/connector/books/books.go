@@ -150,7 +150,8 @@ func (s *Store) Ledger(ctx context.Context) (ledger.Ledger, error) {
 	return held, err
 }
 
-// Lately returns the ledger as it is stored, or was two seconds ago at most: with many contracts it is large. Nothing is to be written by it.
+// Lately returns the ledger as it is stored, or was two seconds ago at most: with many contracts it is large. Nothing is to be written by
+// it.
 func (s *Store) Lately(ctx context.Context) (ledger.Ledger, error) {
 	s.lastMu.Lock()
 	held, age := s.last, s.seen.clock.Now().Sub(s.at)

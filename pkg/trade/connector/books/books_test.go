@@ -94,7 +94,9 @@ func newServer(t *testing.T) *server {
 				defer s.one.Unlock()
 				return s.tell(o, c.Update(ctx, o, opts...))
 			},
-			SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
+			SubResourceUpdate: func(
+				ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption,
+			) error {
 				if err := s.write(); err != nil {
 					return err
 				}
@@ -117,7 +119,8 @@ func newStore(t *testing.T, s *server) *books.Store {
 
 func terms(id string) contract.Terms {
 	return contract.Terms{
-		ID: id, Buyer: buyer, Seller: strings.Repeat("b", 52), Revision: 1, Cluster: cluster.Identity{ID: "edge-id", Name: "edge"}, Offer: "o", OfferRevision: 1, OfferDigest: "sha256:0", Plan: "p",
+		ID: id, Buyer: buyer, Seller: strings.Repeat("b", 52), Revision: 1, Cluster: cluster.Identity{ID: "edge-id", Name: "edge"}, Offer: "o",
+		OfferRevision: 1, OfferDigest: "sha256:0", Plan: "p",
 		Resources: corev1.ResourceList{"cpu": resource.MustParse("1")}, Price: offertest.Price("1"),
 		StartsAt: start, EndsAt: start.Add(time.Hour), Drain: time.Minute,
 	}
@@ -231,7 +234,8 @@ func TestSuperseded(t *testing.T) {
 	}
 	do(contract.Resize, 2, 2, changed)
 	status := do(contract.Confirm, 2, 2, changed).Status
-	if was := status.Superseded; len(was) != 1 || was[0].Revision != 1 || was[0].Resources.Cpu().Value() != 1 || !was[0].EffectiveTime.Time.Equal(start) ||
+	if was := status.Superseded; len(was) != 1 || was[0].Revision != 1 || was[0].Resources.Cpu().Value() != 1 ||
+		!was[0].EffectiveTime.Time.Equal(start) ||
 		status.Resources.Cpu().Value() != 2 || !status.EffectiveTime.Time.Equal(changed) || !status.PaidUntilTime.Equal(status.EndTime) {
 		t.Errorf("another size: %+v", status)
 	}
@@ -248,7 +252,9 @@ func TestKill(t *testing.T) {
 		store := newStore(t, s)
 		key := terms("x").Key()
 		killed := false
-		for _, event := range []contract.Event{contract.Reserve, contract.Sign, contract.Grant, contract.Terminate, contract.Drained, contract.Withdrawn} {
+		for _, event := range []contract.Event{
+			contract.Reserve, contract.Sign, contract.Grant, contract.Terminate, contract.Drained, contract.Withdrawn,
+		} {
 			if !killed {
 				s.dies = dies
 			}
@@ -359,7 +365,8 @@ func TestAnotherContract(t *testing.T) {
 		t.Errorf("read: %v", err)
 	}
 	before := s.writes
-	if _, err := newStore(t, s).Update(t.Context(), key, apply(contract.Reserve, "x")); !errors.Is(err, books.ErrUnreadable) || s.writes != before {
+	if _, err := newStore(t, s).Update(t.Context(), key, apply(contract.Reserve, "x")); !errors.Is(err, books.ErrUnreadable) ||
+		s.writes != before {
 		t.Errorf("%d writes, %v", s.writes-before, err)
 	}
 }

@@ -55,8 +55,8 @@ func Record(sale *connectorv1alpha1.Sale) (*contract.Record, error) {
 	return record, nil
 }
 
-// shorten takes out of a record what nobody asks for often, and of which there is much: superseded terms, and the signatures of a contract that is over.
-// It reports whether there was any.
+// shorten takes out of a record what nobody asks for often, and of which there is much: superseded terms, and the signatures of a contract
+// that is over. It reports whether there was any.
 func shorten(record *contract.Record) bool {
 	had := len(record.Superseded) > 0
 	record.Superseded = nil
@@ -73,8 +73,8 @@ func shorten(record *contract.Record) bool {
 // signedInSale stands for a countersignature that is only in the Sale.
 const signedInSale = "in the Sale"
 
-// Kept is for caches: it returns a Sale as this process keeps it, without what was superseded, and of a contract that is over without signatures. So a Sale
-// of a cache must not be written: who writes reads it whole. What cannot be read is kept as it is.
+// Kept is for caches: it returns a Sale as this process keeps it, without what was superseded, and of a contract that is over without
+// signatures. So a Sale of a cache must not be written: who writes reads it whole. What cannot be read is kept as it is.
 func Kept(o any) (any, error) {
 	sale, ok := o.(*connectorv1alpha1.Sale)
 	if !ok {
@@ -105,7 +105,7 @@ func encode(record contract.Record) (string, error) {
 	return string(text), nil
 }
 
-// describe writes a record into a status, and what people read of it.
+// describeSale writes a record into a status, and what people read of it.
 func describeSale(status *connectorv1alpha1.SaleStatus, record contract.Record, text string) {
 	terms := record.Terms
 	status.Record, status.State, status.ContractID = text, string(record.State), record.Key.ID

@@ -19,7 +19,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation"
 )
 
-// TestLedgerHasRoom holds that all contracts that may be open have room in the one object that the ledger is, while all of them get another size.
+// TestLedgerHasRoom holds that all contracts that may be open have room in the one object that the ledger is, while all of them get another
+// size.
 func TestLedgerHasRoom(t *testing.T) {
 	const mostOfEtcd = 1.5 * (1 << 20)
 	resources := corev1.ResourceList{}
@@ -33,7 +34,9 @@ func TestLedgerHasRoom(t *testing.T) {
 			Resources: resources, Next: resources, NextUntil: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		})
 	}
-	text, err := json.Marshal(&connectorv1alpha1.SalesLedger{ObjectMeta: metav1.ObjectMeta{Name: connectorv1alpha1.LedgerName}, Holds: writeLedger(all)})
+	text, err := json.Marshal(&connectorv1alpha1.SalesLedger{
+		ObjectMeta: metav1.ObjectMeta{Name: connectorv1alpha1.LedgerName}, Holds: writeLedger(all),
+	})
 	if err != nil || len(text) > mostOfEtcd || len(all.Holds) > maxHolds {
 		t.Errorf("a ledger of %d holds has %d bytes, %v", len(all.Holds), len(text), err)
 	}

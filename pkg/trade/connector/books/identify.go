@@ -23,9 +23,10 @@ import (
 // BuyerKeyLabel is the label of Sales with the fingerprint of the buyer's current key, as far as this seller knows.
 const BuyerKeyLabel = "brokering.liqo.io/buyer-key"
 
-// Identify returns the party whose current key it is, as its Sales say, with its longest chain of keys, of which Sales or registries know: the key may
-// have been replaced since. It is a negotiation.Identify for those whom no registry shows any more: they can do and end what they have bought. It
-// reads what a watch has shown, or else from the client. The error is negotiation.ErrStranger, or that of the API server.
+// Identify returns the party whose current key it is, as its Sales say, with its longest chain of keys, of which Sales or registries know:
+// the key may have been replaced since. It is a negotiation.Identify for those whom no registry shows any more: they can do and end what
+// they have bought. It reads what a watch has shown, or else from the client. The error is negotiation.ErrStranger, or that of the API
+// server.
 func (s *Store) Identify(ctx context.Context, key ed25519.PublicKey) (party.Keys, error) {
 	sales, err := s.with(ctx, label{BuyerKeyLabel, party.Fingerprint(key)})
 	if err != nil {
@@ -75,8 +76,9 @@ func keysOf(sale *connectorv1alpha1.Sale) party.Keys {
 	return keys
 }
 
-// Learn writes a chain of keys into all Sales to its party. It is a negotiation.Learn: the error is negotiation.ErrStranger if there is no Sale, or
-// the chain leads elsewhere than the one that is known, negotiation.ErrReplaced if that one goes on from it, or that of the API server.
+// Learn writes a chain of keys into all Sales to its party. It is a negotiation.Learn: the error is negotiation.ErrStranger if there is no
+// Sale, or the chain leads elsewhere than the one that is known, negotiation.ErrReplaced if that one goes on from it, or that of the API
+// server.
 func (s *Store) Learn(ctx context.Context, keys party.Keys) error {
 	var sales connectorv1alpha1.SaleList
 	if err := s.cfg.Reader.List(ctx, &sales, client.MatchingLabels{BuyerLabel: string(keys.ID())}); err != nil {
@@ -96,8 +98,8 @@ func (s *Store) Learn(ctx context.Context, keys party.Keys) error {
 	return s.rekey(ctx, pointers(sales.Items), keys)
 }
 
-// Rekey writes into all Sales the longest chains of keys of their buyers of which one of them or a registry knows, so that who has an earlier key is
-// refused also when no registry shows its party any more.
+// Rekey writes into all Sales the longest chains of keys of their buyers of which one of them or a registry knows, so that who has an
+// earlier key is refused also when no registry shows its party any more.
 func (s *Store) Rekey(ctx context.Context) error {
 	var all connectorv1alpha1.SaleList
 	if err := s.cfg.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
@@ -123,8 +125,8 @@ func (s *Store) Rekey(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// rekey writes keys into Sales that have earlier ones, and their label. A Sale that somebody else has changed is written again by who looks next. The
-// Sales that are given are not changed.
+// rekey writes keys into Sales that have earlier ones, and their label. A Sale that somebody else has changed is written again by who looks
+// next. The Sales that are given are not changed.
 func (s *Store) rekey(ctx context.Context, sales []*connectorv1alpha1.Sale, keys party.Keys) error {
 	chain, label := keys.Chain(), party.Fingerprint(keys.Current())
 	earlier := func(sale *connectorv1alpha1.Sale) bool {
@@ -162,7 +164,8 @@ func (s *Store) rekey(ctx context.Context, sales []*connectorv1alpha1.Sale, keys
 // rekeyPause is how soon after it Rekey is called again at the earliest, and rekeyEvery at the latest.
 const rekeyPause, rekeyEvery = 10 * time.Second, 10 * time.Minute
 
-// Follow calls Rekey when it is told that registries have shown something, and from time to time, until ctx ends. What fails is given to failed.
+// Follow calls Rekey when it is told that registries have shown something, and from time to time, until ctx ends. What fails is given to
+// failed.
 func (s *Store) Follow(ctx context.Context, told <-chan struct{}, failed func(error)) {
 	for {
 		if err := s.Rekey(ctx); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) {
@@ -182,7 +185,8 @@ func (s *Store) Follow(ctx context.Context, told <-chan struct{}, failed func(er
 	}
 }
 
-// buyer returns what is written into a Sale of its buyer: as registries show it, unless the Sales know of later keys. It is false if nobody knows it.
+// buyer returns what is written into a Sale of its buyer: as registries show it, unless the Sales know of later keys. It is false if nobody
+// knows it.
 func (s *Store) buyer(ctx context.Context, id party.ID, sale *connectorv1alpha1.Sale) (connectorv1alpha1.PartyStatus, bool, error) {
 	status, known := connectorv1alpha1.PartyStatus{}, false
 	if s.cfg.Parties != nil {

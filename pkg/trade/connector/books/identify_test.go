@@ -136,13 +136,15 @@ func sell(t *testing.T, store *books.Store, buyer party.ID, id string) {
 	offered := terms(id)
 	offered.Buyer = string(buyer)
 	if _, err := store.Update(t.Context(), offered.Key(), func(record *contract.Record, held ledger.Ledger) (contract.Result, error) {
-		return seller.Apply(record, contract.Request{Event: contract.Reserve, Key: offered.Key(), Terms: offered, Verdict: contract.Ask}, start, held, ledger.Limits{})
+		return seller.Apply(record, contract.Request{Event: contract.Reserve, Key: offered.Key(), Terms: offered, Verdict: contract.Ask}, start,
+			held, ledger.Limits{})
 	}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// TestBought knows for which cluster a party has a contract once both have signed it, also after its end, and nothing of other clusters and parties.
+// TestBought knows for which cluster a party has a contract once both have signed it, also after its end, and nothing of other clusters and
+// parties.
 func TestBought(t *testing.T) {
 	store := newStore(t, newServer(t))
 	has := func(step string, id party.ID, of cluster.ID, want bool) {
@@ -166,7 +168,8 @@ func TestBought(t *testing.T) {
 	}
 }
 
-// TestReplacedKey knows a buyer by its new key once anybody has shown it, also when no registry shows it any more, and not by the one before.
+// TestReplacedKey knows a buyer by its new key once anybody has shown it, also when no registry shows it any more, and not by the one
+// before.
 func TestReplacedKey(t *testing.T) {
 	for name, learn := range map[string]func(t *testing.T, store *books.Store, shown known, keys party.Keys){
 		"RegistryShowsIt": func(t *testing.T, store *books.Store, shown known, keys party.Keys) {

@@ -20,7 +20,9 @@ func TestSeenAfterRestore(t *testing.T) {
 	s := newSeen(clocktest.Func(func() time.Time { return now }))
 	s.ready = func() bool { return true }
 	sale := func(version int) *connectorv1alpha1.Sale {
-		sale := &connectorv1alpha1.Sale{ObjectMeta: metav1.ObjectMeta{Name: "s", UID: "1"}, Spec: connectorv1alpha1.SaleSpec{Buyer: "b", ContractID: "c"}}
+		sale := &connectorv1alpha1.Sale{
+			ObjectMeta: metav1.ObjectMeta{Name: "s", UID: "1"}, Spec: connectorv1alpha1.SaleSpec{Buyer: "b", ContractID: "c"},
+		}
 		sale.Status.Record = fmt.Sprintf(`{"key":{"buyer":"b","id":"c"},"version":%d,"state":"Active"}`, version)
 		return sale
 	}

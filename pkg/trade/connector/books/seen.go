@@ -32,8 +32,8 @@ type Known struct {
 	Name    string
 	Created time.Time
 	Key     contract.Key
-	// Record is nil if it is not written yet, or cannot be read. It has no superseded terms, and of a contract that is over no signatures but that
-	// there were some.
+	// Record is nil if it is not written yet, or cannot be read. It has no superseded terms, and of a contract that is over no signatures but
+	// that there were some.
 	Record *contract.Record
 
 	uid   types.UID
@@ -53,7 +53,8 @@ func known(sale *connectorv1alpha1.Sale) Known {
 	}
 	shorten(record)
 	// The signatures are most of a record, and are kept once.
-	record.Signature, record.Countersignature = within(sale.Status.Record, record.Signature), within(sale.Status.Record, record.Countersignature)
+	record.Signature, record.Countersignature = within(sale.Status.Record, record.Signature),
+		within(sale.Status.Record, record.Countersignature)
 	if resources.Same(sale.Status.Resources, record.Terms.Resources) {
 		record.Terms.Resources = sale.Status.Resources // So are the resources.
 	}
@@ -120,7 +121,8 @@ func (s *seen) with(l label) (sales []*connectorv1alpha1.Sale, complete bool) {
 	if s.ready == nil || !s.ready() {
 		return nil, false
 	}
-	return slices.SortedFunc(maps.Values(s.labelled[l]), func(a, b *connectorv1alpha1.Sale) int { return strings.Compare(a.Name, b.Name) }), true
+	return slices.SortedFunc(maps.Values(s.labelled[l]), func(a, b *connectorv1alpha1.Sale) int { return strings.Compare(a.Name, b.Name) }),
+		true
 }
 
 // written is what this process has written and no watch has shown yet.
@@ -227,8 +229,8 @@ func (s *seen) all() (all []Known, complete bool) {
 	return all, true
 }
 
-// Watch has the store know of all Sales what an informer shows: then nothing is asked of the API server to find out that a contract is as it
-// was. It must be called before the store is used.
+// Watch has the store know of all Sales what an informer shows: then nothing is asked of the API server to find out that a contract is as
+// it was. It must be called before the store is used.
 func (s *Store) Watch(ctx context.Context, informers cache.Informers) error {
 	informer, err := informers.GetInformer(ctx, &connectorv1alpha1.Sale{})
 	if err != nil {
@@ -276,8 +278,8 @@ func (s *Store) Recent(key contract.Key) (contract.Record, bool) {
 	return *k.Record, true
 }
 
-// All returns all Sales, in no order, as this process has seen or written them last; without [Store.Watch], as they are stored. Nobody changes
-// their records.
+// All returns all Sales, in no order, as this process has seen or written them last; without [Store.Watch], as they are stored. Nobody
+// changes their records.
 func (s *Store) All(ctx context.Context) ([]Known, error) {
 	if all, complete := s.seen.all(); complete {
 		return all, nil
@@ -293,7 +295,8 @@ func (s *Store) All(ctx context.Context) ([]Known, error) {
 	return all, nil
 }
 
-// with returns the Sales with a label, as a watch has shown them; without [Store.Watch], as the client lists them. They are not to be changed.
+// with returns the Sales with a label, as a watch has shown them; without [Store.Watch], as the client lists them. They are not to be
+// changed.
 func (s *Store) with(ctx context.Context, l label) ([]*connectorv1alpha1.Sale, error) {
 	if sales, complete := s.seen.with(l); complete {
 		return sales, nil

@@ -25,8 +25,8 @@ import (
 // Source returns what a cluster can sell at this moment, with what is sold already. It can be called concurrently.
 type Source func(ctx context.Context) (corev1.ResourceList, error)
 
-// OfCluster returns the capacity of a cluster that sells what its own nodes have: a percentage of what is left of them by those pods that no
-// other cluster has brought. The reader may be a cache; nobody changes what it returns.
+// OfCluster returns the capacity of a cluster that sells what its own nodes have: a percentage of what is left of them by those pods that
+// no other cluster has brought. The reader may be a cache; nobody changes what it returns.
 func OfCluster(reader client.Reader, percent int32) Source {
 	return func(ctx context.Context) (corev1.ResourceList, error) {
 		var nodes corev1.NodeList
@@ -41,8 +41,8 @@ func OfCluster(reader client.Reader, percent int32) Source {
 }
 
 // OfBroker returns the capacity of a cluster that sells what its broker aggregates: a percentage of what those providers add to its sum to
-// which new pods may go, and that Consumers without a contract have not reserved and do not use. What is reserved for the others is what they
-// have bought. A buyer with which the broker has peered in turn is none of the providers.
+// which new pods may go, and that Consumers without a contract have not reserved and do not use. What is reserved for the others is what
+// they have bought. A buyer with which the broker has peered in turn is none of the providers.
 func OfBroker(reader client.Reader, percent int32) Source {
 	return func(ctx context.Context) (corev1.ResourceList, error) {
 		var providers v1alpha1.ProviderList

@@ -21,7 +21,8 @@ import (
 
 func list(cpu, memory, pods string) corev1.ResourceList {
 	return corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory), corev1.ResourcePods: resource.MustParse(pods),
+		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory),
+		corev1.ResourcePods: resource.MustParse(pods),
 	}
 }
 
@@ -37,7 +38,9 @@ func node(name string, change func(*corev1.Node)) corev1.Node {
 
 func pod(on string, change func(*corev1.Pod)) corev1.Pod {
 	p := corev1.Pod{Spec: corev1.PodSpec{NodeName: on, Containers: []corev1.Container{{
-		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi")}},
+		Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi")},
+		},
 	}}}}
 	if change != nil {
 		change(&p)
@@ -52,17 +55,38 @@ func TestLeft(t *testing.T) {
 		percent int32
 		want    corev1.ResourceList
 	}{
-		"Nothing":  {percent: 100, want: list("0", "0", "0")},
-		"All":      {nodes: []corev1.Node{node("a", nil), node("b", nil)}, percent: 100, want: list("8", "16Gi", "220")},
-		"Half":     {nodes: []corev1.Node{node("a", nil)}, percent: 50, want: list("2", "4Gi", "55")},
-		"OwnPods":  {nodes: []corev1.Node{node("a", nil)}, pods: []corev1.Pod{pod("a", nil), pod("a", nil)}, percent: 100, want: list("2", "6Gi", "108")},
-		"SoldPods": {nodes: []corev1.Node{node("a", nil)}, pods: []corev1.Pod{pod("a", func(p *corev1.Pod) { p.Labels = map[string]string{liqo.LabelManagedBy: liqo.ManagedByShadowPod} })}, percent: 100, want: list("4", "8Gi", "110")},
-		"OverPods": {nodes: []corev1.Node{node("a", nil)}, pods: []corev1.Pod{pod("a", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })}, percent: 100, want: list("4", "8Gi", "110")},
-		"Unbound":  {nodes: []corev1.Node{node("a", nil)}, pods: []corev1.Pod{pod("", nil)}, percent: 100, want: list("4", "8Gi", "110")},
-		"Full":     {nodes: []corev1.Node{node("a", nil)}, pods: []corev1.Pod{pod("a", nil), pod("a", nil), pod("a", nil), pod("a", nil), pod("a", nil)}, percent: 100, want: list("0", "3Gi", "105")},
-		"Virtual":  {nodes: []corev1.Node{node("a", nil), node("v", func(n *corev1.Node) { n.Labels = map[string]string{liqo.LabelNodeType: liqo.NodeTypeVirtual} })}, pods: []corev1.Pod{pod("v", nil)}, percent: 100, want: list("4", "8Gi", "110")},
-		"NotReady": {nodes: []corev1.Node{node("a", func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown })}, percent: 100, want: list("0", "0", "0")},
-		"Cordoned": {nodes: []corev1.Node{node("a", func(n *corev1.Node) { n.Spec.Unschedulable = true })}, percent: 100, want: list("0", "0", "0")},
+		"Nothing": {percent: 100, want: list("0", "0", "0")},
+		"All":     {nodes: []corev1.Node{node("a", nil), node("b", nil)}, percent: 100, want: list("8", "16Gi", "220")},
+		"Half":    {nodes: []corev1.Node{node("a", nil)}, percent: 50, want: list("2", "4Gi", "55")},
+		"OwnPods": {
+			nodes: []corev1.Node{node("a", nil)}, pods: []corev1.Pod{pod("a", nil), pod("a", nil)}, percent: 100, want: list("2", "6Gi", "108"),
+		},
+		"SoldPods": {
+			nodes: []corev1.Node{node("a", nil)}, pods: []corev1.Pod{
+				pod("a", func(p *corev1.Pod) { p.Labels = map[string]string{liqo.LabelManagedBy: liqo.ManagedByShadowPod} }),
+			}, percent: 100, want: list("4", "8Gi", "110"),
+		},
+		"OverPods": {
+			nodes: []corev1.Node{node("a", nil)}, pods: []corev1.Pod{pod("a", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })},
+			percent: 100, want: list("4", "8Gi", "110"),
+		},
+		"Unbound": {nodes: []corev1.Node{node("a", nil)}, pods: []corev1.Pod{pod("", nil)}, percent: 100, want: list("4", "8Gi", "110")},
+		"Full": {
+			nodes: []corev1.Node{node("a", nil)}, pods: []corev1.Pod{pod("a", nil), pod("a", nil), pod("a", nil), pod("a", nil), pod("a", nil)},
+			percent: 100, want: list("0", "3Gi", "105"),
+		},
+		"Virtual": {
+			nodes: []corev1.Node{
+				node("a", nil), node("v", func(n *corev1.Node) { n.Labels = map[string]string{liqo.LabelNodeType: liqo.NodeTypeVirtual} }),
+			}, pods: []corev1.Pod{pod("v", nil)}, percent: 100, want: list("4", "8Gi", "110"),
+		},
+		"NotReady": {
+			nodes: []corev1.Node{node("a", func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown })}, percent: 100,
+			want: list("0", "0", "0"),
+		},
+		"Cordoned": {
+			nodes: []corev1.Node{node("a", func(n *corev1.Node) { n.Spec.Unschedulable = true })}, percent: 100, want: list("0", "0", "0"),
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +151,8 @@ func TestReserved(t *testing.T) {
 		consumer("buyer", list("4", "4Gi", "4"), list("4", "4Gi", "4")), sale("b", "buyer", "Active"), // That was sold.
 	).Build()
 	got, err := capacity.OfBroker(c, 50)(t.Context())
-	if want := list("5", "5Gi", "5"); err != nil || got.Cpu().Cmp(want[corev1.ResourceCPU]) != 0 || got.Memory().Cmp(want[corev1.ResourceMemory]) != 0 {
+	if want := list("5", "5Gi", "5"); err != nil || got.Cpu().Cmp(want[corev1.ResourceCPU]) != 0 ||
+		got.Memory().Cmp(want[corev1.ResourceMemory]) != 0 {
 		t.Errorf("for sale are %v, %v: want %v", got, err, want)
 	}
 }

@@ -19,7 +19,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/listings"
 )
 
-// TestDefaultBounds holds how much of what registries show is kept where nothing else is said, as it is documented and as the connector's pod has memory for.
+// TestDefaultBounds holds how much of what registries show is kept where nothing else is said, as it is documented and as the connector's
+// pod has memory for.
 func TestDefaultBounds(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
@@ -34,7 +35,9 @@ func TestDefaultBounds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := New(Config{Client: c, Reader: c, Namespace: "liqo-broker-connector", Identity: id, Announcement: announcement, Clock: clock.RealClock{}})
+	m, err := New(Config{
+		Client: c, Reader: c, Namespace: "liqo-broker-connector", Identity: id, Announcement: announcement, Clock: clock.RealClock{},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,8 +4,8 @@
 // Package catalog is what a connector knows of the catalog: it follows the registries that Registries name, each by itself, and makes
 // one catalog of what they show, in which an offer is once. It publishes there what this cluster sells.
 //
-// Registries may be dead, or lie: what is in the catalog was verified against its owner's keys, and stays until it is over or withdrawn. The
-// package does not buy anything, and does not know what this cluster has to sell.
+// Registries may be dead, or lie: what is in the catalog was verified against its owner's keys, and stays until it is over or withdrawn.
+// The package does not buy anything, and does not know what this cluster has to sell.
 package catalog
 
 import (
@@ -35,7 +35,8 @@ import (
 const (
 	// sweepInterval is how often offers are looked for that are over.
 	sweepInterval = 10 * time.Second
-	// DefaultMemory is how much memory all that registries show takes at most, in bytes, about: with what else a connector holds, its pod has enough.
+	// DefaultMemory is how much memory all that registries show takes at most, in bytes, about: with what else a connector holds, its pod has
+	// enough.
 	DefaultMemory = 40 << 20
 	// partiesFill is how many parties that show as much as they may fill all of that.
 	partiesFill = 32
@@ -154,7 +155,7 @@ func (c *Catalog) shows(registry string, key offer.Key) bool {
 	return c.listings.Shows(registry, key)
 }
 
-// forget removes what only one registry has shown.
+// forgetRegistry removes what only one registry has shown.
 func (c *Catalog) forgetRegistry(registry string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -185,8 +186,8 @@ func (c *Catalog) Identify(_ context.Context, key ed25519.PublicKey) (party.Keys
 	return party.Keys{}, negotiation.ErrStranger
 }
 
-// Find returns the plans of others that pass a filter, the best one first: see [listings.View.Find]. The error names the field of the filter
-// that makes no sense, or is listings.ErrCurrencies. Others can change the catalog meanwhile.
+// Find returns the plans of others that pass a filter, the best one first: see [listings.View.Find]. The error names the field of the
+// filter that makes no sense, or is listings.ErrCurrencies. Others can change the catalog meanwhile.
 func (c *Catalog) Find(filter offer.Filter) ([]listings.Found, error) {
 	matcher, err := c.expressions.compile(filter)
 	if err != nil {
@@ -209,7 +210,8 @@ func (c *Catalog) Offer(key offer.Key) (offer.Entry, bool) {
 	return c.listings.Offer(key)
 }
 
-// SetOffers replaces the signed offers that this cluster wants to be listed, by their IDs. Until it is called, registries keep what they list.
+// SetOffers replaces the signed offers that this cluster wants to be listed, by their IDs. Until it is called, registries keep what they
+// list.
 func (c *Catalog) SetOffers(signed map[string]string) {
 	signed = maps.Clone(signed)
 	if signed == nil {

@@ -90,7 +90,8 @@ func runWithin(t *testing.T, c client.Client, memory int) (running *connector, e
 	}
 	changes, events := make(chan struct{}, 1), record.NewFakeRecorder(1000)
 	m, err := catalog.New(catalog.Config{
-		Client: c, Reader: c, Namespace: namespace, Identity: id, Announcement: announcement, Backoff: quick, Memory: memory, Events: events, Clock: clock.RealClock{},
+		Client: c, Reader: c, Namespace: namespace, Identity: id, Announcement: announcement, Backoff: quick, Memory: memory, Events: events,
+		Clock: clock.RealClock{},
 		Changed: func() {
 			select {
 			case changes <- struct{}{}:
@@ -210,9 +211,11 @@ func TestMarket(t *testing.T) {
 	c, end := run(t, cluster)
 	c.until("the catalog is there", func() bool { return len(c.names(offer.Filter{})) == 2 }, "east", "west")
 	c.until("both registries are followed", func() bool {
-		return c.condition("east", "Following") == "True/Following" && c.condition("west", "Enrolled") == "True/Enrolled" && c.condition("west", "Following") == "True/Following"
+		return c.condition("east", "Following") == "True/Following" && c.condition("west", "Enrolled") == "True/Enrolled" &&
+			c.condition("west", "Following") == "True/Following"
 	}, "east", "west")
-	if diff := cmp.Diff([]string{"bob/small/small", "alice/large/large"}, []string{c.names(offer.Filter{})[0], "alice/large/large"}); diff != "" {
+	if diff := cmp.Diff([]string{"bob/small/small", "alice/large/large"},
+		[]string{c.names(offer.Filter{})[0], "alice/large/large"}); diff != "" {
 		t.Errorf("the cheapest is not the first: %s", diff)
 	}
 	select {
@@ -267,7 +270,8 @@ func TestMarket(t *testing.T) {
 	c.reconcile("east")
 	c.reconcile("west")
 	c.until("the registry knows the cluster again", func() bool { return c.condition("east", "Enrolled") == "True/Enrolled" }, "east")
-	if offers, err := alice.Client(t, east.Address, east.Fingerprint).Offers(t.Context(), url.Values{"party": {own.ID}}); err != nil || len(offers) != 1 {
+	if offers, err := alice.Client(t, east.Address, east.Fingerprint).Offers(t.Context(), url.Values{"party": {own.ID}}); err != nil ||
+		len(offers) != 1 {
 		t.Errorf("before it knows what it sells, the cluster has withdrawn it: %d offers, error %v", len(offers), err)
 	}
 	if got := c.names(offer.Filter{}); len(got) != 2 || got[0] != "bob/small/small" {
@@ -383,7 +387,9 @@ func TestInvalid(t *testing.T) {
 			t.Errorf("event %q, and %d more", event, len(c.events.Events))
 		}
 	}
-	if err := c.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "token"}, Data: map[string][]byte{"token": []byte("t")}}); err != nil {
+	if err := c.Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "token"}, Data: map[string][]byte{"token": []byte("t")},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	change(func(s *connectorv1alpha1.RegistrySpec) {

@@ -202,7 +202,7 @@ func (c *Catalog) flush(ctx context.Context, f *follower, status *connectorv1alp
 	return nil
 }
 
-// describe says how the use of a registry goes.
+// describeRegistry says how the use of a registry goes.
 func (c *Catalog) describeRegistry(registry *connectorv1alpha1.Registry, f *follower) {
 	published, watched, status := f.publisher.Status(), f.watching(c.cfg.Clock.Now()), &registry.Status
 	if until := published.LeaseUntil; until.IsZero() {
@@ -229,10 +229,12 @@ func (c *Catalog) describeRegistry(registry *connectorv1alpha1.Registry, f *foll
 	switch {
 	case watched.leftOut > 0:
 		c.say(registry, connectorv1alpha1.ConditionComplete, metav1.ConditionFalse, connectorv1alpha1.ReasonNoRoom, fmt.Sprintf(
-			"%d of the parties and offers that the registry shows are left out: what it shows may take %s of memory here, and what each party shows %s.",
+			"%d of the parties and offers that the registry shows are left out: what it shows may take %s of memory here, and what each "+
+				"party shows %s.",
 			watched.leftOut, mebibytes(f.bounds.Registry), mebibytes(f.bounds.Party)))
 	case watched.reached: // Until then it is as it was.
-		c.say(registry, connectorv1alpha1.ConditionComplete, metav1.ConditionTrue, connectorv1alpha1.ReasonAllKept, "All that the registry shows is kept.")
+		c.say(registry, connectorv1alpha1.ConditionComplete, metav1.ConditionTrue, connectorv1alpha1.ReasonAllKept,
+			"All that the registry shows is kept.")
 	}
 }
 
@@ -265,5 +267,6 @@ func refused(err error) bool {
 
 // say sets a condition.
 func (c *Catalog) say(registry *connectorv1alpha1.Registry, condition string, value metav1.ConditionStatus, reason, message string) {
-	conditions.Set(&registry.Status.Conditions, registry.Generation, metav1.Condition{Type: condition, Status: value, Reason: reason, Message: message})
+	conditions.Set(&registry.Status.Conditions, registry.Generation,
+		metav1.Condition{Type: condition, Status: value, Reason: reason, Message: message})
 }

@@ -54,8 +54,8 @@ var required = map[string]admissionv1.FailurePolicyType{
 	"tunnels.brokering.liqo.io":          admissionv1.Ignore,
 }
 
-// shutIPAM and guardIPAM run in the pods of Liqo's network manager where its IPAM is closed to all but virtual kubelets: what closes it before it
-// answers, and what opens it to them (patches/liqo-install/ipam-guard.yaml).
+// shutIPAM and guardIPAM run in the pods of Liqo's network manager where its IPAM is closed to all but virtual kubelets: what closes it
+// before it answers, and what opens it to them (patches/liqo-install/ipam-guard.yaml).
 const shutIPAM, guardIPAM = "shut-ipam", "ipam-guard"
 
 // networkManager are the labels of those pods.

@@ -38,7 +38,8 @@ func webhooks() *admissionv1.ValidatingWebhookConfiguration {
 		if name == "peers" || name == "tunnels" {
 			policy = admissionv1.Ignore
 		}
-		configuration.Webhooks = append(configuration.Webhooks, admissionv1.ValidatingWebhook{Name: name + ".brokering.liqo.io", FailurePolicy: &policy})
+		configuration.Webhooks = append(configuration.Webhooks,
+			admissionv1.ValidatingWebhook{Name: name + ".brokering.liqo.io", FailurePolicy: &policy})
 	}
 	return configuration
 }
@@ -47,7 +48,9 @@ func webhooks() *admissionv1.ValidatingWebhookConfiguration {
 func manager(args ...string) *appsv1.Deployment {
 	d := &appsv1.Deployment{}
 	d.Namespace, d.Name = liqo.DefaultNamespace, liqo.ManagerName
-	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "controller-manager", Command: []string{"/usr/bin/liqo-controller-manager"}, Args: args}}
+	d.Spec.Template.Spec.Containers = []corev1.Container{
+		{Name: "controller-manager", Command: []string{"/usr/bin/liqo-controller-manager"}, Args: args},
+	}
 	return d
 }
 
@@ -57,7 +60,8 @@ func network(phase corev1.PodPhase, before, beside string) *corev1.Pod {
 	p.Namespace, p.Name = liqo.DefaultNamespace, "liqo-network-manager-1"
 	p.Labels = map[string]string{"app.kubernetes.io/part-of": "liqo", "app.kubernetes.io/name": "network-manager"}
 	p.Status.Phase = phase
-	p.Spec.InitContainers, p.Spec.Containers = []corev1.Container{{Name: before}}, []corev1.Container{{Name: "network-manager"}, {Name: beside}}
+	p.Spec.InitContainers, p.Spec.Containers = []corev1.Container{{Name: before}},
+		[]corev1.Container{{Name: "network-manager"}, {Name: beside}}
 	return p
 }
 
@@ -127,25 +131,40 @@ func TestCheck(t *testing.T) {
 		missing string // Part of the error; empty if the cluster is guarded.
 		another bool   // It is not known whether the cluster is guarded.
 	}{
-		"Guarded":      {reason: "All is there.", objects: []client.Object{webhooks(), there}, answer: sure},
-		"NoIncoming":   {reason: "Nobody gets anything.", objects: []client.Object{webhooks(), manager(ownKubelet, noIncoming)}, answer: sure},
-		"Stricter":     {reason: "It may be stricter.", objects: []client.Object{with("peers.brokering.liqo.io", admissionv1.Fail), there}, answer: sure},
-		"Nothing":      {reason: "The guard was not installed.", objects: []client.Object{there}, answer: sure, missing: "no ValidatingWebhookConfiguration liqo-broker-guard"},
-		"NoIdentities": {objects: []client.Object{without("guard-identities.brokering.liqo.io"), there}, answer: sure, missing: "no webhook guard-identities"},
-		"NoIsolate":    {objects: []client.Object{without("isolate.brokering.liqo.io"), there}, answer: sure, missing: "no webhook isolate"},
-		"NoServices":   {objects: []client.Object{without("services.brokering.liqo.io"), there}, answer: sure, missing: "no webhook services"},
-		"NoMappings":   {objects: []client.Object{without("mappings.brokering.liqo.io"), there}, answer: sure, missing: "no webhook mappings"},
-		"NoPeers":      {objects: []client.Object{without("peers.brokering.liqo.io"), there}, answer: sure, missing: "no webhook peers"},
-		"NoTunnels":    {objects: []client.Object{without("tunnels.brokering.liqo.io"), there}, answer: sure, missing: "no webhook tunnels"},
+		"Guarded":    {reason: "All is there.", objects: []client.Object{webhooks(), there}, answer: sure},
+		"NoIncoming": {reason: "Nobody gets anything.", objects: []client.Object{webhooks(), manager(ownKubelet, noIncoming)}, answer: sure},
+		"Stricter": {
+			reason: "It may be stricter.", objects: []client.Object{with("peers.brokering.liqo.io", admissionv1.Fail), there}, answer: sure,
+		},
+		"Nothing": {
+			reason: "The guard was not installed.", objects: []client.Object{there}, answer: sure,
+			missing: "no ValidatingWebhookConfiguration liqo-broker-guard",
+		},
+		"NoIdentities": {
+			objects: []client.Object{without("guard-identities.brokering.liqo.io"), there}, answer: sure, missing: "no webhook guard-identities",
+		},
+		"NoIsolate":  {objects: []client.Object{without("isolate.brokering.liqo.io"), there}, answer: sure, missing: "no webhook isolate"},
+		"NoServices": {objects: []client.Object{without("services.brokering.liqo.io"), there}, answer: sure, missing: "no webhook services"},
+		"NoMappings": {objects: []client.Object{without("mappings.brokering.liqo.io"), there}, answer: sure, missing: "no webhook mappings"},
+		"NoPeers":    {objects: []client.Object{without("peers.brokering.liqo.io"), there}, answer: sure, missing: "no webhook peers"},
+		"NoTunnels":  {objects: []client.Object{without("tunnels.brokering.liqo.io"), there}, answer: sure, missing: "no webhook tunnels"},
 		"Open": {
 			reason:  "Who stops the guard has all pods.",
 			objects: []client.Object{with("isolate.brokering.liqo.io", admissionv1.Ignore), there}, answer: sure,
 			missing: "isolate.brokering.liqo.io lets everything pass",
 		},
-		"LiqosKubelet": {objects: []client.Object{webhooks(), manager("--kubelet-image=ghcr.io/liqotech/virtual-kubelet:v0.9.4", plugin)}, answer: sure, missing: "--kubelet-image"},
-		"NoPlugin":     {objects: []client.Object{webhooks(), manager(ownKubelet)}, answer: sure, missing: "--resource-plugin-address"},
-		"TwoAtOnce":    {reason: "All is told at once.", objects: []client.Object{manager(plugin)}, answer: sure, missing: "liqo-broker-guard; liqo-controller-manager has"},
-		"Admitted":     {reason: "Who is named does not refuse.", objects: []client.Object{webhooks(), there}, missing: "nobody refuses an identity"},
+		"LiqosKubelet": {
+			objects: []client.Object{webhooks(), manager("--kubelet-image=ghcr.io/liqotech/virtual-kubelet:v0.9.4", plugin)}, answer: sure,
+			missing: "--kubelet-image",
+		},
+		"NoPlugin": {objects: []client.Object{webhooks(), manager(ownKubelet)}, answer: sure, missing: "--resource-plugin-address"},
+		"TwoAtOnce": {
+			reason: "All is told at once.", objects: []client.Object{manager(plugin)}, answer: sure,
+			missing: "liqo-broker-guard; liqo-controller-manager has",
+		},
+		"Admitted": {
+			reason: "Who is named does not refuse.", objects: []client.Object{webhooks(), there}, missing: "nobody refuses an identity",
+		},
 		"Unreachable": {
 			reason: "The guard does not run.", objects: []client.Object{webhooks(), there},
 			answer:  apierrors.NewInternalError(errors.New(`failed calling webhook "guard-identities.brokering.liqo.io": connection refused`)),
@@ -157,13 +176,21 @@ func TestCheck(t *testing.T) {
 			missing: "Liqo's IPAM in pod liqo-network-manager-1 answers everybody",
 		},
 		"OpenAtFirst": {
-			reason: "It answers before it is closed.", objects: []client.Object{webhooks(), there, network(corev1.PodRunning, "", "ipam-guard")}, answer: sure,
-			missing: "Liqo's IPAM in pod liqo-network-manager-1",
+			reason: "It answers before it is closed.", objects: []client.Object{webhooks(), there, network(corev1.PodRunning, "", "ipam-guard")},
+			answer: sure, missing: "Liqo's IPAM in pod liqo-network-manager-1",
 		},
-		"OpenOnce":  {reason: "It answers no more.", objects: []client.Object{webhooks(), there, network(corev1.PodFailed, "", "")}, answer: sure},
-		"Roles":     {reason: "Not the guard refuses.", objects: []client.Object{webhooks(), there}, answer: apierrors.NewForbidden(requests, "", errors.New("no role")), missing: "no role", another: true},
-		"Others":    {reason: "Another webhook refuses.", objects: []client.Object{webhooks(), there}, answer: refused("no"), missing: "denied the request: no", another: true},
-		"NoManager": {reason: "Liqo runs elsewhere.", objects: []client.Object{webhooks()}, answer: sure, missing: liqo.ManagerName, another: true},
+		"OpenOnce": {reason: "It answers no more.", objects: []client.Object{webhooks(), there, network(corev1.PodFailed, "", "")}, answer: sure},
+		"Roles": {
+			reason: "Not the guard refuses.", objects: []client.Object{webhooks(), there},
+			answer: apierrors.NewForbidden(requests, "", errors.New("no role")), missing: "no role", another: true,
+		},
+		"Others": {
+			reason: "Another webhook refuses.", objects: []client.Object{webhooks(), there}, answer: refused("no"),
+			missing: "denied the request: no", another: true,
+		},
+		"NoManager": {
+			reason: "Liqo runs elsewhere.", objects: []client.Object{webhooks()}, answer: sure, missing: liqo.ManagerName, another: true,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -186,7 +213,8 @@ func TestCheck(t *testing.T) {
 func TestAnswersCount(t *testing.T) {
 	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	server := &api{answer: refused(liqo.ProbeRefused)}
-	c := guarded.New(server.client(t, webhooks(), manager(ownKubelet, plugin)), liqo.DefaultNamespace, clocktest.Func(func() time.Time { return now }))
+	c := guarded.New(server.client(t, webhooks(), manager(ownKubelet, plugin)), liqo.DefaultNamespace,
+		clocktest.Func(func() time.Time { return now }))
 	ask := func(step string, later time.Duration, guarded bool, asked int) {
 		t.Helper()
 		now = now.Add(later)
@@ -260,10 +288,12 @@ func TestSides(t *testing.T) {
 			server, sides := &api{answer: refused(liqo.ProbeRefused)}, &both{}
 			c := guarded.New(server.client(t, tc.objects...), liqo.DefaultNamespace, clock.RealClock{})
 			buyer, seller := guarded.NewBuyer(sides, c), guarded.NewSeller(sides, c)
-			if err := buyer.Peer(t.Context(), peering.Credentials{}); (err == nil) != tc.guarded || !tc.guarded && !errors.Is(err, peering.ErrUnguarded) {
+			if err := buyer.Peer(t.Context(), peering.Credentials{}); (err == nil) != tc.guarded ||
+				!tc.guarded && !errors.Is(err, peering.ErrUnguarded) {
 				t.Errorf("Peer() = %v", err)
 			}
-			if _, err := seller.Issue(t.Context(), cluster.Identity{}); (err == nil) != tc.guarded || !tc.guarded && !errors.Is(err, peering.ErrUnguarded) {
+			if _, err := seller.Issue(t.Context(), cluster.Identity{}); (err == nil) != tc.guarded ||
+				!tc.guarded && !errors.Is(err, peering.ErrUnguarded) {
 				t.Errorf("Issue() = %v", err)
 			}
 			_, drained := buyer.Drain(t.Context(), "c")

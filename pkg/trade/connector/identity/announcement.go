@@ -18,9 +18,12 @@ import (
 // dataAnnouncement is the key of the Secret's data with what the party has announced last.
 const dataAnnouncement = "announcement.jws"
 
-// Announce returns the party's announcement of its name, its endpoint and its clusters, signed with its current key: that in the Secret if it says the same, and else one of a higher
-// revision, which is in the Secret before it is returned. The error is ErrMalformed, or that of the API server.
-func Announce(ctx context.Context, c client.Client, namespace, name, endpoint string, clusters []registryv1.Cluster, now time.Time) (string, error) {
+// Announce returns the party's announcement of its name, its endpoint and its clusters, signed with its current key: that in the Secret if
+// it says the same, and else one of a higher revision, which is in the Secret before it is returned. The error is ErrMalformed, or that of
+// the API server.
+func Announce(
+	ctx context.Context, c client.Client, namespace, name, endpoint string, clusters []registryv1.Cluster, now time.Time,
+) (string, error) {
 	id, secret, err := readIdentity(ctx, c, namespace)
 	if err != nil {
 		return "", err

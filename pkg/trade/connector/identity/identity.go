@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package identity keeps the key of a cluster as a party of the catalog, in a Secret. It is made when it is needed for the first time, and
-// replaced when somebody says so, by one that the old one signs: a cluster that has lost its key is another party, and has lost its contracts.
+// replaced when somebody says so, by one that the old one signs: a cluster that has lost its key is another party, and has lost its
+// contracts.
 //
 // It signs what the party announces of itself, and does not know what else is signed with the key.
 package identity
@@ -100,7 +101,7 @@ func rotate(ctx context.Context, c client.Client, old Identity, secret *corev1.S
 	return rotated, nil
 }
 
-// read returns the identity in the Secret, and the Secret.
+// readIdentity returns the identity in the Secret, and the Secret.
 func readIdentity(ctx context.Context, c client.Reader, namespace string) (Identity, *corev1.Secret, error) {
 	var secret corev1.Secret
 	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: SecretName}, &secret); err != nil {

@@ -110,7 +110,8 @@ func TestAnnounce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		signed, err := identity.Announce(t.Context(), c, namespace, name, "https://a.example", []registryv1.Cluster{{ID: "own-id", Auth: "b.example"}}, now)
+		signed, err := identity.Announce(t.Context(), c, namespace, name, "https://a.example",
+			[]registryv1.Cluster{{ID: "own-id", Auth: "b.example"}}, now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -206,7 +207,8 @@ func TestKeeperOfManyKeys(t *testing.T) {
 	}
 	ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer stop()
-	if err := (identity.Keeper{Client: c, Namespace: namespace, InUse: last, Log: logr.Discard(), Every: 10 * time.Millisecond}).Run(ctx); err != nil {
+	if err := (identity.Keeper{Client: c, Namespace: namespace, InUse: last, Log: logr.Discard(), Every: 10 * time.Millisecond}).
+		Run(ctx); err != nil {
 		t.Errorf("Run(): %v", err)
 	}
 	if now, err := identity.Load(t.Context(), c, namespace); err != nil || now.Key().Fingerprint() != last.Key().Fingerprint() {

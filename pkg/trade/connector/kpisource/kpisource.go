@@ -1,8 +1,8 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kpisource is what a broker tells those who might buy of it: how available and how far away what it aggregates is, as it has measured
-// itself.
+// Package kpisource is what a broker tells those who might buy of it: how available and how far away what it aggregates is, as it has
+// measured itself.
 //
 // It measures nothing, and does not know how an offer is signed: that the broker signs it is what says where a value comes from.
 package kpisource
@@ -43,8 +43,8 @@ var shown = []summary{
 // thousandths rounds down: nobody is told of more than there was.
 func thousandths(value float64) float64 { return math.Floor(value*1000) / 1000 }
 
-// OfBroker returns what the broker of this cluster has measured of the providers to which new pods may go. A KPI that is not known of one of
-// them is not known of all.
+// OfBroker returns what the broker of this cluster has measured of the providers to which new pods may go. A KPI that is not known of one
+// of them is not known of all.
 func OfBroker(reader client.Reader, by party.ID) Source {
 	return func(ctx context.Context, now time.Time) ([]offer.KPI, error) {
 		var all v1alpha1.ProviderList

@@ -38,8 +38,12 @@ func at(ago time.Duration, value float64, unit string) kpi.KPI {
 }
 
 func TestOfBroker(t *testing.T) {
-	good := map[string]kpi.KPI{kpi.Availability30d: at(10*time.Second, 0.9999, "ratio"), kpi.RoundTripTime: at(0, 12.3, "ms"), kpi.PriceCPU: at(0, 1, "EUR/h")}
-	bad := map[string]kpi.KPI{kpi.Availability30d: at(0, 0.95, "ratio"), kpi.RoundTripTime: at(20*time.Second, 80, "ms"), kpi.Availability1h: at(0, 1, "ratio")}
+	good := map[string]kpi.KPI{
+		kpi.Availability30d: at(10*time.Second, 0.9999, "ratio"), kpi.RoundTripTime: at(0, 12.3, "ms"), kpi.PriceCPU: at(0, 1, "EUR/h"),
+	}
+	bad := map[string]kpi.KPI{
+		kpi.Availability30d: at(0, 0.95, "ratio"), kpi.RoundTripTime: at(20*time.Second, 80, "ms"), kpi.Availability1h: at(0, 1, "ratio"),
+	}
 	drained := provider("drained", map[string]kpi.KPI{kpi.Availability30d: at(0, 0.1, "ratio")})
 	drained.Spec.Scheduling = v1alpha1.SchedulingDrained
 	away := provider("away", nil)
@@ -58,8 +62,11 @@ func TestOfBroker(t *testing.T) {
 			want: []offer.KPI{told(kpi.Availability30d, 0.999, "ratio", 10*time.Second, 1), told(kpi.RoundTripTime, 13, "ms", 0, 1)},
 		},
 		"Worst": {
-			reason: "Of several the worst counts, and what is not known of all is not known.", providers: []*v1alpha1.Provider{provider("a", good), provider("b", bad)},
-			want: []offer.KPI{told(kpi.Availability30d, 0.95, "ratio", 10*time.Second, 2), told(kpi.RoundTripTime, 80, "ms", 20*time.Second, 2)},
+			reason:    "Of several the worst counts, and what is not known of all is not known.",
+			providers: []*v1alpha1.Provider{provider("a", good), provider("b", bad)},
+			want: []offer.KPI{
+				told(kpi.Availability30d, 0.95, "ratio", 10*time.Second, 2), told(kpi.RoundTripTime, 80, "ms", 20*time.Second, 2),
+			},
 		},
 		"NotUsed": {
 			reason: "What nothing new goes to is not sold.", providers: []*v1alpha1.Provider{provider("a", good), drained, away},
@@ -72,7 +79,8 @@ func TestOfBroker(t *testing.T) {
 		"Units": {
 			reason: "Different units are not compared.",
 			providers: []*v1alpha1.Provider{
-				provider("a", map[string]kpi.KPI{kpi.RoundTripTime: at(0, 12, "ms")}), provider("b", map[string]kpi.KPI{kpi.RoundTripTime: at(0, 1, "s")}),
+				provider("a", map[string]kpi.KPI{kpi.RoundTripTime: at(0, 12, "ms")}),
+				provider("b", map[string]kpi.KPI{kpi.RoundTripTime: at(0, 1, "s")}),
 			},
 		},
 	} {

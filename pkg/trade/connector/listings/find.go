@@ -68,8 +68,9 @@ func (l *Listings) Find(filter offer.Matcher, buyer party.ID, now time.Time) []F
 	return l.View().Find(filter, buyer, now)
 }
 
-// Find returns the plans of others than a buyer that pass a filter: first those of sellers that registries take for alive, then by currency, by
-// price, and by name. Which currency comes first says nothing: see [OneCurrency]. Offers that are over, and sellers that cannot be reached, are none.
+// Find returns the plans of others than a buyer that pass a filter: first those of sellers that registries take for alive, then by
+// currency, by price, and by name. Which currency comes first says nothing: see [OneCurrency]. Offers that are over, and sellers that
+// cannot be reached, are none.
 func (v *View) Find(filter offer.Matcher, buyer party.ID, now time.Time) []Found {
 	var found []Found
 	for _, s := range v.sales {
@@ -94,7 +95,8 @@ func compare(a, b Found) int {
 	}
 	return cmp.Or(
 		strings.Compare(a.Match.Price.Currency, b.Match.Price.Currency), a.Match.Price.Compare(b.Match.Price),
-		strings.Compare(a.Entry.Offer.Party, b.Entry.Offer.Party), strings.Compare(a.Entry.Offer.ID, b.Entry.Offer.ID), cmp.Compare(a.Match.Plan, b.Match.Plan))
+		strings.Compare(a.Entry.Offer.Party, b.Entry.Offer.Party), strings.Compare(a.Entry.Offer.ID, b.Entry.Offer.ID),
+		cmp.Compare(a.Match.Plan, b.Match.Plan))
 }
 
 // OneCurrency returns ErrCurrencies, with some of them, unless all plans are in one: only then the first one is the cheapest.

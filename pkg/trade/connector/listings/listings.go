@@ -21,8 +21,8 @@ import (
 	registryclient "github.com/capacitorset/liqo-broker/pkg/trade/registry/client"
 )
 
-// Bounds are about how many bytes of memory may be kept: of a registry, and of each party that it shows, as it is read and as it is signed. Zero
-// is no bound.
+// Bounds are about how many bytes of memory may be kept: of a registry, and of each party that it shows, as it is read and as it is signed.
+// Zero is no bound.
 type Bounds struct {
 	Registry, Party int
 }
@@ -45,7 +45,8 @@ func (l *Listings) Merge(registry string, changes []registryclient.Change) {
 	l.MergeWithin(registry, changes, Bounds{})
 }
 
-// MergeWithin is Merge within bounds: what comes when there is no room is left out, and so is what was there of it before. It returns what is.
+// MergeWithin is Merge within bounds: what comes when there is no room is left out, and so is what was there of it before. It returns what
+// is.
 func (l *Listings) MergeWithin(registry string, changes []registryclient.Change, bounds Bounds) (leftOut []offer.Key) {
 	l.view.Store(nil)
 	u := l.used[registry]

@@ -29,7 +29,9 @@ import (
 func shown(tb testing.TB, p *registrytest.Party) registryclient.Change {
 	tb.Helper()
 	said := registryv1.Announcement{Party: p.ID, Revision: 1, Name: p.Name, Endpoint: "https://" + p.Name + ".example"}
-	return registryclient.Change{Party: &registryclient.Party{Said: said, Keys: p.Keys, Announcement: p.Sign(tb, registryv1.TypeAnnouncement, said), Alive: true}}
+	return registryclient.Change{
+		Party: &registryclient.Party{Said: said, Keys: p.Keys, Announcement: p.Sign(tb, registryv1.TypeAnnouncement, said), Alive: true},
+	}
 }
 
 // listed returns that an offer is shown.
@@ -102,8 +104,8 @@ func TestMergeWithin(t *testing.T) {
 	}
 }
 
-// TestMemory has a registry show offers that take as much as they can: with many amounts that nobody else has, or with long texts. What is kept of
-// them, verified, listed and for the pages, takes no more memory than it may.
+// TestMemory has a registry show offers that take as much as they can: with many amounts that nobody else has, or with long texts. What is
+// kept of them, verified, listed and for the pages, takes no more memory than it may.
 func TestMemory(t *testing.T) {
 	const most = 6 << 20
 	random := rand.New(rand.NewPCG(1, 2))
@@ -175,7 +177,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestOneCurrency has a fraud sell in a currency that comes first in the alphabet: what is cheapest cannot be said, unless a currency is named.
+// TestOneCurrency has a fraud sell in a currency that comes first in the alphabet: what is cheapest cannot be said, unless a currency is
+// named.
 func TestOneCurrency(t *testing.T) {
 	all := listings.New()
 	show := func(name, currency, amount string) {
@@ -207,7 +210,8 @@ func TestOneCurrency(t *testing.T) {
 	if !errors.Is(err, listings.ErrCurrencies) || !strings.Contains(err.Error(), "AAA, EUR") {
 		t.Errorf("of two currencies: %v", err)
 	}
-	if found := find(offer.Filter{Currency: "EUR"}); listings.OneCurrency(found) != nil || len(found) != 2 || found[0].Seller.Said.Name != "cheap" {
+	if found := find(offer.Filter{Currency: "EUR"}); listings.OneCurrency(found) != nil || len(found) != 2 ||
+		found[0].Seller.Said.Name != "cheap" {
 		t.Errorf("of the one that is named, %d are found, error %v", len(found), listings.OneCurrency(found))
 	}
 }
@@ -223,7 +227,8 @@ func TestView(t *testing.T) {
 	found := before.Find(offer.Matcher{}, "", time.Now())
 	all.Merge("r", []registryclient.Change{listed(p.Document(t, "a", 2)), {Gone: &offer.Key{Party: p.ID, Offer: "b"}}})
 	all.Merge("other", []registryclient.Change{shown(t, p), listed(p.Document(t, "a", 2))})
-	if diff := cmp.Diff(before.Find(offer.Matcher{}, "", time.Now()), found, cmp.Comparer(func(a, b listings.Found) bool { return a.Entry == b.Entry })); diff != "" ||
+	if diff := cmp.Diff(before.Find(offer.Matcher{}, "", time.Now()), found,
+		cmp.Comparer(func(a, b listings.Found) bool { return a.Entry == b.Entry })); diff != "" ||
 		len(found) != 2 || found[0].Entry.Offer.Revision != 1 || len(found[0].Entry.Seen) != 1 {
 		t.Errorf("what was looked at has changed: %s", diff)
 	}

@@ -16,7 +16,8 @@ type parties struct {
 	known map[party.ID]*shown
 	// holders are the parties by the fingerprints of their current keys.
 	holders map[string]party.ID
-	// owners are the parties that have named clusters, each the first of those that are shown, and contested the clusters that others name too.
+	// owners are the parties that have named clusters, each the first of those that are shown, and contested the clusters that others name
+	// too.
 	owners    map[string]party.ID
 	contested map[string]bool
 }
@@ -118,7 +119,7 @@ func (r *parties) withdraw(registry string, id party.ID) {
 	}
 }
 
-// forget takes in that a registry shows nobody any more.
+// forgetRegistry takes in that a registry shows nobody any more.
 func (r *parties) forgetRegistry(registry string) {
 	for id := range r.known {
 		r.withdraw(registry, id)

@@ -10,8 +10,8 @@ import (
 	registryclient "github.com/capacitorset/liqo-broker/pkg/trade/registry/client"
 )
 
-// keptBytes is about how much memory is taken for anything that a registry shows, besides itself: what is noted of it by those who follow the
-// registry, and here.
+// keptBytes is about how much memory is taken for anything that a registry shows, besides itself: what is noted of it by those who follow
+// the registry, and here.
 const keptBytes = 400
 
 // used is how much memory what a registry shows takes, in bytes.
@@ -65,6 +65,6 @@ func partySize(p *registryclient.Party) int {
 	return 2*signed + len(p.Said.Name) + len(p.Said.Endpoint) + 2*keptBytes
 }
 
-// signedSize is about how much memory a signed offer takes: in the pages it is compressed, and of its letters, which are 64 that come as they
-// like, no less than three quarters are left.
+// signedSize is about how much memory a signed offer takes: in the pages it is compressed, and of its letters, which are 64 that come as
+// they like, no less than three quarters are left.
 func signedSize(jws string) int { return len(jws)*3/4 + len(jws)/64 + keptBytes }

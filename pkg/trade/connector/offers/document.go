@@ -30,15 +30,15 @@ const maxAvailable = 1_000_000
 // left is what is left of a plan.
 type left struct{ sold, available int64 }
 
-// document returns what a spec offers, without revision and times, and what is left of its plans at a time. The error names the field that makes no
-// sense; that the rest of the document does not is found when it is signed.
+// document returns what a spec offers, without revision and times, and what is left of its plans at a time. The error names the field that
+// makes no sense; that the rest of the document does not is found when it is signed.
 func document(
 	seller party.ID, o *connectorv1alpha1.Offer, books ledger.Ledger, has corev1.ResourceList, now time.Time,
 ) (offer.Offer, map[string]left, error) {
 	spec := &o.Spec
 	d := offer.Offer{
-		Party: string(seller), ID: o.Name, Kind: offer.Cluster, Name: spec.Title, Description: spec.Description, Type: spec.Type, Region: spec.Region,
-		Zone: spec.Zone, Architectures: spec.Architectures, Labels: texts(spec.Labels), Properties: texts(spec.Properties),
+		Party: string(seller), ID: o.Name, Kind: offer.Cluster, Name: spec.Title, Description: spec.Description, Type: spec.Type,
+		Region: spec.Region, Zone: spec.Zone, Architectures: spec.Architectures, Labels: texts(spec.Labels), Properties: texts(spec.Properties),
 	}
 	if spec.Kind == connectorv1alpha1.KindBroker {
 		d.Kind = offer.Broker

@@ -68,7 +68,8 @@ func TestExamples(t *testing.T) {
 	var request connectorv1alpha1.CapacityRequest
 	example(t, "capacityrequest.yaml", &request)
 	spec := request.Spec
-	matcher, err := offer.Filter{Duration: offer.Duration(spec.Duration.Duration), Regions: spec.Regions, Architectures: spec.Architectures, Expression: spec.Expression}.Compile()
+	matcher, err := offer.Filter{Duration: offer.Duration(spec.Duration.Duration), Regions: spec.Regions, Architectures: spec.Architectures,
+		Expression: spec.Expression}.Compile()
 	if err != nil {
 		t.Fatal(err)
 	}

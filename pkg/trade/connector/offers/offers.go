@@ -1,8 +1,8 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package offers is what this cluster sells: it signs its Offers with what is left of them, has registries list them, and tells a negotiation
-// what can be bought and by whom.
+// Package offers is what this cluster sells: it signs its Offers with what is left of them, has registries list them, and tells a
+// negotiation what can be bought and by whom.
 //
 // It does not negotiate, and does not know how registries are told.
 package offers
@@ -51,7 +51,8 @@ const (
 	measuredPause = 5 * time.Minute
 	// outdatedPause is how long an offer stays as it was signed though a registry wants a higher revision.
 	outdatedPause = time.Minute
-	// leap is how many times further ahead of the clock its revision is then each time, and maxAhead how far at most: what was signed before that is over.
+	// leap is how many times further ahead of the clock its revision is then each time, and maxAhead how far at most: what was signed before
+	// that is over.
 	leap, maxAhead = 16, 400 * 24 * time.Hour
 	// countedFor is for how long a capacity that was counted is good for negotiations.
 	countedFor = 2 * time.Second
@@ -125,7 +126,8 @@ var (
 
 // New returns a Reconciler that has not looked at any offer yet.
 func New(cfg Config) (*Reconciler, error) {
-	if cfg.Client == nil || cfg.Reader == nil || cfg.Party == "" || cfg.Key == nil || cfg.Kind == "" || cfg.Ledger == nil || cfg.Capacity == nil ||
+	if cfg.Client == nil || cfg.Reader == nil || cfg.Party == "" || cfg.Key == nil || cfg.Kind == "" || cfg.Ledger == nil ||
+		cfg.Capacity == nil ||
 		cfg.Registries == nil || cfg.Clock == nil {
 		return nil, errors.New("offers need a client, a reader, a party with a key, a kind, a ledger, a capacity, registries and a clock")
 	}
@@ -138,7 +140,8 @@ func New(cfg Config) (*Reconciler, error) {
 	return &Reconciler{cfg: cfg, loaded: make(chan struct{}), published: map[string]item{}, revisions: map[string]int64{}}, nil
 }
 
-// Setup registers the controller of the Reconciler that it returns with a manager. It looks at all offers together: what one sells, the others lack.
+// Setup registers the controller of the Reconciler that it returns with a manager. It looks at all offers together: what one sells, the
+// others lack.
 func Setup(mgr ctrl.Manager, cfg Config) (*Reconciler, error) {
 	s, err := New(cfg)
 	if err != nil {
@@ -161,7 +164,7 @@ func Setup(mgr ctrl.Manager, cfg Config) (*Reconciler, error) {
 	return s, nil
 }
 
-// get returns an offer, once all were looked at.
+// getItem returns an offer, once all were looked at.
 func (s *Reconciler) getItem(ctx context.Context, id string) (item, error) {
 	select {
 	case <-s.loaded:
@@ -253,7 +256,7 @@ func verdict(v connectorv1alpha1.Verdict) contract.Verdict {
 	return contract.Verdict(cmp.Or(v, connectorv1alpha1.VerdictAsk))
 }
 
-// read returns an offer as it was signed by a key; false if it was not.
+// readSigned returns an offer as it was signed by a key; false if it was not.
 func readSigned(signed string, key party.Key) (offer.Signed, bool) {
 	before, err := offer.ReadSigned(signed, func(jws, typ string, into any) (int, error) {
 		return 0, party.Verify(jws, typ, key.Public(), into)

@@ -63,7 +63,8 @@ type world struct {
 
 func list(cpu, memory, pods string) v1alpha1.Quantities {
 	return v1alpha1.Quantities{
-		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory), corev1.ResourcePods: resource.MustParse(pods),
+		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory),
+		corev1.ResourcePods: resource.MustParse(pods),
 	}
 }
 
@@ -93,7 +94,9 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	}
 	w.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&connectorv1alpha1.Offer{}).
 		WithInterceptorFuncs(interceptor.Funcs{
-			SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
+			SubResourceUpdate: func(
+				ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption,
+			) error {
 				if w.fail {
 					return errors.New("killed")
 				}
@@ -109,8 +112,8 @@ func (w *world) open() {
 	w.t.Helper()
 	var err error
 	w.Reconciler, err = offers.New(offers.Config{
-		Client: w.Client, Reader: w.Client, Party: party.ID(w.seller.ID), Key: func() party.Key { return w.seller.Key }, Kind: connectorv1alpha1.KindCluster,
-		Ledger:     func(context.Context) (ledger.Ledger, error) { return w.books, nil },
+		Client: w.Client, Reader: w.Client, Party: party.ID(w.seller.ID), Key: func() party.Key { return w.seller.Key },
+		Kind: connectorv1alpha1.KindCluster, Ledger: func(context.Context) (ledger.Ledger, error) { return w.books, nil },
 		Capacity:   func(context.Context) (corev1.ResourceList, error) { return w.has, nil },
 		Registries: w, Clock: clocktest.Func(func() time.Time { return w.now }),
 		Measured: func(context.Context, time.Time) ([]offer.KPI, error) { return w.kpis, nil },
@@ -338,8 +341,8 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// TestReplaced deletes an offer and creates another one under its name within a second, unseen by the reconciler: registries have the one as a revision, so
-// that the other one needs a higher one.
+// TestReplaced deletes an offer and creates another one under its name within a second, unseen by the reconciler: registries have the one
+// as a revision, so that the other one needs a higher one.
 func TestReplaced(t *testing.T) {
 	w := newWorld(t, small("small"))
 	w.look()
@@ -399,7 +402,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestUnguarded takes an offer from the catalogs and from the counter while nothing keeps buyers in bounds, and leaves who has bought its limits.
+// TestUnguarded takes an offer from the catalogs and from the counter while nothing keeps buyers in bounds, and leaves who has bought its
+// limits.
 func TestUnguarded(t *testing.T) {
 	w := newWorld(t, small("small"))
 	w.unguarded = fmt.Errorf("%w: there is no guard", peering.ErrUnguarded)
@@ -416,7 +420,8 @@ func TestUnguarded(t *testing.T) {
 	w.look()
 	sold("at first", false)
 	reason, message := w.published("small")
-	if signed := w.offer("small").Status.Signed; reason != connectorv1alpha1.ReasonUnguarded || !strings.Contains(message, "there is no guard") || signed != "" {
+	if signed := w.offer("small").Status.Signed; reason != connectorv1alpha1.ReasonUnguarded ||
+		!strings.Contains(message, "there is no guard") || signed != "" {
 		t.Errorf("%s: %s; signed %q", reason, message, signed)
 	}
 	w.unguarded = nil
@@ -446,9 +451,13 @@ func TestInvalid(t *testing.T) {
 		change func(*connectorv1alpha1.OfferSpec)
 		want   string
 	}{
-		"Negative": {func(s *connectorv1alpha1.OfferSpec) { s.Plans[0].Resources["cpu"] = resource.MustParse("-1") }, `spec.plans[0].resources["cpu"]`},
-		"TooFine":  {func(s *connectorv1alpha1.OfferSpec) { s.Plans[0].Resources["cpu"] = resource.MustParse("1u") }, `spec.plans[0].resources["cpu"]`},
-		"Amount":   {func(s *connectorv1alpha1.OfferSpec) { s.Plans[0].Price.Amount = "1e1.5" }, "spec.plans[0].price.amount"},
+		"Negative": {
+			func(s *connectorv1alpha1.OfferSpec) { s.Plans[0].Resources["cpu"] = resource.MustParse("-1") }, `spec.plans[0].resources["cpu"]`,
+		},
+		"TooFine": {
+			func(s *connectorv1alpha1.OfferSpec) { s.Plans[0].Resources["cpu"] = resource.MustParse("1u") }, `spec.plans[0].resources["cpu"]`,
+		},
+		"Amount": {func(s *connectorv1alpha1.OfferSpec) { s.Plans[0].Price.Amount = "1e1.5" }, "spec.plans[0].price.amount"},
 		"Per": {func(s *connectorv1alpha1.OfferSpec) {
 			s.Plans[0].UnitPrices = map[string]connectorv1alpha1.UnitPrice{"cpu": {Amount: "1", Per: "8GB"}}
 		}, `spec.plans[0].unitPrices["cpu"].per`},
@@ -539,8 +548,12 @@ func TestStanding(t *testing.T) {
 func TestNegotiations(t *testing.T) {
 	ranged := small("ranged")
 	ranged.Spec.Plans[0].Resources = nil
-	ranged.Spec.Plans[0].Range = &connectorv1alpha1.OfferRange{Min: list("3", "1Gi", "10"), Max: list("6", "2Gi", "20"), Step: list("1", "1Gi", "10")}
-	ranged.Spec.Buyers = connectorv1alpha1.Buyers{Rules: []connectorv1alpha1.BuyerRule{{Expression: `buyer == "bad"`, Verdict: connectorv1alpha1.VerdictDeny, Reason: "go away"}}}
+	ranged.Spec.Plans[0].Range = &connectorv1alpha1.OfferRange{
+		Min: list("3", "1Gi", "10"), Max: list("6", "2Gi", "20"), Step: list("1", "1Gi", "10"),
+	}
+	ranged.Spec.Buyers = connectorv1alpha1.Buyers{
+		Rules: []connectorv1alpha1.BuyerRule{{Expression: `buyer == "bad"`, Verdict: connectorv1alpha1.VerdictDeny, Reason: "go away"}},
+	}
 	w := newWorld(t, small("small"), ranged)
 
 	// Before the first look nobody is told that there is nothing.
@@ -617,7 +630,8 @@ func TestMeasured(t *testing.T) {
 	}
 }
 
-// TestLapsed offers again what was reserved and not signed, as soon as the reservation has lapsed, also if nobody removes it from the ledger.
+// TestLapsed offers again what was reserved and not signed, as soon as the reservation has lapsed, also if nobody removes it from the
+// ledger.
 func TestLapsed(t *testing.T) {
 	w := newWorld(t, small("small"))
 	w.books = ledger.Ledger{}.Keep(ledger.Hold{
@@ -644,9 +658,10 @@ func TestHeld(t *testing.T) {
 	w := newWorld(t, o)
 	w.look()
 	of := func(buyer, id, cpu string, until time.Time) {
-		w.books = w.books.Keep(ledger.Hold{Key: ledger.Key{Buyer: buyer, ID: id}, Offer: "small", Plan: "s", Until: until, Resources: corev1.ResourceList{
-			corev1.ResourceCPU: resource.MustParse(cpu),
-		}})
+		w.books = w.books.Keep(ledger.Hold{Key: ledger.Key{Buyer: buyer, ID: id}, Offer: "small", Plan: "s", Until: until,
+			Resources: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse(cpu),
+			}})
 	}
 	admit := func(want contract.Verdict) {
 		t.Helper()

@@ -130,8 +130,8 @@ type look struct {
 	invalid error
 }
 
-// sign signs the offer if it has changed, or is soon not valid any more, and writes that. If it cannot be written, what was signed before is
-// for sale while it is valid: under one revision there is never another content.
+// sign signs the offer if it has changed, or is soon not valid any more, and writes that. If it cannot be written, what was signed before
+// is for sale while it is valid: under one revision there is never another content.
 func (l *look) sign(ctx context.Context, books ledger.Ledger, has corev1.ResourceList) error {
 	status := &l.offer.Status
 	var wanted offer.Offer
@@ -147,7 +147,9 @@ func (l *look) sign(ctx context.Context, books ledger.Ledger, has corev1.Resourc
 	status.Plans, status.Sold = nil, 0
 	for _, plan := range wanted.Plans {
 		of := rest[plan.ID]
-		status.Plans = append(status.Plans, connectorv1alpha1.OfferPlanStatus{ID: connectorv1alpha1.Label(plan.ID), Sold: of.sold, Available: of.available})
+		status.Plans = append(status.Plans, connectorv1alpha1.OfferPlanStatus{
+			ID: connectorv1alpha1.Label(plan.ID), Sold: of.sold, Available: of.available,
+		})
 		status.Sold += int32(min(of.sold, maxAvailable)) //nolint:gosec // It is bounded.
 	}
 	if l.offer.Spec.Sale == connectorv1alpha1.SaleClosed || l.unguarded != nil {
@@ -194,7 +196,8 @@ func (l *look) wanted(books ledger.Ledger, has corev1.ResourceList) (offer.Offer
 		return offer.Offer{}, nil, errors.New(unreadable)
 	}
 	if kind := l.offer.Spec.Kind; kind != l.reconciler.cfg.Kind && kind != "" {
-		return offer.Offer{}, nil, fmt.Errorf("spec.kind: this connector sells as a %s, not as a %s: see its flag --broker", l.reconciler.cfg.Kind, kind)
+		return offer.Offer{}, nil, fmt.Errorf("spec.kind: this connector sells as a %s, not as a %s: see its flag --broker",
+			l.reconciler.cfg.Kind, kind)
 	}
 	wanted, rest, err := document(l.reconciler.cfg.Party, l.offer, books, has, l.now)
 	if err != nil {
@@ -202,7 +205,8 @@ func (l *look) wanted(books ledger.Ledger, has corev1.ResourceList) (offer.Offer
 	}
 	wanted.KPIs = l.kpis
 	probe := wanted
-	probe.Revision, probe.IssuedAt, probe.ValidUntil = 1, l.now.UTC().Truncate(time.Second), l.now.UTC().Truncate(time.Second).Add(l.validity())
+	probe.Revision, probe.IssuedAt, probe.ValidUntil = 1, l.now.UTC().Truncate(time.Second),
+		l.now.UTC().Truncate(time.Second).Add(l.validity())
 	if _, err := offer.Encode(probe); err != nil {
 		return offer.Offer{}, nil, err
 	}
@@ -254,8 +258,8 @@ func withoutAvailability(plans []offer.Plan) []offer.Plan {
 }
 
 // renew signs the offer, and writes it before anybody sees it. Revisions follow the clock, so that they grow also if the object is deleted
-// and created again; that this happens within a second is why they are remembered. Where a registry has seen a higher one, as after the clock was
-// ahead for a while, they leap, each time further.
+// and created again; that this happens within a second is why they are remembered. Where a registry has seen a higher one, as after the
+// clock was ahead for a while, they leap, each time further.
 func (l *look) renew(ctx context.Context, wanted offer.Offer, key party.Key) error {
 	status, unsigned := &l.offer.Status, l.offer.Status.DeepCopy()
 	wanted.Revision = max(status.Revision+1, l.reconciler.revisions[l.offer.Name]+1, l.now.Unix())
@@ -278,7 +282,7 @@ func (l *look) renew(ctx context.Context, wanted offer.Offer, key party.Key) err
 	return nil
 }
 
-// describe says whether the offer is published.
+// describeOffer says whether the offer is published.
 func (l *look) describeOffer() {
 	var reason, message string
 	value := metav1.ConditionFalse
@@ -323,7 +327,7 @@ func (l *look) standing() (value metav1.ConditionStatus, reason, message string)
 	return metav1.ConditionTrue, connectorv1alpha1.ReasonPublished, "All registries list the offer."
 }
 
-// write writes the status if it has changed. Nobody else may have written meanwhile.
+// writeStatus writes the status if it has changed. Nobody else may have written meanwhile.
 func (l *look) writeStatus(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(l.stored, &l.offer.Status) {
 		return nil
@@ -331,7 +335,8 @@ func (l *look) writeStatus(ctx context.Context) error {
 	if err := l.reconciler.cfg.Client.Status().Update(ctx, l.offer); err != nil {
 		return fmt.Errorf("write the status of offer %s: %w", l.offer.Name, err)
 	}
-	conditions.Recorder{Events: l.reconciler.cfg.Events, Kind: readiness.Kind}.Tell(ctx, l.offer, l.stored.Conditions, l.offer.Status.Conditions)
+	conditions.Recorder{Events: l.reconciler.cfg.Events, Kind: readiness.Kind}.Tell(ctx, l.offer, l.stored.Conditions,
+		l.offer.Status.Conditions)
 	l.stored = l.offer.Status.DeepCopy()
 	return nil
 }

@@ -270,7 +270,9 @@ func (b *Cache) Flush(ctx context.Context, c client.Client, reader client.Reader
 }
 
 // store writes a page, and returns what it has written and the version then.
-func (b *Cache) store(ctx context.Context, c client.Client, reader client.Reader, n int, content Page, version string) ([]byte, string, error) {
+func (b *Cache) store(
+	ctx context.Context, c client.Client, reader client.Reader, n int, content Page, version string,
+) ([]byte, string, error) {
 	data, err := Encode(content)
 	if err != nil {
 		return nil, version, err

@@ -53,7 +53,9 @@ func change(party, id, text string) registryclient.Change {
 func seen(t *testing.T, p *registrytest.Party) registryclient.Change {
 	t.Helper()
 	said := registryv1.Announcement{Party: p.ID, Revision: 1, Name: p.Name}
-	return registryclient.Change{Party: &registryclient.Party{Said: said, Keys: p.Keys, Announcement: p.Sign(t, registryv1.TypeAnnouncement, said), Alive: true}}
+	return registryclient.Change{
+		Party: &registryclient.Party{Said: said, Keys: p.Keys, Announcement: p.Sign(t, registryv1.TypeAnnouncement, said), Alive: true},
+	}
 }
 
 // TestBook notes changes, flushes them, and reads them again as another process.
@@ -78,7 +80,8 @@ func TestBook(t *testing.T) {
 	cache.Note(changes[:300], "")
 	cache.Note(changes[300:], "e/7")
 	stored, written, err := cache.Flush(t.Context(), c, c)
-	if want := (pages.Stored{Position: "e/7", Parties: 1, Offers: 500}); err != nil || stored != want || written == 0 || writes != pages.Count {
+	if want := (pages.Stored{Position: "e/7", Parties: 1, Offers: 500}); err != nil || stored != want || written == 0 ||
+		writes != pages.Count {
 		t.Fatalf("flushed %+v, %d bytes in %d writes, error %v; want %+v in %d writes", stored, written, writes, err, want, pages.Count)
 	}
 
@@ -137,7 +140,9 @@ func TestBook(t *testing.T) {
 // TestFailures has writes fail, and somebody else delete and change pages: what was noted is stored in the end.
 func TestFailures(t *testing.T) {
 	fail := true
-	c := cluster(t, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+	c := cluster(t, interceptor.Funcs{Create: func(
+		ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption,
+	) error {
 		if fail && o.GetName() > "eu-20" {
 			return errors.New("no")
 		}

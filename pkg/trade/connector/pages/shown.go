@@ -18,9 +18,9 @@ import (
 	registryclient "github.com/capacitorset/liqo-broker/pkg/trade/registry/client"
 )
 
-// Read returns what is remembered of all registries and is true at a time. It verifies everything: who may write pages need not be believed. It is
-// for those who look at the catalog and do not follow it. LeftOut is how many parties and offers are not among them: they are over, cannot be read, or
-// are not what their owners have signed.
+// Read returns what is remembered of all registries and is true at a time. It verifies everything: who may write pages need not be
+// believed. It is for those who look at the catalog and do not follow it. LeftOut is how many parties and offers are not among them: they
+// are over, cannot be read, or are not what their owners have signed.
 func Read(ctx context.Context, reader client.Reader, now time.Time) (all *listings.Listings, leftOut int, err error) {
 	stored := map[string][][]byte{}
 	all = listings.New()
@@ -57,8 +57,8 @@ func decoded(pages [][]byte) iter.Seq[Page] {
 	}
 }
 
-// Restore has a watcher go on from pages, which are read twice: first the parties of all, then their offers. Take is handed what is verified
-// and valid, page by page; the rest, of which it returns how much it is, is passed over.
+// Restore has a watcher go on from pages, which are read twice: first the parties of all, then their offers. Take is handed what is
+// verified and valid, page by page; the rest, of which it returns how much it is, is passed over.
 func Restore(w *registryclient.Watcher, pages iter.Seq[Page], take func([]registryclient.Change)) (leftOut int) {
 	for page := range pages {
 		restored := w.Restore(page.Parties, nil)

@@ -27,7 +27,8 @@ type Endpoints struct {
 type Reach interface {
 	// Own returns where others reach this cluster. The error names what of it is not known; the rest is there all the same.
 	Own(ctx context.Context) (Endpoints, error)
-	// Try tries to reach another cluster, for some seconds at most. The error is an [UnreachedError], which is [ErrNotReachable], or that of ctx.
+	// Try tries to reach another cluster, for some seconds at most. The error is an [UnreachedError], which is [ErrNotReachable], or that of
+	// ctx.
 	Try(ctx context.Context, at Endpoints) error
 }
 

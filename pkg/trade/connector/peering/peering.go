@@ -56,9 +56,9 @@ type Nodes interface {
 	// Drain has nothing new run on the nodes of a cluster, and evicts what does. It returns how many pods are left. It leaves those
 	// alone that run on every node.
 	Drain(ctx context.Context, remote cluster.ID) (left int, err error)
-	// Fit has nothing new run on the nodes of a cluster, and evicts pods, until what those that stay request fits into the room; what is not in it
-	// does not count. It returns how many pods still have to leave. It leaves those alone that run on every node. The nodes stay closed to new pods
-	// while they are larger than the room, which pods that were evicted would fill again: see Open.
+	// Fit has nothing new run on the nodes of a cluster, and evicts pods, until what those that stay request fits into the room; what is not
+	// in it does not count. It returns how many pods still have to leave. It leaves those alone that run on every node. The nodes stay closed
+	// to new pods while they are larger than the room, which pods that were evicted would fill again: see Open.
 	Fit(ctx context.Context, remote cluster.ID, room corev1.ResourceList) (left int, err error)
 	// Open opens the nodes of a cluster that Drain or Fit has closed, if they are no larger than the room, which is what contracts give.
 	Open(ctx context.Context, remote cluster.ID, room corev1.ResourceList) error
@@ -134,22 +134,24 @@ func NewCredentials(of cluster.Identity, authURL, token string) (Credentials, er
 	return Credentials{cluster: of, authURL: authURL, host: host, token: &token}, nil
 }
 
-// Outside returns why a host is inside of every cluster or machine: a name that only a cluster or a machine knows, or an address of the machine itself,
-// of its link, as those from which clouds give away the credentials of machines, or of nobody. The error is [ErrInside]. Where a name leads, only who
-// resolves it can tell: it asks again with each address.
+// Outside returns why a host is inside of every cluster or machine: a name that only a cluster or a machine knows, or an address of the
+// machine itself, of its link, as those from which clouds give away the credentials of machines, or of nobody. The error is [ErrInside].
+// Where a name leads, only who resolves it can tell: it asks again with each address.
 func Outside(host string) error {
 	address, err := netip.ParseAddr(host)
 	if err != nil {
 		return outsideName(strings.ToLower(host))
 	}
 	a := address.Unmap()
-	if address.Zone() != "" || a.IsLoopback() || a.IsUnspecified() || a.IsMulticast() || a.IsLinkLocalUnicast() || a == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
+	if address.Zone() != "" || a.IsLoopback() || a.IsUnspecified() || a.IsMulticast() || a.IsLinkLocalUnicast() ||
+		a == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
 		return fmt.Errorf("%w: %s", ErrInside, a)
 	}
 	return nil
 }
 
-// outsideName is Outside of a name. Names with one label, and those below, are completed or known by the DNS of a cluster or a machine alone.
+// outsideName is Outside of a name. Names with one label, and those below, are completed or known by the DNS of a cluster or a machine
+// alone.
 func outsideName(host string) error {
 	inside := len(validation.IsDNS1123Subdomain(host)) > 0 || !strings.Contains(host, ".")
 	for _, zone := range []string{".svc", ".cluster.local", ".localhost", ".local", ".internal"} {
@@ -183,7 +185,9 @@ func ParseCredentials(text []byte) (Credentials, error) {
 
 // Document returns the credentials as they pass the channel of a contract, and nothing else.
 func (c Credentials) Document() ([]byte, error) {
-	return json.Marshal(document{Version: 1, ClusterID: string(c.cluster.ID), ClusterName: c.cluster.Name, AuthURL: c.authURL, Token: c.Token()})
+	return json.Marshal(document{
+		Version: 1, ClusterID: string(c.cluster.ID), ClusterName: c.cluster.Name, AuthURL: c.authURL, Token: c.Token(),
+	})
 }
 
 // Cluster returns the cluster with which they let peer.

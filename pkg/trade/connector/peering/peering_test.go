@@ -91,7 +91,8 @@ func TestCredentialsDoNotPrint(t *testing.T) {
 	}
 	all := []string{c.String(), log.String(), string(text), fmt.Sprint(c.MarshalLog())}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
-		all = append(all, fmt.Sprintf(verb, c), fmt.Sprintf(verb, &c), fmt.Sprintf(verb, []Credentials{c}), fmt.Sprintf(verb, struct{ C Credentials }{c}), fmt.Sprintf(verb, struct{ c Credentials }{c}))
+		all = append(all, fmt.Sprintf(verb, c), fmt.Sprintf(verb, &c), fmt.Sprintf(verb, []Credentials{c}),
+			fmt.Sprintf(verb, struct{ C Credentials }{c}), fmt.Sprintf(verb, struct{ c Credentials }{c}))
 	}
 	for _, printed := range all {
 		if strings.Contains(printed, "s3cret") || strings.Contains(printed, fmt.Sprintf("%x", "s3cret")) {

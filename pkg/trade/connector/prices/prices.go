@@ -1,8 +1,8 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package prices notes at the clusters of sellers what they cost, so that who places workloads there can count it: a broker makes the price KPI
-// of the provider from it.
+// Package prices notes at the clusters of sellers what they cost, so that who places workloads there can count it: a broker makes the price
+// KPI of the provider from it.
 //
 // It does not know who reads it, and it decides nothing.
 package prices
@@ -89,8 +89,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, nil
 }
 
-// ofCore returns what a core of a cluster costs, with all that comes with it: what its contracts in force cost, by their cores. It is not known
-// without cores, nor in several currencies.
+// ofCore returns what a core of a cluster costs, with all that comes with it: what its contracts in force cost, by their cores. It is not
+// known without cores, nor in several currencies.
 func ofCore(purchases []connectorv1alpha1.Purchase, id cluster.ID) (kpi.Price, bool) {
 	price, cores := kpi.Price{}, 0.0
 	for i := range purchases {

@@ -49,22 +49,39 @@ func TestPrices(t *testing.T) {
 		// before is what was noted before.
 		before, want string
 	}{
-		"Bought":       {purchases: []*connectorv1alpha1.Purchase{bought("a", seller, contract.Active, "4", "0.1", "EUR", "PT1H")}, want: "0.025 EUR/h"},
-		"Period":       {purchases: []*connectorv1alpha1.Purchase{bought("a", seller, contract.Active, "500m", "12", "EUR", "P1D")}, want: "1 EUR/h"},
-		"BeingResized": {purchases: []*connectorv1alpha1.Purchase{bought("a", seller, contract.Resizing, "2", "1", "EUR", "PT1H")}, want: "0.5 EUR/h"},
-		"Free":         {purchases: []*connectorv1alpha1.Purchase{bought("a", seller, contract.Active, "2", "0", "EUR", "PT1H")}, want: "0 EUR/h"},
+		"Bought": {
+			purchases: []*connectorv1alpha1.Purchase{bought("a", seller, contract.Active, "4", "0.1", "EUR", "PT1H")}, want: "0.025 EUR/h",
+		},
+		"Period": {purchases: []*connectorv1alpha1.Purchase{bought("a", seller, contract.Active, "500m", "12", "EUR", "P1D")}, want: "1 EUR/h"},
+		"BeingResized": {
+			purchases: []*connectorv1alpha1.Purchase{bought("a", seller, contract.Resizing, "2", "1", "EUR", "PT1H")}, want: "0.5 EUR/h",
+		},
+		"Free": {
+			purchases: []*connectorv1alpha1.Purchase{bought("a", seller, contract.Active, "2", "0", "EUR", "PT1H")}, want: "0 EUR/h",
+		},
 		// Who pays so much must not be taken for one who pays nothing.
-		"Dear":          {purchases: []*connectorv1alpha1.Purchase{bought("a", seller, contract.Active, "1m", "999999999", "EUR", "PT1M")}, want: "59999999940000 EUR/h"},
-		"Another":       {purchases: []*connectorv1alpha1.Purchase{bought("a", other, contract.Active, "4", "0.1", "EUR", "PT1H")}},
-		"Ended":         {purchases: []*connectorv1alpha1.Purchase{bought("a", seller, contract.Ended, "4", "0.1", "EUR", "PT1H")}, before: "0.025 EUR/h"},
-		"Suspended":     {purchases: []*connectorv1alpha1.Purchase{bought("a", seller, contract.Suspended, "4", "0.1", "EUR", "PT1H")}},
-		"None":          {before: "1 EUR/h"},
-		"Unpriced":      {purchases: []*connectorv1alpha1.Purchase{unpriced}},
-		"NoCores":       {purchases: []*connectorv1alpha1.Purchase{bought("a", seller, contract.Active, "0", "0.1", "EUR", "PT1H")}},
-		"NoPeriod":      {purchases: []*connectorv1alpha1.Purchase{bought("a", seller, contract.Active, "1", "0.1", "EUR", "P2D")}},
-		"NoAmount":      {purchases: []*connectorv1alpha1.Purchase{bought("a", seller, contract.Active, "1", "1e9", "EUR", "PT1H")}},
-		"SeveralByCore": {purchases: []*connectorv1alpha1.Purchase{bought("a", seller, contract.Active, "1", "1", "EUR", "PT1H"), bought("b", seller, contract.Active, "3", "1", "EUR", "PT1H")}, want: "0.5 EUR/h"},
-		"Currencies":    {purchases: []*connectorv1alpha1.Purchase{bought("a", seller, contract.Active, "1", "1", "EUR", "PT1H"), bought("b", seller, contract.Active, "1", "1", "USD", "PT1H")}, before: "1 EUR/h"},
+		"Dear": {
+			purchases: []*connectorv1alpha1.Purchase{bought("a", seller, contract.Active, "1m", "999999999", "EUR", "PT1M")},
+			want:      "59999999940000 EUR/h",
+		},
+		"Another": {purchases: []*connectorv1alpha1.Purchase{bought("a", other, contract.Active, "4", "0.1", "EUR", "PT1H")}},
+		"Ended": {
+			purchases: []*connectorv1alpha1.Purchase{bought("a", seller, contract.Ended, "4", "0.1", "EUR", "PT1H")}, before: "0.025 EUR/h",
+		},
+		"Suspended": {purchases: []*connectorv1alpha1.Purchase{bought("a", seller, contract.Suspended, "4", "0.1", "EUR", "PT1H")}},
+		"None":      {before: "1 EUR/h"},
+		"Unpriced":  {purchases: []*connectorv1alpha1.Purchase{unpriced}},
+		"NoCores":   {purchases: []*connectorv1alpha1.Purchase{bought("a", seller, contract.Active, "0", "0.1", "EUR", "PT1H")}},
+		"NoPeriod":  {purchases: []*connectorv1alpha1.Purchase{bought("a", seller, contract.Active, "1", "0.1", "EUR", "P2D")}},
+		"NoAmount":  {purchases: []*connectorv1alpha1.Purchase{bought("a", seller, contract.Active, "1", "1e9", "EUR", "PT1H")}},
+		"SeveralByCore": {
+			purchases: []*connectorv1alpha1.Purchase{bought("a", seller, contract.Active, "1", "1", "EUR", "PT1H"),
+				bought("b", seller, contract.Active, "3", "1", "EUR", "PT1H")}, want: "0.5 EUR/h",
+		},
+		"Currencies": {
+			purchases: []*connectorv1alpha1.Purchase{bought("a", seller, contract.Active, "1", "1", "EUR", "PT1H"),
+				bought("b", seller, contract.Active, "1", "1", "USD", "PT1H")}, before: "1 EUR/h",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scheme := runtime.NewScheme()

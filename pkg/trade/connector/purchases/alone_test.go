@@ -60,8 +60,8 @@ func (s *shop) silence() (speak func()) {
 
 var parted = []string{"peer a", "drain a", "unpeer a"}
 
-// TestForgotten has a seller forget a contract that is active: after some minutes the buyer moves its workloads away and parts, whatever the
-// contract has left. A seller that knows it again before that changes nothing.
+// TestForgotten has a seller forget a contract that is active: after some minutes the buyer moves its workloads away and parts, whatever
+// the contract has left. A seller that knows it again before that changes nothing.
 func TestForgotten(t *testing.T) {
 	s := open(t, remote())
 	w := newWorld(t, s)
@@ -117,8 +117,8 @@ func (s *shop) requests() *atomic.Int64 {
 	return count
 }
 
-// TestLeft has a seller not know a contract until its buyer has left: it is asked seldom. When it knows it again, the contract goes on, or ends if
-// people have ended it or deleted the Purchase meanwhile, and until a drain after its end.
+// TestLeft has a seller not know a contract until its buyer has left: it is asked seldom. When it knows it again, the contract goes on, or
+// ends if people have ended it or deleted the Purchase meanwhile, and until a drain after its end.
 func TestLeft(t *testing.T) {
 	older := func(t *testing.T, s *shop, w *world) contract.Record {
 		t.Helper()
@@ -151,13 +151,19 @@ func TestLeft(t *testing.T) {
 		done         []string
 	}{
 		{"known again", newest, nothing, nothing, connectorv1alpha1.ReasonActive, "goes on", contract.Active, []string{"peer a"}},
-		{"an older version", older, nothing, nothing, connectorv1alpha1.ReasonActive, "kubectl delete purchase p ends it", contract.Active, []string{"peer a"}},
+		{
+			"an older version", older, nothing, nothing, connectorv1alpha1.ReasonActive, "kubectl delete purchase p ends it", contract.Active,
+			[]string{"peer a"},
+		},
 		{"ended before", newest, ended, nothing, connectorv1alpha1.ReasonEnded, "", contract.Ended, nil},
 		{"ended then", newest, nothing, ended, connectorv1alpha1.ReasonEnded, "", contract.Ended, nil},
 		{"deleted then", newest, nothing, remove, "", "", contract.Ended, nil},
 		{"deleted then, an older version", older, nothing, remove, "", "", contract.Ended, nil},
 		{"deleted before", newest, remove, nothing, "", "", contract.Active, nil}, // The seller was asked once more.
-		{"over", newest, func(_ *testing.T, w *world) { w.wait(2 * time.Hour) }, nothing, connectorv1alpha1.ReasonEndedEarly, "does not know", contract.Active, nil},
+		{
+			"over", newest, func(_ *testing.T, w *world) { w.wait(2 * time.Hour) }, nothing, connectorv1alpha1.ReasonEndedEarly, "does not know",
+			contract.Active, nil,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := open(t, remote())
@@ -198,8 +204,8 @@ func TestLeft(t *testing.T) {
 	}
 }
 
-// TestClockLeaps has the buyer's clock leap beyond the end while the seller answers, and while it does not, also to a new key of the buyer: what the
-// seller has said and what has passed since count as well.
+// TestClockLeaps has the buyer's clock leap beyond the end while the seller answers, and while it does not, also to a new key of the buyer:
+// what the seller has said and what has passed since count as well.
 func TestClockLeaps(t *testing.T) {
 	for _, c := range []struct{ silent, rotated bool }{{false, false}, {true, false}, {true, true}} {
 		s := open(t, remote())
@@ -230,8 +236,8 @@ func TestClockLeaps(t *testing.T) {
 	}
 }
 
-// TestSilentAtTheEnd has a seller not answer from before the end on: workloads leave as agreed, when it has been silent for a drain. It asks until a
-// drain after the end.
+// TestSilentAtTheEnd has a seller not answer from before the end on: workloads leave as agreed, when it has been silent for a drain. It
+// asks until a drain after the end.
 func TestSilentAtTheEnd(t *testing.T) {
 	s := open(t, remote())
 	w := newWorld(t, s)
@@ -256,7 +262,8 @@ func TestSilentAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestEndedWhileSilent has people end a contract whose seller does not answer: workloads leave after a drain, and the seller is told when it answers.
+// TestEndedWhileSilent has people end a contract whose seller does not answer: workloads leave after a drain, and the seller is told when
+// it answers.
 func TestEndedWhileSilent(t *testing.T) {
 	s := open(t, remote())
 	w := newWorld(t, s)
@@ -283,8 +290,8 @@ func TestEndedWhileSilent(t *testing.T) {
 	}
 }
 
-// TestEndedBehindAnotherKey has people end a contract while somebody else is found at the seller's address: that is no answer, and the seller is
-// told when it is there again.
+// TestEndedBehindAnotherKey has people end a contract while somebody else is found at the seller's address: that is no answer, and the
+// seller is told when it is there again.
 func TestEndedBehindAnotherKey(t *testing.T) {
 	s := open(t, remote())
 	w := newWorld(t, s)
@@ -341,7 +348,8 @@ func TestLostKey(t *testing.T) {
 	for range 60 {
 		w.once("p")
 	}
-	if p := w.get("p"); len(w.clusters.log) != 1 || reasonOf(p) != connectorv1alpha1.ReasonActive || !strings.Contains(messageOf(p), "another party") {
+	if p := w.get("p"); len(w.clusters.log) != 1 || reasonOf(p) != connectorv1alpha1.ReasonActive ||
+		!strings.Contains(messageOf(p), "another party") {
 		t.Errorf("it has %s (%s), done: %q", reasonOf(p), messageOf(p), w.clusters.log)
 	}
 	w.wait(ends.Add(-2 * time.Minute).Sub(w.now()))
@@ -351,8 +359,8 @@ func TestLostKey(t *testing.T) {
 	}
 }
 
-// TestRestored restores a seller from a copy of when the contract was reserved, and of when it was active by older terms: the buyer says so, and
-// goes on with the contract, or follows it to its end.
+// TestRestored restores a seller from a copy of when the contract was reserved, and of when it was active by older terms: the buyer says
+// so, and goes on with the contract, or follows it to its end.
 func TestRestored(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -363,14 +371,22 @@ func TestRestored(t *testing.T) {
 		done   []string
 	}{
 		{"reserved", contract.Reserved, false, func(*testing.T, *shop, *world) {}, connectorv1alpha1.ReasonActive, parted[:1]},
-		{"reserved by older terms", contract.Reserved, true, func(*testing.T, *shop, *world) {}, connectorv1alpha1.ReasonSellerRestored, parted[:1]},
+		{
+			"reserved by older terms", contract.Reserved, true, func(*testing.T, *shop, *world) {},
+			connectorv1alpha1.ReasonSellerRestored, parted[:1],
+		},
 		{"active", contract.Active, false, func(*testing.T, *shop, *world) {}, connectorv1alpha1.ReasonActive, parted[:1]},
 		{"active by older terms", contract.Active, true, func(*testing.T, *shop, *world) {}, connectorv1alpha1.ReasonSellerRestored, parted[:1]},
 		{"and another size", contract.Active, true, func(_ *testing.T, _ *shop, w *world) {
 			w.change("p", func(spec *connectorv1alpha1.PurchaseSpec) { spec.Resources["cpu"] = resource.MustParse("5") })
 		}, connectorv1alpha1.ReasonActive, parted[:1]},
-		{"ended by the buyer", contract.Active, true, func(_ *testing.T, _ *shop, w *world) { w.end("p") }, connectorv1alpha1.ReasonEnded, parted},
-		{"reserved, ended by the buyer", contract.Reserved, true, func(_ *testing.T, _ *shop, w *world) { w.end("p") }, connectorv1alpha1.ReasonEnded, parted},
+		{
+			"ended by the buyer", contract.Active, true, func(_ *testing.T, _ *shop, w *world) { w.end("p") }, connectorv1alpha1.ReasonEnded, parted,
+		},
+		{
+			"reserved, ended by the buyer", contract.Reserved, true, func(_ *testing.T, _ *shop, w *world) { w.end("p") },
+			connectorv1alpha1.ReasonEnded, parted,
+		},
 		{"ended by the seller", contract.Active, true, func(t *testing.T, s *shop, w *world) {
 			t.Helper()
 			s.decide(t, w.key("p"), contract.Notice)
@@ -479,8 +495,8 @@ func TestSignedThenEnded(t *testing.T) {
 	}
 }
 
-// TestManyWords has a seller say more than a Purchase has room for, in each place where it can say something, and with a new version each time:
-// the buyer still leaves what it has ended.
+// TestManyWords has a seller say more than a Purchase has room for, in each place where it can say something, and with a new version each
+// time: the buyer still leaves what it has ended.
 func TestManyWords(t *testing.T) {
 	long := strings.Repeat("<", 60_000)
 	for name, change := range map[string]func(map[string]any){

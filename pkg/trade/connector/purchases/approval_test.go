@@ -26,8 +26,8 @@ func openAsking(t *testing.T) *shop {
 	})
 }
 
-// TestNeverDecided has nobody at the seller decide for a day: what was ordered is not over as agreed, whether the seller hears that nobody waits any
-// more or not. If people end it before, it is.
+// TestNeverDecided has nobody at the seller decide for a day: what was ordered is not over as agreed, whether the seller hears that nobody
+// waits any more or not. If people end it before, it is.
 func TestNeverDecided(t *testing.T) {
 	for name, c := range map[string]struct {
 		then   func(*world, *shop)
@@ -59,8 +59,8 @@ func TestNeverDecided(t *testing.T) {
 	}
 }
 
-// TestFixedEnd has somebody approve ten minutes late what people want until a time: it begins when it is signed, and ends at that time. What is wanted
-// for an hour lasts an hour.
+// TestFixedEnd has somebody approve ten minutes late what people want until a time: it begins when it is signed, and ends at that time.
+// What is wanted for an hour lasts an hour.
 func TestFixedEnd(t *testing.T) {
 	for _, fixed := range []bool{true, false} {
 		s := openAsking(t)

@@ -232,8 +232,8 @@ func (d *drive) dropProposal(ctx context.Context, refusal error) (*ctrl.Result, 
 	return d.retry(ctx, "", "")
 }
 
-// heard takes what came of asking the seller, which is nil before its keys and its address are known. It returns why what it shows cannot be
-// believed.
+// heard takes what came of asking the seller, which is nil before its keys and its address are known. It returns why what it shows cannot
+// be believed.
 func (d *drive) heard(c *negotiation.Client, view contract.View, err error) error {
 	before, seller := d.record.Purchase, time.Time{}
 	if c != nil {
@@ -289,7 +289,7 @@ func (d *drive) turned(before contract.Purchase) bool {
 	return parts && after.Standing != contract.Left || after.Seen.Version != before.Seen.Version || before.Forks(after.Seen)
 }
 
-// tell notes for people what has changed between this side and its seller.
+// report notes for people what has changed between this side and its seller.
 func (d *drive) report(before contract.Purchase, err error) {
 	after := d.record.Purchase
 	switch parts := after.Standing.Parts(); {
@@ -303,7 +303,8 @@ func (d *drive) report(before contract.Purchase, err error) {
 			d.record.Note = "The seller did not confirm the end: " + err.Error()
 		}
 	case after.Restored && (after.Seen.Version < before.Seen.Version || before.Forks(after.Seen)):
-		d.record.Note = fmt.Sprintf("The seller was restored from an older copy: it shows version %d of the contract, %s, by terms of revision %d.",
+		d.record.Note = fmt.Sprintf("The seller was restored from an older copy: it shows version %d of the contract, %s, by terms of "+
+			"revision %d.",
 			after.Seen.Version, after.State(), after.Seen.Terms.Revision)
 	case before.Standing == contract.Left && !parts && !after.State().Final() && !after.Ending:
 		d.record.Note = "The seller shows the contract again, and it goes on; kubectl delete purchase " + d.object.Name + " ends it."
@@ -312,8 +313,8 @@ func (d *drive) report(before contract.Purchase, err error) {
 	}
 }
 
-// left waits for long until a seller is asked again whose buyer has left, and lets go of an object that is being deleted, unless the seller shows
-// something of the contract, which is ended then.
+// left waits for long until a seller is asked again whose buyer has left, and lets go of an object that is being deleted, unless the seller
+// shows something of the contract, which is ended then.
 func (d *drive) left(ctx context.Context) (*ctrl.Result, error) {
 	switch deleted := !d.object.DeletionTimestamp.IsZero(); {
 	case deleted && d.record.Purchase.Doubt == contract.OlderDoubt:
@@ -395,8 +396,8 @@ func (d *drive) watch(ctx context.Context, c *negotiation.Client) (*ctrl.Result,
 	return d.wait(ctx, after, "", "")
 }
 
-// unanswered is called when it was heard that the seller does not answer, or not in a way that can be believed. What the buyer does about that
-// is decided by package contract; if it is nothing, the seller is asked again.
+// unanswered is called when it was heard that the seller does not answer, or not in a way that can be believed. What the buyer does about
+// that is decided by package contract; if it is nothing, the seller is asked again.
 func (d *drive) unanswered(ctx context.Context, err error) (*ctrl.Result, error) {
 	switch d.record.Purchase.Next(d.now()).Deed { //nolint:exhaustive // The others ask the seller.
 	case contract.Over, contract.Drain, contract.Unpeer:
@@ -514,7 +515,7 @@ func (d *drive) say(reason, message string) {
 	})
 }
 
-// write writes the record, and the condition that follows from it.
+// writePurchase writes the record, and the condition that follows from it.
 func (d *drive) writePurchase(ctx context.Context) error {
 	d.say("", "")
 	return d.writeStatus(ctx)
@@ -553,7 +554,8 @@ func (d *drive) writeStatus(ctx context.Context) error {
 	}
 	// What is written is told: in the log, and by events.
 	if from, to := d.stored.State, status.State; from != to {
-		log.FromContext(ctx).Info("Contract", "seller", d.object.Spec.Seller, "id", status.ContractID, "from", from, "to", to, "why", d.record.Purchase.Seen.Reason)
+		log.FromContext(ctx).Info("Contract", "seller", d.object.Spec.Seller, "id", status.ContractID, "from", from, "to", to, "why",
+			d.record.Purchase.Seen.Reason)
 	}
 	conditions.Recorder{Events: d.purchases.cfg.Events, Kind: readiness.Kind}.Tell(ctx, d.object, d.stored.Conditions, status.Conditions)
 	d.stored = d.object.Status.DeepCopy()

@@ -38,7 +38,9 @@ const (
 var errUnknownSeller = errors.New("no registry has shown the seller")
 
 // errOtherParty means that the contract is of a party that this cluster is not any more, so that its seller cannot be asked about it.
-var errOtherParty = errors.New("the contract ends at its time, and cannot be changed or ended: it is of another party than this cluster is now")
+var errOtherParty = errors.New(
+	"the contract ends at its time, and cannot be changed or ended: it is of another party than this cluster is now",
+)
 
 // seller returns a client of the seller, and keeps in the status who that is. A party whose keys do not follow those that were seen is not
 // believed: the old ones stay.
@@ -72,8 +74,8 @@ func (d *drive) seller() (*negotiation.Client, error) {
 	return c, err
 }
 
-// refused reports whether a seller does not sell what it was asked for, or says what cannot be believed: not that it does not answer, and not
-// that somebody else is found at its address, as when its key was replaced and nobody has shown that yet.
+// refused reports whether a seller does not sell what it was asked for, or says what cannot be believed: not that it does not answer, and
+// not that somebody else is found at its address, as when its key was replaced and nobody has shown that yet.
 func refused(err error) bool {
 	if errors.Is(err, restclient.ErrNoAnswer) {
 		return false // There was no answer.
@@ -157,7 +159,8 @@ func fair(quoted negotiation.Quoted) error {
 	return nil
 }
 
-// chosen returns an error, which is contract.ErrTerms, if a quote is not of what was chosen: the offer can have changed since, but not for the worse.
+// chosen returns an error, which is contract.ErrTerms, if a quote is not of what was chosen: the offer can have changed since, but not for
+// the worse.
 func (d *drive) chosen(ctx context.Context, quoted negotiation.Quoted) error {
 	listed, terms := d.object.Spec.Listed, quoted.Terms
 	switch {
@@ -226,8 +229,8 @@ func (d *drive) priceText() string {
 	return ""
 }
 
-// asSigned returns terms with other resources at the signed price, and whether a seller takes them: who has bought can renew, and give back a
-// part.
+// asSigned returns terms with other resources at the signed price, and whether a seller takes them: who has bought can renew, and give back
+// a part.
 func asSigned(event contract.Event, terms contract.Terms, wants map[corev1.ResourceName]resource.Quantity) (contract.Terms, bool) {
 	terms.Resources = maps.Clone(terms.Resources)
 	for name, want := range wants {
@@ -247,7 +250,8 @@ func (d *drive) propose(ctx context.Context, c *negotiation.Client) (bool, error
 	var event contract.Event
 	ends, wants := terms.EndsAt, map[corev1.ResourceName]resource.Quantity(terms.Resources)
 	switch size, end := d.sizeText(), d.endText(terms.StartsAt); {
-	case !d.record.Purchase.State().InUse() || d.record.Purchase.Proposal != nil || d.record.Purchase.Ending || d.record.Purchase.Doubt != contract.NoDoubt:
+	case !d.record.Purchase.State().InUse() || d.record.Purchase.Proposal != nil || d.record.Purchase.Ending ||
+		d.record.Purchase.Doubt != contract.NoDoubt:
 		return false, nil
 	case size != d.record.Size:
 		event, wants, d.record.Size = contract.Resize, d.object.Spec.Resources, size

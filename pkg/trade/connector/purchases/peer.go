@@ -27,8 +27,8 @@ const maxNodes = 64
 
 // usage is who else uses a peering.
 type usage struct {
-	// any is whether there is another purchase that has not parted, stays whether one of them is not about to, inUse whether that gives something,
-	// and foreign the name of one of another seller.
+	// any is whether there is another purchase that has not parted, stays whether one of them is not about to, inUse whether that gives
+	// something, and foreign the name of one of another seller.
 	any, stays, inUse bool
 	foreign           string
 	// shares is what those in use have bought, and keep when they become smaller.
@@ -77,8 +77,8 @@ func kept(p contract.Purchase) corev1.ResourceList {
 	return resources.Min(p.Terms.Resources, p.Proposal.Terms.Resources)
 }
 
-// crowded returns why a contract cannot become smaller now; empty if it can. What the nodes are made smaller by can be sold to somebody else
-// at once, and pods do not leave a node for that: they have to leave before.
+// crowded returns why a contract cannot become smaller now; empty if it can. What the nodes are made smaller by can be sold to somebody
+// else at once, and pods do not leave a node for that: they have to leave before.
 func (d *drive) crowded(ctx context.Context, smaller corev1.ResourceList) (string, error) {
 	less := corev1.ResourceList{}
 	for name, now := range d.record.Purchase.Terms.Resources {
@@ -168,8 +168,8 @@ func (d *drive) peer(ctx context.Context, c *negotiation.Client, action contract
 	return d.wait(ctx, stepAgain, "", "")
 }
 
-// believe returns why Liqo at a host is not of a cluster that the seller has announced, at a host that it has announced: that of its endpoint,
-// unless the cluster has one of its own. While no registry shows the seller, only the cluster is believed that was peered before.
+// believe returns why Liqo at a host is not of a cluster that the seller has announced, at a host that it has announced: that of its
+// endpoint, unless the cluster has one of its own. While no registry shows the seller, only the cluster is believed that was peered before.
 func (d *drive) believe(id cluster.ID, at string) error {
 	seller := party.ID(d.object.Spec.Seller)
 	shown, is := d.purchases.cfg.Parties.Party(seller)
@@ -223,7 +223,8 @@ func (d *drive) room(used usage) corev1.ResourceList {
 	return room
 }
 
-// evict has the pods leave that do not fit into what the other contracts in use give, which can be nothing. It returns how many are left of them.
+// evict has the pods leave that do not fit into what the other contracts in use give, which can be nothing. It returns how many are left of
+// them.
 func (d *drive) evict(ctx context.Context, id cluster.ID, used usage) (left int, err error) {
 	if used.inUse {
 		return d.purchases.cfg.Peering.Fit(ctx, id, d.room(used))
@@ -250,7 +251,8 @@ func (d *drive) drain(ctx context.Context, action contract.Action) (*ctrl.Result
 		}
 	}
 	left := 0
-	if d.record.Peered || used.stays { // Pods can come to what is granted as soon as it is, where the clusters are peered for another contract.
+	if d.record.Peered || used.stays {
+		// Pods can come to what is granted as soon as it is, where the clusters are peered for another contract.
 		if left, err = d.evict(ctx, id, used); err != nil {
 			return nil, err
 		}
@@ -328,7 +330,8 @@ func (d *drive) showPeering(ctx context.Context) error {
 		return kubernetesError{err}
 	}
 	d.showNodes(state)
-	if closed := slices.ContainsFunc(state.Nodes, func(n peering.Node) bool { return n.Closed }); !closed || !d.record.Purchase.State().InUse() {
+	if closed := slices.ContainsFunc(state.Nodes, func(n peering.Node) bool { return n.Closed }); !closed ||
+		!d.record.Purchase.State().InUse() {
 		return nil
 	}
 	return d.open(ctx)

@@ -74,8 +74,8 @@ type Config struct {
 	Key  func() party.Key
 	// Fits reports whether an offer fits what a Purchase was made for. The offer is the purchase's, as the seller has it now.
 	Fits func(ctx context.Context, purchase *connectorv1alpha1.Purchase, now offer.Offer) (bool, error)
-	// Guarded returns an error that says what would not keep a seller in bounds here, which is peering.ErrUnguarded: nothing is bought then. Nil is for
-	// a cluster that is guarded.
+	// Guarded returns an error that says what would not keep a seller in bounds here, which is peering.ErrUnguarded: nothing is bought then.
+	// Nil is for a cluster that is guarded.
 	Guarded func(ctx context.Context) error
 	// Events are written about objects when their conditions change; nil writes none.
 	Events conditions.Events
@@ -96,9 +96,12 @@ type Reconciler struct {
 
 // New returns a Reconciler.
 func New(cfg Config) (*Reconciler, error) {
-	if cfg.Client == nil || cfg.Reader == nil || cfg.Parties == nil || cfg.Peering == nil || cfg.Reach == nil || cfg.Keys == nil || cfg.Key == nil ||
+	if cfg.Client == nil || cfg.Reader == nil || cfg.Parties == nil || cfg.Peering == nil || cfg.Reach == nil || cfg.Keys == nil ||
+		cfg.Key == nil ||
 		cfg.Fits == nil || cfg.Cluster.ID == "" || cfg.Clock == nil {
-		return nil, errors.New("purchases need a client, a reader, parties, peerings, what reaches clusters, the party's keys, what fits, the cluster's ID and a clock")
+		return nil, errors.New(
+			"purchases need a client, a reader, parties, peerings, what reaches clusters, the party's keys, what fits, the cluster's ID and a clock",
+		)
 	}
 	if cfg.Guarded == nil {
 		cfg.Guarded = func(context.Context) error { return nil }
@@ -108,7 +111,8 @@ func New(cfg Config) (*Reconciler, error) {
 		cfg.Elapsed = func() time.Duration { return time.Since(began) }
 	}
 	return &Reconciler{
-		cfg: cfg, watches: newWatches(), sellers: sellers{clients: map[string]connection{}}, passed: passed{counted: map[types.UID]time.Duration{}},
+		cfg: cfg, watches: newWatches(), sellers: sellers{clients: map[string]connection{}},
+		passed: passed{counted: map[types.UID]time.Duration{}},
 	}, nil
 }
 
@@ -135,7 +139,8 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 // wanted lets those updates pass that change what people want: not those of what the controller writes itself.
 func wanted() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || !e.ObjectNew.GetDeletionTimestamp().Equal(e.ObjectOld.GetDeletionTimestamp())
+		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
+			!e.ObjectNew.GetDeletionTimestamp().Equal(e.ObjectOld.GetDeletionTimestamp())
 	}}
 }
 

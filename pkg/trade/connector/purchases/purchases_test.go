@@ -138,10 +138,11 @@ func open(tb testing.TB, remote cluster.Identity, changes ...func(*negotiation.C
 		tb.Fatal(err)
 	}
 	cfg := negotiation.Config{
-		Party: s.key.ID(), Key: func() party.Key { return s.now().key }, Identify: negotiationtest.FirstKeys, Store: s.Memory, Offers: s, Admission: rules, Credentials: s,
-		Keys: func() party.Keys { return s.now().keys }, Learn: func(context.Context, party.Keys) error { return nil },
-		Seller: contract.Seller{ReserveFor: 10 * time.Minute, DecideFor: time.Hour}, Drain: time.Minute, Limits: negotiation.DefaultLimits(), Log: logr.Discard(),
-		Clock: clocktest.Func(func() time.Time { return s.clock() }), TryFor: time.Millisecond,
+		Party: s.key.ID(), Key: func() party.Key { return s.now().key }, Identify: negotiationtest.FirstKeys, Store: s.Memory, Offers: s,
+		Admission: rules, Credentials: s, Keys: func() party.Keys { return s.now().keys },
+		Learn:  func(context.Context, party.Keys) error { return nil },
+		Seller: contract.Seller{ReserveFor: 10 * time.Minute, DecideFor: time.Hour}, Drain: time.Minute, Limits: negotiation.DefaultLimits(),
+		Log: logr.Discard(), Clock: clocktest.Func(func() time.Time { return s.clock() }), TryFor: time.Millisecond,
 		Reach: negotiationtest.Reach{At: negotiationv1.Endpoints{
 			Cluster: string(remote.ID), Auth: "https://auth.example:443", APIServer: "https://api.example:6443", Gateway: "gateway.example:5871",
 		}},
@@ -181,7 +182,8 @@ func (s *shop) decide(t *testing.T, key contract.Key, event contract.Event) {
 		t.Fatal(err)
 	}
 	_, err = s.Update(t.Context(), key, func(record *contract.Record, books ledger.Ledger) (contract.Result, error) {
-		return contract.Seller{ReserveFor: 10 * time.Minute, DecideFor: time.Hour}.Apply(record, contract.Request{Event: event, Key: key}, s.clock(), books, limits)
+		return contract.Seller{ReserveFor: 10 * time.Minute, DecideFor: time.Hour}.Apply(record, contract.Request{Event: event, Key: key},
+			s.clock(), books, limits)
 	})
 	if err != nil && !errors.Is(err, errKilled) {
 		t.Fatalf("%s: %v", event, err)
@@ -208,7 +210,8 @@ type clusters struct {
 	foreign bool
 	// unguarded is why Peer does nothing; nil if it does.
 	unguarded error
-	// unreached are those endpoints of sellers that are not reached, and tried are those that were tried. Nowhere has nobody be told where this one is.
+	// unreached are those endpoints of sellers that are not reached, and tried are those that were tried. Nowhere has nobody be told where
+	// this one is.
 	unreached peering.UnreachedError
 	tried     []peering.Endpoints
 	nowhere   bool
@@ -256,7 +259,8 @@ func (c *clusters) Own(context.Context) (peering.Endpoints, error) {
 	if c.nowhere {
 		return peering.Endpoints{Cluster: "here"}, errors.New("there is no Service liqo-auth")
 	}
-	return peering.Endpoints{Cluster: "here", Auth: "https://home.example", APIServer: "https://home.example:6443", Gateway: "home.example:5871"}, nil
+	return peering.Endpoints{Cluster: "here", Auth: "https://home.example", APIServer: "https://home.example:6443",
+		Gateway: "home.example:5871"}, nil
 }
 
 func (c *clusters) Try(_ context.Context, at peering.Endpoints) error {
@@ -362,7 +366,9 @@ func newWorld(t *testing.T, shops ...*shop) *world {
 	for _, s := range shops {
 		s.clock = func() time.Time { return begin.Add(w.passed()) }
 		announced := []registryv1.Cluster{{ID: string(s.cluster.ID), Auth: "auth.example"}}
-		w.parties[s.key.ID()] = registryclient.Party{Said: registryv1.Announcement{Name: "Shop", Endpoint: s.url, Clusters: announced}, Keys: s.keys}
+		w.parties[s.key.ID()] = registryclient.Party{
+			Said: registryv1.Announcement{Name: "Shop", Endpoint: s.url, Clusters: announced}, Keys: s.keys,
+		}
 	}
 	killed := func(write func() error) error {
 		if err := w.kill(); err != nil {
@@ -373,14 +379,17 @@ func newWorld(t *testing.T, shops ...*shop) *world {
 		}
 		return w.kill()
 	}
-	w.client = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&connectorv1alpha1.Purchase{}).WithInterceptorFuncs(interceptor.Funcs{
-		Update: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.UpdateOption) error {
-			return killed(func() error { return c.Update(ctx, object, opts...) })
-		},
-		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, object client.Object, opts ...client.SubResourceUpdateOption) error {
-			return killed(func() error { return c.SubResource(sub).Update(ctx, object, opts...) })
-		},
-	}).Build()
+	w.client = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&connectorv1alpha1.Purchase{}).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Update: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.UpdateOption) error {
+				return killed(func() error { return c.Update(ctx, object, opts...) })
+			},
+			SubResourceUpdate: func(
+				ctx context.Context, c client.Client, sub string, object client.Object, opts ...client.SubResourceUpdateOption,
+			) error {
+				return killed(func() error { return c.SubResource(sub).Update(ctx, object, opts...) })
+			},
+		}).Build()
 	w.restart()
 	return w
 }
@@ -390,10 +399,10 @@ func (w *world) restart() {
 	w.t.Helper()
 	var err error
 	w.reconciler, err = purchases.New(purchases.Config{
-		Client: w.client, Reader: w.client, Parties: w.parties, Peering: w.clusters, Reach: w.clusters, Cluster: cluster.Identity{ID: "here", Name: "home"},
-		Keys: func() party.Keys { return w.buyer.keys }, Key: func() party.Key { return w.buyer.key }, Clock: clocktest.Func(func() time.Time { return w.now() }),
-		Elapsed: w.passed, Events: w.events,
-		Fits:    func(context.Context, *connectorv1alpha1.Purchase, offer.Offer) (bool, error) { return w.fits, nil },
+		Client: w.client, Reader: w.client, Parties: w.parties, Peering: w.clusters, Reach: w.clusters,
+		Cluster: cluster.Identity{ID: "here", Name: "home"}, Keys: func() party.Keys { return w.buyer.keys },
+		Key: func() party.Key { return w.buyer.key }, Clock: clocktest.Func(func() time.Time { return w.now() }), Elapsed: w.passed,
+		Events: w.events, Fits: func(context.Context, *connectorv1alpha1.Purchase, offer.Offer) (bool, error) { return w.fits, nil },
 		Guarded: func(context.Context) error { return w.unguarded },
 	})
 	if err != nil {
@@ -416,8 +425,9 @@ func (w *world) create(name string, s *shop, change func(*connectorv1alpha1.Purc
 	object := &connectorv1alpha1.Purchase{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name)},
 		Spec: connectorv1alpha1.PurchaseSpec{
-			Seller: connectorv1alpha1.PartyID(s.key.ID()), Offer: "small", Plan: "one", Resources: v1alpha1.Quantities{"cpu": resource.MustParse("2")},
-			Duration: &metav1.Duration{Duration: time.Hour}, MaxPrice: &connectorv1alpha1.Price{Amount: "1", Currency: "EUR", Period: "PT1H"},
+			Seller: connectorv1alpha1.PartyID(s.key.ID()), Offer: "small", Plan: "one",
+			Resources: v1alpha1.Quantities{"cpu": resource.MustParse("2")}, Duration: &metav1.Duration{Duration: time.Hour},
+			MaxPrice: &connectorv1alpha1.Price{Amount: "1", Currency: "EUR", Period: "PT1H"},
 		},
 	}
 	if change != nil {
@@ -562,7 +572,8 @@ func TestLife(t *testing.T) {
 			p := w.until("p", connectorv1alpha1.ReasonActive, s)
 			if !meta.IsStatusConditionTrue(p.Status.Conditions, connectorv1alpha1.ConditionReady) || p.Status.State != "Active" ||
 				p.Status.Cluster.ID != "a" || !slices.Equal(p.Status.Nodes, []string{"liqo-a"}) || p.Status.Price.Amount != "0.3" ||
-				p.Status.Resources.Cpu().Value() != 2 || p.Status.Seller.Endpoint != s.url || len(p.Status.Seller.Keys) != 1 || p.Status.EndTime == nil {
+				p.Status.Resources.Cpu().Value() != 2 || p.Status.Seller.Endpoint != s.url || len(p.Status.Seller.Keys) != 1 ||
+				p.Status.EndTime == nil {
 				t.Errorf("active: %+v", p.Status)
 			}
 			if how == "end" {
@@ -618,7 +629,8 @@ func TestKill(t *testing.T) {
 		record, _ := s.Get(t.Context(), w.key("p"))
 		if w.get("p") != nil || record.State != contract.Ended || len(s.Ledger().Holds) != 0 || w.clusters.steps["a"] != 0 ||
 			!slices.Equal(w.clusters.log, []string{"peer a", "drain a", "unpeer a"}) {
-			t.Fatalf("killed at %d: %+v, the seller has %s and %d holds, done: %q", n, w.get("p"), record.State, len(s.Ledger().Holds), w.clusters.log)
+			t.Fatalf("killed at %d: %+v, the seller has %s and %d holds, done: %q", n, w.get("p"), record.State, len(s.Ledger().Holds),
+				w.clusters.log)
 		}
 		if !killed {
 			if n < 30 {
@@ -654,8 +666,8 @@ func TestNotOrdered(t *testing.T) {
 	}
 }
 
-// TestUnguarded orders nothing while nothing keeps sellers in bounds, and peers with nobody if that is found when both have signed. What has begun can
-// be ended.
+// TestUnguarded orders nothing while nothing keeps sellers in bounds, and peers with nobody if that is found when both have signed. What
+// has begun can be ended.
 func TestUnguarded(t *testing.T) {
 	missing := fmt.Errorf("%w: there is no guard", peering.ErrUnguarded)
 	s := open(t, remote())
@@ -675,7 +687,8 @@ func TestUnguarded(t *testing.T) {
 		w.once("p")
 		s.serve(t, w.key("p"))
 	}
-	if p := w.get("p"); p.Status.State != string(contract.Provisioning) || reasonOf(p) != connectorv1alpha1.ReasonUnguarded || len(w.clusters.log) > 0 {
+	if p := w.get("p"); p.Status.State != string(contract.Provisioning) || reasonOf(p) != connectorv1alpha1.ReasonUnguarded ||
+		len(w.clusters.log) > 0 {
 		t.Errorf("signed: %s, %s, %q", p.Status.State, reasonOf(p), w.clusters.log)
 	}
 	w.end("p")
@@ -689,8 +702,8 @@ func TestUnguarded(t *testing.T) {
 	w.until("q", connectorv1alpha1.ReasonActive, s)
 }
 
-// TestListed orders what was listed, and of an offer that has changed since only what is as good: not what is dearer, elsewhere, ended without
-// notice, or does not fit the request.
+// TestListed orders what was listed, and of an offer that has changed since only what is as good: not what is dearer, elsewhere, ended
+// without notice, or does not fit the request.
 func TestListed(t *testing.T) {
 	for name, c := range map[string]struct {
 		listed func(*connectorv1alpha1.ListedPlan)
@@ -698,13 +711,23 @@ func TestListed(t *testing.T) {
 		most   string
 		reason string
 	}{
-		"the offer":                   {func(*connectorv1alpha1.ListedPlan) {}, true, "", connectorv1alpha1.ReasonActive},
-		"a newer one":                 {func(l *connectorv1alpha1.ListedPlan) { l.Digest = "x" }, false, "", connectorv1alpha1.ReasonActive},
-		"a cheaper one":               {func(l *connectorv1alpha1.ListedPlan) { l.Digest, l.Price.Amount = "x", "0.5" }, false, "", connectorv1alpha1.ReasonActive},
-		"a dearer one":                {func(l *connectorv1alpha1.ListedPlan) { l.Digest, l.Price.Amount = "x", "0.29" }, false, "", connectorv1alpha1.ReasonTooExpensive},
-		"a dearer one, within limits": {func(l *connectorv1alpha1.ListedPlan) { l.Digest, l.Price.Amount = "x", "0.29" }, false, "0.3", connectorv1alpha1.ReasonActive},
-		"in another currency":         {func(l *connectorv1alpha1.ListedPlan) { l.Digest, l.Price.Currency = "x", "USD" }, false, "", connectorv1alpha1.ReasonTooExpensive},
-		"elsewhere":                   {func(l *connectorv1alpha1.ListedPlan) { l.Digest, l.Region = "x", "eu-south" }, false, "", connectorv1alpha1.ReasonOrderRefused},
+		"the offer":   {func(*connectorv1alpha1.ListedPlan) {}, true, "", connectorv1alpha1.ReasonActive},
+		"a newer one": {func(l *connectorv1alpha1.ListedPlan) { l.Digest = "x" }, false, "", connectorv1alpha1.ReasonActive},
+		"a cheaper one": {
+			func(l *connectorv1alpha1.ListedPlan) { l.Digest, l.Price.Amount = "x", "0.5" }, false, "", connectorv1alpha1.ReasonActive,
+		},
+		"a dearer one": {
+			func(l *connectorv1alpha1.ListedPlan) { l.Digest, l.Price.Amount = "x", "0.29" }, false, "", connectorv1alpha1.ReasonTooExpensive,
+		},
+		"a dearer one, within limits": {
+			func(l *connectorv1alpha1.ListedPlan) { l.Digest, l.Price.Amount = "x", "0.29" }, false, "0.3", connectorv1alpha1.ReasonActive,
+		},
+		"in another currency": {
+			func(l *connectorv1alpha1.ListedPlan) { l.Digest, l.Price.Currency = "x", "USD" }, false, "", connectorv1alpha1.ReasonTooExpensive,
+		},
+		"elsewhere": {
+			func(l *connectorv1alpha1.ListedPlan) { l.Digest, l.Region = "x", "eu-south" }, false, "", connectorv1alpha1.ReasonOrderRefused,
+		},
 		"without notice": {func(l *connectorv1alpha1.ListedPlan) {
 			l.Digest, l.Notice.Duration = "x", time.Hour
 		}, false, "", connectorv1alpha1.ReasonOrderRefused},
@@ -790,10 +813,12 @@ func TestChange(t *testing.T) {
 	})
 	w.once("p")
 	after := w.get("p")
-	if after.Status.Resources.Cpu().Value() != 4 || after.Status.Price.Amount != "0.5" || !after.Status.EndTime.Time.Equal(before.Status.EndTime.Add(time.Hour)) {
+	if after.Status.Resources.Cpu().Value() != 4 || after.Status.Price.Amount != "0.5" ||
+		!after.Status.EndTime.Time.Equal(before.Status.EndTime.Add(time.Hour)) {
 		t.Errorf("changed: %+v", after.Status)
 	}
-	if was := after.Status.Superseded; len(was) != 2 || was[0].Resources.Cpu().Value() != 2 || was[0].Price.Amount != before.Status.Price.Amount ||
+	if was := after.Status.Superseded; len(was) != 2 || was[0].Resources.Cpu().Value() != 2 ||
+		was[0].Price.Amount != before.Status.Price.Amount ||
 		was[1].Resources.Cpu().Value() != 4 || !was[1].EndTime.Equal(before.Status.EndTime) {
 		t.Errorf("what was agreed before is %+v", was)
 	}
@@ -822,7 +847,8 @@ func TestSmaller(t *testing.T) {
 	}
 	p := w.get("p")
 	ready := meta.FindStatusCondition(p.Status.Conditions, connectorv1alpha1.ConditionReady)
-	if p.Status.Resources.Cpu().Value() != 4 || !strings.Contains(ready.Message, "2500m of cpu") || reasonOf(p) != connectorv1alpha1.ReasonActive {
+	if p.Status.Resources.Cpu().Value() != 4 || !strings.Contains(ready.Message, "2500m of cpu") ||
+		reasonOf(p) != connectorv1alpha1.ReasonActive {
 		t.Errorf("while pods use it: %s, %s", p.Status.Resources.Cpu(), ready.Message)
 	}
 	if hold, held := s.Ledger().Get(w.key("p")); !held || hold.Resources.Cpu().Value() != 4 {
@@ -931,8 +957,8 @@ func topped(t *testing.T) (*shop, *world) {
 	return s, w
 }
 
-// TestOneOfTwo ends one of two contracts for the same nodes: pods leave until those that stay fit into what the other gives, and only then the seller
-// is told that it may sell the rest.
+// TestOneOfTwo ends one of two contracts for the same nodes: pods leave until those that stay fit into what the other gives, and only then
+// the seller is told that it may sell the rest.
 func TestOneOfTwo(t *testing.T) {
 	s, w := topped(t)
 	w.clusters.size = resource.MustParse("6")
@@ -940,7 +966,8 @@ func TestOneOfTwo(t *testing.T) {
 	for cores := 4; cores > 2; cores-- {
 		w.once("top")
 		record, _ := s.Get(t.Context(), w.key("top"))
-		if p := w.get("top"); record.State != contract.Terminating || p.Status.PodsLeft != 1 || w.clusters.requested.Cpu().Value() != int64(cores) {
+		if p := w.get("top"); record.State != contract.Terminating || p.Status.PodsLeft != 1 ||
+			w.clusters.requested.Cpu().Value() != int64(cores) {
 			t.Errorf("the seller has %s, %d pods are left, and %s cores are used", record.State, p.Status.PodsLeft, w.clusters.requested.Cpu())
 		}
 	}
@@ -953,12 +980,14 @@ func TestOneOfTwo(t *testing.T) {
 	if w.once("base"); w.clusters.closed {
 		t.Error("the nodes are still closed when they are as small as the contract that is left")
 	}
-	if want := []string{"peer a", "fit a", "open a"}; !slices.Equal(w.clusters.log, want) || w.clusters.requested.Cpu().Value() != 2 || reasonOf(w.get("base")) != connectorv1alpha1.ReasonActive {
+	if want := []string{"peer a", "fit a", "open a"}; !slices.Equal(w.clusters.log, want) || w.clusters.requested.Cpu().Value() != 2 ||
+		reasonOf(w.get("base")) != connectorv1alpha1.ReasonActive {
 		t.Errorf("done: %q, %s cores are used, the other is %s", w.clusters.log, w.clusters.requested.Cpu(), reasonOf(w.get("base")))
 	}
 }
 
-// TestOneOfTwoAway ends one of two contracts for the same nodes while the buyer's connector is away, until it is over: pods leave when it is back.
+// TestOneOfTwoAway ends one of two contracts for the same nodes while the buyer's connector is away, until it is over: pods leave when it
+// is back.
 func TestOneOfTwoAway(t *testing.T) {
 	s, w := topped(t)
 	for _, event := range []contract.Event{contract.Notice, contract.Drained, contract.Withdrawn} {
@@ -976,7 +1005,8 @@ func TestOneOfTwoAway(t *testing.T) {
 	}
 }
 
-// TestOneOfTwoUnpeered ends one of two contracts for the same nodes before its buyer has peered for it: pods were there as soon as it was granted.
+// TestOneOfTwoUnpeered ends one of two contracts for the same nodes before its buyer has peered for it: pods were there as soon as it was
+// granted.
 func TestOneOfTwoUnpeered(t *testing.T) {
 	s := open(t, remote())
 	w := newWorld(t, s)
@@ -993,7 +1023,8 @@ func TestOneOfTwoUnpeered(t *testing.T) {
 	}
 }
 
-// TestOneOfTwoSmaller ends one of two contracts for the same nodes while the other waits to become smaller: pods are left what it will give then.
+// TestOneOfTwoSmaller ends one of two contracts for the same nodes while the other waits to become smaller: pods are left what it will give
+// then.
 func TestOneOfTwoSmaller(t *testing.T) {
 	s, w := topped(t)
 	w.clusters.requested = corev1.ResourceList{"cpu": resource.MustParse("3"), "pods": resource.MustParse("3")}
@@ -1020,7 +1051,8 @@ func TestOneOfTwoProvisioned(t *testing.T) {
 	w := newWorld(t, s)
 	w.create("top", s, func(spec *connectorv1alpha1.PurchaseSpec) { spec.Resources["cpu"] = resource.MustParse("4") })
 	w.until("top", connectorv1alpha1.ReasonActive, s)
-	w.clusters.size, w.clusters.requested = resource.MustParse("6"), corev1.ResourceList{"cpu": resource.MustParse("4"), "pods": resource.MustParse("4")}
+	w.clusters.size, w.clusters.requested = resource.MustParse("6"),
+		corev1.ResourceList{"cpu": resource.MustParse("4"), "pods": resource.MustParse("4")}
 	w.create("base", s, nil)
 	w.clusters.unguarded = peering.ErrUnguarded
 	w.until("base", connectorv1alpha1.ReasonUnguarded, s)
@@ -1032,7 +1064,8 @@ func TestOneOfTwoProvisioned(t *testing.T) {
 	}
 }
 
-// TestOneOfTwoRefused has the seller refuse another size of the contract that is left, again and again: the nodes are opened that were closed for the other.
+// TestOneOfTwoRefused has the seller refuse another size of the contract that is left, again and again: the nodes are opened that were
+// closed for the other.
 func TestOneOfTwoRefused(t *testing.T) {
 	s, w := topped(t)
 	w.clusters.size = resource.MustParse("6")
@@ -1095,7 +1128,8 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestChangeAfterClosing renews, and gives back a part, at the signed price when the seller sells nothing any more, and gets no more than that.
+// TestChangeAfterClosing renews, and gives back a part, at the signed price when the seller sells nothing any more, and gets no more than
+// that.
 func TestChangeAfterClosing(t *testing.T) {
 	s := open(t, remote())
 	w := newWorld(t, s)
@@ -1111,8 +1145,10 @@ func TestChangeAfterClosing(t *testing.T) {
 		w.once("p")
 		w.once("p")
 		after := w.get("p")
-		if after.Status.Resources.Cpu().Value() != 2 || *after.Status.Price != *before.Status.Price || !after.Status.EndTime.Time.Equal(before.Status.EndTime.Add(time.Hour)) {
-			t.Errorf("%s cores are wanted: changed to %s for %+v until %s", cpu, after.Status.Resources.Cpu(), after.Status.Price, after.Status.EndTime)
+		if after.Status.Resources.Cpu().Value() != 2 || *after.Status.Price != *before.Status.Price ||
+			!after.Status.EndTime.Time.Equal(before.Status.EndTime.Add(time.Hour)) {
+			t.Errorf("%s cores are wanted: changed to %s for %+v until %s", cpu, after.Status.Resources.Cpu(), after.Status.Price,
+				after.Status.EndTime)
 		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation/negotiationv1"
 )
 
-// reaches returns why the clusters cannot peer, as far as this side sees it: the error is peering.ErrNotReachable if the seller's is not reached where
-// it says, or nobody is told where this one is. Nothing is dialled at a host that credentials would not be followed to.
+// reaches returns why the clusters cannot peer, as far as this side sees it: the error is peering.ErrNotReachable if the seller's is not
+// reached where it says, or nobody is told where this one is. Nothing is dialled at a host that credentials would not be followed to.
 func (d *drive) reaches(ctx context.Context, at peering.Endpoints) error {
 	if own, err := d.purchases.cfg.Reach.Own(ctx); own.Auth == "" || own.APIServer == "" {
 		if err == nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/trade/registry/registryv1"
 )
 
-// TestSellerNotReachable reserves nothing at a seller whose cluster is not reached, or that says that it is where it has not announced it, and signs when
-// it is reached.
+// TestSellerNotReachable reserves nothing at a seller whose cluster is not reached, or that says that it is where it has not announced it,
+// and signs when it is reached.
 func TestSellerNotReachable(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(w *world, s *shop)
@@ -31,7 +31,9 @@ func TestSellerNotReachable(t *testing.T) {
 	}{
 		"Unreached": {
 			func(w *world, _ *shop) {
-				w.clusters.unreached = peering.UnreachedError{{Endpoint: peering.APIServerEndpoint, At: "https://api.example:6443", Why: "connection refused"}}
+				w.clusters.unreached = peering.UnreachedError{
+					{Endpoint: peering.APIServerEndpoint, At: "https://api.example:6443", Why: "connection refused"},
+				}
 			}, true, `this cluster does not reach the seller's: the API server at "https://api.example:6443": connection refused`,
 			func(w *world, _ *shop) { w.clusters.unreached = nil },
 		},
@@ -69,7 +71,9 @@ func TestSellerNotReachable(t *testing.T) {
 			if record, err := s.Get(t.Context(), w.key("p")); record != nil || err != nil {
 				t.Errorf("something is reserved: %+v, %v", record, err)
 			}
-			want := peering.Endpoints{Cluster: "a", Auth: "https://auth.example:443", APIServer: "https://api.example:6443", Gateway: "gateway.example:5871"}
+			want := peering.Endpoints{
+				Cluster: "a", Auth: "https://auth.example:443", APIServer: "https://api.example:6443", Gateway: "gateway.example:5871",
+			}
 			if tried := slices.Contains(w.clusters.tried, want); tried != tc.tries || !tc.tries && len(w.clusters.tried) > 0 {
 				t.Errorf("tried: %+v", w.clusters.tried)
 			}
@@ -86,8 +90,8 @@ func announce(w *world, s *shop, c registryv1.Cluster) {
 	w.parties[s.key.ID()] = shown
 }
 
-// TestBuyerNotReachable has a seller not sign while it does not reach the buyer: the buyer says so, asks again for as long as it is reserved, and begins
-// when it is reached.
+// TestBuyerNotReachable has a seller not sign while it does not reach the buyer: the buyer says so, asks again for as long as it is
+// reserved, and begins when it is reached.
 func TestBuyerNotReachable(t *testing.T) {
 	var unreached atomic.Bool
 	var told atomic.Pointer[negotiationv1.Endpoints]
@@ -118,13 +122,15 @@ func TestBuyerNotReachable(t *testing.T) {
 	if says := "the seller does not reach liqo-auth of cluster here"; !strings.Contains(messageOf(p), says) {
 		t.Errorf("%q, want %q", messageOf(p), says)
 	}
-	if at := told.Load(); at == nil || at.Cluster != "here" || at.Auth != "https://home.example" || at.APIServer != "https://home.example:6443" {
+	if at := told.Load(); at == nil || at.Cluster != "here" || at.Auth != "https://home.example" ||
+		at.APIServer != "https://home.example:6443" {
 		t.Errorf("the seller was told %+v", at)
 	}
 	if record, err := s.Get(t.Context(), w.key("mended")); err != nil || record.State != contract.Reserved {
 		t.Errorf("%+v, %v", record, err)
 	}
-	if again := w.once("mended").RequeueAfter; again <= 0 || again > time.Minute || reasonOf(w.get("mended")) != connectorv1alpha1.ReasonNotReachable {
+	if again := w.once("mended").RequeueAfter; again <= 0 || again > time.Minute ||
+		reasonOf(w.get("mended")) != connectorv1alpha1.ReasonNotReachable {
 		t.Errorf("it is tried again after %s: %s", again, reasonOf(w.get("mended")))
 	}
 	unreached.Store(false)

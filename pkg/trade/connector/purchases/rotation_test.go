@@ -11,7 +11,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/trade/party"
 )
 
-// TestSellerRotatesAlone has the seller replace its key while no registry shows it: the buyer is told by the seller itself, and keeps the new key.
+// TestSellerRotatesAlone has the seller replace its key while no registry shows it: the buyer is told by the seller itself, and keeps the
+// new key.
 func TestSellerRotatesAlone(t *testing.T) {
 	s := open(t, remote())
 	w := newWorld(t, s)

@@ -187,8 +187,8 @@ func (p *passed) begin(purchase types.UID, now time.Duration) {
 	p.counted[purchase] = now
 }
 
-// since returns how much has passed, and counts from now on; zero, without counting, if it is less than least. It is zero as well for a Purchase that
-// nobody has counted for.
+// since returns how much has passed, and counts from now on; zero, without counting, if it is less than least. It is zero as well for a
+// Purchase that nobody has counted for.
 func (p *passed) since(purchase types.UID, now, least time.Duration) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -203,7 +203,7 @@ func (p *passed) since(purchase types.UID, now, least time.Duration) time.Durati
 	return now - before
 }
 
-// forget counts no more.
+// forgetPurchase counts no more.
 func (p *passed) forgetPurchase(purchase types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -18,8 +18,8 @@ var progress = map[string]bool{
 	connectorv1alpha1.ReasonNotPublished: true, connectorv1alpha1.ReasonClosed: true, connectorv1alpha1.ReasonAwaitsAdmission: true,
 }
 
-// Kind returns the type of the event of a change of a condition of the connector: normal where something is well or makes progress, else a warning. What
-// is not known yet has none.
+// Kind returns the type of the event of a change of a condition of the connector: normal where something is well or makes progress, else a
+// warning. What is not known yet has none.
 func Kind(change conditions.Change) string {
 	switch is := change.Is; {
 	case is.Status == metav1.ConditionUnknown:
@@ -32,7 +32,8 @@ func Kind(change conditions.Change) string {
 
 // unsigned are the reasons of a sale of which nobody has to know before it is signed: anybody can have many of them.
 var unsigned = map[string]bool{
-	"": true, connectorv1alpha1.ReasonNegotiating: true, connectorv1alpha1.ReasonEnded: true, connectorv1alpha1.ReasonRejected: true, connectorv1alpha1.ReasonExpired: true,
+	"": true, connectorv1alpha1.ReasonNegotiating: true, connectorv1alpha1.ReasonEnded: true, connectorv1alpha1.ReasonRejected: true,
+	connectorv1alpha1.ReasonExpired: true,
 }
 
 // KindOfSale is Kind for a Sale. What was neither signed nor waited for somebody's approval has no event.

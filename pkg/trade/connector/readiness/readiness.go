@@ -1,8 +1,8 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package readiness says what people are told of contracts: the condition Ready of a Sale and of a Purchase, by the state of the contract, and which
-// changes of conditions they are warned of.
+// Package readiness says what people are told of contracts: the condition Ready of a Sale and of a Purchase, by the state of the contract,
+// and which changes of conditions they are warned of.
 //
 // It takes values and returns values.
 package readiness
@@ -49,9 +49,9 @@ func OfSale(record contract.Record) (reason, message string) {
 	return now.reason, cmp.Or(record.Reason, now.message)
 }
 
-// OfPurchase returns the reason and the message of the condition Ready that follow from what a buyer knows of its contract; the message is empty where
-// nothing is to be said but why the reason is this one. Wanted is whether people still want the contract, and unreached whether the seller has not signed
-// because it does not reach the buyer's cluster.
+// OfPurchase returns the reason and the message of the condition Ready that follow from what a buyer knows of its contract; the message is
+// empty where nothing is to be said but why the reason is this one. Wanted is whether people still want the contract, and unreached whether
+// the seller has not signed because it does not reach the buyer's cluster.
 func OfPurchase(p contract.Purchase, wanted, unreached bool) (reason, message string) {
 	state := p.State()
 	left := p.Standing.Over()

@@ -35,10 +35,19 @@ func TestOfSale(t *testing.T) {
 		record          contract.Record
 		reason, message string
 	}{
-		{contract.Record{View: contract.View{State: contract.Failed, Reason: grant.ErrTaken.Error()}}, connectorv1alpha1.ReasonClusterTaken, grant.ErrTaken.Error()},
+		{
+			contract.Record{View: contract.View{State: contract.Failed, Reason: grant.ErrTaken.Error()}}, connectorv1alpha1.ReasonClusterTaken,
+			grant.ErrTaken.Error(),
+		},
 		{contract.Record{View: contract.View{State: contract.Rejected, Reason: "no"}}, connectorv1alpha1.ReasonRejected, "no"},
-		{contract.Record{View: contract.View{State: contract.Ended, Countersignature: "s"}}, connectorv1alpha1.ReasonWithdrawing, "The contract is over."},
-		{contract.Record{View: contract.View{State: contract.Ended, Countersignature: "s"}, Withdrawn: true}, connectorv1alpha1.ReasonEnded, "The contract is over."},
+		{
+			contract.Record{View: contract.View{State: contract.Ended, Countersignature: "s"}}, connectorv1alpha1.ReasonWithdrawing,
+			"The contract is over.",
+		},
+		{
+			contract.Record{View: contract.View{State: contract.Ended, Countersignature: "s"}, Withdrawn: true}, connectorv1alpha1.ReasonEnded,
+			"The contract is over.",
+		},
 	} {
 		if reason, message := readiness.OfSale(tc.record); reason != tc.reason || message != tc.message {
 			t.Errorf("OfSale(%+v) = %s, %q, want %s, %q", tc.record, reason, message, tc.reason, tc.message)
@@ -63,7 +72,8 @@ func TestOfPurchase(t *testing.T) {
 			purchase(contract.Active, func(*contract.Purchase) {}), true, false, connectorv1alpha1.ReasonSettingUp,
 		},
 		"It is in use for the seller, and drained.": {
-			purchase(contract.Active, func(p *contract.Purchase) { p.Peering, p.Drained = contract.Joined, true }), true, false, connectorv1alpha1.ReasonSettingUp,
+			purchase(contract.Active, func(p *contract.Purchase) { p.Peering, p.Drained = contract.Joined, true }), true, false,
+			connectorv1alpha1.ReasonSettingUp,
 		},
 		"It is over, and nothing was signed.": {
 			purchase(contract.Ended, func(p *contract.Purchase) { p.Signature = "" }), true, false, connectorv1alpha1.ReasonExpired,
@@ -72,16 +82,20 @@ func TestOfPurchase(t *testing.T) {
 			purchase(contract.Ended, func(p *contract.Purchase) { p.Signature = "" }), false, false, connectorv1alpha1.ReasonEnded,
 		},
 		"The seller has ended it before its time.": {
-			purchase(contract.Ended, func(p *contract.Purchase) { p.Seen.Ends = end.Add(-time.Hour) }), true, false, connectorv1alpha1.ReasonEndedEarly,
+			purchase(contract.Ended, func(p *contract.Purchase) { p.Seen.Ends = end.Add(-time.Hour) }), true, false,
+			connectorv1alpha1.ReasonEndedEarly,
 		},
 		"The buyer has ended it before its time.": {
-			purchase(contract.Ended, func(p *contract.Purchase) { p.Seen.Ends, p.Ending = end.Add(-time.Hour), true }), false, false, connectorv1alpha1.ReasonEnded,
+			purchase(contract.Ended, func(p *contract.Purchase) { p.Seen.Ends, p.Ending = end.Add(-time.Hour), true }), false, false,
+			connectorv1alpha1.ReasonEnded,
 		},
 		"The buyer has left a seller that does not know it.": {
-			purchase(contract.Active, func(p *contract.Purchase) { p.Standing, p.Doubt = contract.Left, contract.UnknownDoubt }), true, false, connectorv1alpha1.ReasonEndedEarly,
+			purchase(contract.Active, func(p *contract.Purchase) { p.Standing, p.Doubt = contract.Left, contract.UnknownDoubt }), true, false,
+			connectorv1alpha1.ReasonEndedEarly,
 		},
 		"Its seller does not know it.": {
-			purchase(contract.Active, func(p *contract.Purchase) { p.Doubt = contract.UnknownDoubt }), true, false, connectorv1alpha1.ReasonContractUnknown,
+			purchase(contract.Active, func(p *contract.Purchase) { p.Doubt = contract.UnknownDoubt }), true, false,
+			connectorv1alpha1.ReasonContractUnknown,
 		},
 		"A contract that failed is not doubted.": {
 			purchase(contract.Failed, func(p *contract.Purchase) { p.Doubt = contract.UnknownDoubt }), true, false, connectorv1alpha1.ReasonFailed,

@@ -85,8 +85,8 @@ func Setup(mgr ctrl.Manager, cfg Config) (*Reconciler, error) {
 	return r, nil
 }
 
-// again has the requests that wait for an offer looked at soon, and together with what changes until then: a busy catalog changes often. One
-// that is not found now is looked at in a while anyway.
+// again has the requests that wait for an offer looked at soon, and together with what changes until then: a busy catalog changes often.
+// One that is not found now is looked at in a while anyway.
 func (r *Reconciler) again(ctx context.Context, queue wakequeue.Queue) {
 	var all connectorv1alpha1.CapacityRequestList
 	if err := r.cfg.Client.List(ctx, &all); err != nil {

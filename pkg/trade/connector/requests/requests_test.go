@@ -65,13 +65,15 @@ func newWorld(t *testing.T, plans ...string) *world {
 		}
 		return w.kill()
 	}
-	w.client = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&connectorv1alpha1.Purchase{}, &connectorv1alpha1.CapacityRequest{}).
+	w.client = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&connectorv1alpha1.Purchase{},
+		&connectorv1alpha1.CapacityRequest{}).
 		WithObjects(&connectorv1alpha1.CapacityRequest{
 			ObjectMeta: metav1.ObjectMeta{Name: "r", UID: "uid-r"},
 			Spec: connectorv1alpha1.CapacityRequestSpec{
 				Resources: v1alpha1.Quantities{"cpu": resource.MustParse("2")}, Duration: metav1.Duration{Duration: time.Hour},
 				MaxPrice: &connectorv1alpha1.Price{Amount: "1.5", Currency: "EUR", Period: "PT1H"},
-				Regions:  []string{"eu"}, Kinds: []connectorv1alpha1.SellerKind{"Cluster"}, Sellers: []connectorv1alpha1.PartyID{"x"}, Expression: "true",
+				Regions:  []string{"eu"}, Kinds: []connectorv1alpha1.SellerKind{"Cluster"}, Sellers: []connectorv1alpha1.PartyID{"x"},
+				Expression: "true",
 			},
 		}).
 		WithInterceptorFuncs(interceptor.Funcs{
@@ -81,7 +83,9 @@ func newWorld(t *testing.T, plans ...string) *world {
 			Delete: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.DeleteOption) error {
 				return killed(func() error { return c.Delete(ctx, object, opts...) })
 			},
-			SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, object client.Object, opts ...client.SubResourceUpdateOption) error {
+			SubResourceUpdate: func(
+				ctx context.Context, c client.Client, sub string, object client.Object, opts ...client.SubResourceUpdateOption,
+			) error {
 				return killed(func() error { return c.SubResource(sub).Update(ctx, object, opts...) })
 			},
 		}).Build()
@@ -160,7 +164,8 @@ func TestServe(t *testing.T) {
 	request := w.run()
 	all := w.purchases()
 	if len(all) != 1 || request.Status.Purchase != all[0].Name || all[0].Spec.Plan != "one" || !metav1.IsControlledBy(&all[0], request) ||
-		all[0].Spec.Duration.Duration != time.Hour || all[0].Spec.MaxPrice.Amount != "1.5" || all[0].Spec.Resources["cpu"] != resource.MustParse("2") {
+		all[0].Spec.Duration.Duration != time.Hour || all[0].Spec.MaxPrice.Amount != "1.5" ||
+		all[0].Spec.Resources["cpu"] != resource.MustParse("2") {
 		t.Fatalf("purchases: %+v", all)
 	}
 	if f := w.filter; f.Resources["cpu"].Milli() != 2000 || time.Duration(f.Duration) != time.Hour || f.MaxPrice.String() != "1.5 EUR/PT1H" ||
@@ -169,7 +174,8 @@ func TestServe(t *testing.T) {
 	}
 	w.becomes("Rejected", connectorv1alpha1.ReasonRejected)
 	request = w.run()
-	if all = w.purchases(); len(all) != 1 || all[0].Spec.Plan != "two" || len(request.Status.Tried) != 1 || request.Status.Tried[0].Plan != "one" {
+	if all = w.purchases(); len(all) != 1 || all[0].Spec.Plan != "two" || len(request.Status.Tried) != 1 ||
+		request.Status.Tried[0].Plan != "one" {
 		t.Fatalf("after the first was rejected: %+v, %+v", all, request.Status)
 	}
 	w.becomes("Active", connectorv1alpha1.ReasonActive)
@@ -207,7 +213,8 @@ func TestChosen(t *testing.T) {
 	c.Digest, c.Region, c.Notice, c.Price = "sha256:1", "eu", time.Hour, offer.Price{Amount: amount, Currency: "EUR", Period: offer.Day}
 	w.run()
 	want := &connectorv1alpha1.ListedPlan{
-		Digest: "sha256:1", Region: "eu", Notice: metav1.Duration{Duration: time.Hour}, Price: connectorv1alpha1.Price{Amount: "0.1", Currency: "EUR", Period: "P1D"},
+		Digest: "sha256:1", Region: "eu", Notice: metav1.Duration{Duration: time.Hour},
+		Price: connectorv1alpha1.Price{Amount: "0.1", Currency: "EUR", Period: "P1D"},
 	}
 	if all := w.purchases(); len(all) != 1 {
 		t.Fatalf("%d purchases", len(all))
@@ -226,7 +233,8 @@ func TestGiveUp(t *testing.T) {
 		{"Expired", connectorv1alpha1.ReasonExpired, 0, true}, {"Failed", connectorv1alpha1.ReasonFailed, 0, true},
 		{"", connectorv1alpha1.ReasonOrderRefused, 0, true}, {"", connectorv1alpha1.ReasonTooExpensive, 0, true},
 		{"", connectorv1alpha1.ReasonNotReachable, 0, true}, {"Reserved", connectorv1alpha1.ReasonNotReachable, 0, true},
-		{"", connectorv1alpha1.ReasonSellerUnreachable, time.Minute, false}, {"", connectorv1alpha1.ReasonSellerUnreachable, 6 * time.Minute, true},
+		{"", connectorv1alpha1.ReasonSellerUnreachable, time.Minute, false},
+		{"", connectorv1alpha1.ReasonSellerUnreachable, 6 * time.Minute, true},
 		{"Signed", connectorv1alpha1.ReasonSellerUnreachable, 6 * time.Minute, false},
 		{"Proposed", connectorv1alpha1.ReasonAwaitsApproval, time.Hour, false},
 	} {
@@ -235,7 +243,8 @@ func TestGiveUp(t *testing.T) {
 		w.becomes(c.state, c.reason)
 		w.now = w.now.Add(c.after)
 		request := w.run()
-		if gave := len(w.purchases()) == 0; gave != c.gives || c.gives && (ready(request).Reason != connectorv1alpha1.ReasonNoOffer || len(request.Status.Tried) != 1) {
+		if gave := len(w.purchases()) == 0; gave != c.gives ||
+			c.gives && (ready(request).Reason != connectorv1alpha1.ReasonNoOffer || len(request.Status.Tried) != 1) {
 			t.Errorf("%s after %s: gave up is %t: %+v", c.reason, c.after, gave, request.Status)
 		}
 		if w.now = w.now.Add(11 * time.Minute); c.gives {
@@ -249,7 +258,8 @@ func TestGiveUp(t *testing.T) {
 // seller returns the ID of a party.
 func seller(n int) string { return fmt.Sprintf("s%051d", n) }
 
-// TestTurns has dead and refusing sellers be cheaper than one that serves: it has its turn, however many they are, and they theirs ever more seldom.
+// TestTurns has dead and refusing sellers be cheaper than one that serves: it has its turn, however many they are, and they theirs ever
+// more seldom.
 func TestTurns(t *testing.T) {
 	for name, c := range map[string]struct {
 		sellers, plans int
@@ -266,7 +276,9 @@ func TestTurns(t *testing.T) {
 			w := newWorld(t)
 			for n := range c.sellers {
 				for plan := range c.plans {
-					w.candidates = append(w.candidates, requests.Candidate{Offer: offer.Key{Party: seller(n), Offer: "small"}, Plan: fmt.Sprint("p", plan)})
+					w.candidates = append(w.candidates, requests.Candidate{
+						Offer: offer.Key{Party: seller(n), Offer: "small"}, Plan: fmt.Sprint("p", plan),
+					})
 				}
 			}
 			good := requests.Candidate{Offer: offer.Key{Party: seller(c.sellers), Offer: "small"}, Plan: "good"}
@@ -292,7 +304,9 @@ func TestTurns(t *testing.T) {
 // TestSeldom asks the only seller ever more seldom.
 func TestSeldom(t *testing.T) {
 	w := newWorld(t, "one")
-	for _, wait := range []time.Duration{10 * time.Minute, 20 * time.Minute, 40 * time.Minute, 80 * time.Minute, 160 * time.Minute, 4 * time.Hour, 4 * time.Hour} {
+	for _, wait := range []time.Duration{
+		10 * time.Minute, 20 * time.Minute, 40 * time.Minute, 80 * time.Minute, 160 * time.Minute, 4 * time.Hour, 4 * time.Hour,
+	} {
 		w.run()
 		w.becomes("Failed", connectorv1alpha1.ReasonFailed)
 		w.run()
@@ -361,8 +375,8 @@ func TestEndedEarly(t *testing.T) {
 	}
 }
 
-// TestInterrupted waits for what is not in use for a while, and buys once: nothing elsewhere if it is in use again, the rest of the time if it is not, and
-// nothing if there is no rest.
+// TestInterrupted waits for what is not in use for a while, and buys once: nothing elsewhere if it is in use again, the rest of the time if
+// it is not, and nothing if there is no rest.
 func TestInterrupted(t *testing.T) {
 	for _, reason := range []string{
 		connectorv1alpha1.ReasonContractSuspended, connectorv1alpha1.ReasonContractUnknown, connectorv1alpha1.ReasonSellerRestored,
@@ -416,7 +430,8 @@ func TestCurrencies(t *testing.T) {
 	w = newWorld(t, "one", "two")
 	w.candidates[0].Price.Currency, w.candidates[1].Price.Currency = "AAA", "EUR"
 	w.edit(func(spec *connectorv1alpha1.CapacityRequestSpec) { spec.MaxPrice = nil })
-	if request := w.run(); len(w.purchases()) != 0 || ready(request).Reason != connectorv1alpha1.ReasonInvalidRequest || !strings.Contains(ready(request).Message, "currency") {
+	if request := w.run(); len(w.purchases()) != 0 || ready(request).Reason != connectorv1alpha1.ReasonInvalidRequest ||
+		!strings.Contains(ready(request).Message, "currency") {
 		t.Errorf("without: %+v", ready(request))
 	}
 	w.edit(func(spec *connectorv1alpha1.CapacityRequestSpec) { spec.Currency = "EUR" })
@@ -485,7 +500,8 @@ func TestEndedByHand(t *testing.T) {
 			t.Errorf("while its seller is silent: %+v", request.Status)
 		}
 		w.becomes("Rejected", reason)
-		if request := w.run(); ready(request).Reason != connectorv1alpha1.ReasonEnded || request.Status.Purchase != bought.Name || len(request.Status.Tried) > 0 {
+		if request := w.run(); ready(request).Reason != connectorv1alpha1.ReasonEnded || request.Status.Purchase != bought.Name ||
+			len(request.Status.Tried) > 0 {
 			t.Errorf("%s: %+v", reason, request.Status)
 		}
 	}
@@ -498,7 +514,8 @@ func TestNone(t *testing.T) {
 		t.Errorf("no offers: %+v", ready(request))
 	}
 	w.invalid = errors.New("expression: no")
-	if request := w.run(); ready(request).Reason != connectorv1alpha1.ReasonInvalidRequest || !strings.Contains(ready(request).Message, "expression") {
+	if request := w.run(); ready(request).Reason != connectorv1alpha1.ReasonInvalidRequest ||
+		!strings.Contains(ready(request).Message, "expression") {
 		t.Errorf("invalid: %+v", ready(request))
 	}
 }
@@ -517,7 +534,8 @@ func TestKill(t *testing.T) {
 		w.run()
 		w.becomes("Rejected", connectorv1alpha1.ReasonRejected)
 		request := w.run()
-		if all := w.purchases(); len(all) != 1 || all[0].Spec.Plan != "two" || request.Status.Purchase != all[0].Name || len(request.Status.Tried) != 1 {
+		if all := w.purchases(); len(all) != 1 || all[0].Spec.Plan != "two" || request.Status.Purchase != all[0].Name ||
+			len(request.Status.Tried) != 1 {
 			t.Fatalf("killed at %d: %d purchases, %+v", n, len(all), request.Status)
 		}
 		if calls < n {

@@ -66,12 +66,14 @@ var ofPlan = map[string]bool{
 var pending = map[string]bool{
 	connectorv1alpha1.ReasonSellerUnknown: true, connectorv1alpha1.ReasonSellerUnreachable: true, connectorv1alpha1.ReasonNegotiating: true,
 	connectorv1alpha1.ReasonSettingUp: true, connectorv1alpha1.ReasonNodeNotReady: true,
-	connectorv1alpha1.ReasonContractSuspended: true, connectorv1alpha1.ReasonContractUnknown: true, connectorv1alpha1.ReasonSellerRestored: true,
+	connectorv1alpha1.ReasonContractSuspended: true, connectorv1alpha1.ReasonContractUnknown: true,
+	connectorv1alpha1.ReasonSellerRestored: true,
 }
 
 // interrupted are those of them for which a purchase that was in use is not: only the rest of the time is needed then.
 var interrupted = map[string]bool{
-	connectorv1alpha1.ReasonContractSuspended: true, connectorv1alpha1.ReasonContractUnknown: true, connectorv1alpha1.ReasonSellerRestored: true,
+	connectorv1alpha1.ReasonContractSuspended: true, connectorv1alpha1.ReasonContractUnknown: true,
+	connectorv1alpha1.ReasonSellerRestored: true,
 }
 
 // serving is one pass over a request.
@@ -84,8 +86,8 @@ type serving struct {
 	now     time.Time
 }
 
-// Reconcile looks what became of a request, and buys for it. Which offer is tried is written before its Purchase is made, and why it did not
-// serve before the Purchase is deleted: so a request never has two Purchases that are meant.
+// Reconcile looks what became of a request, and buys for it. Which offer is tried is written before its Purchase is made, and why it did
+// not serve before the Purchase is deleted: so a request never has two Purchases that are meant.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	request := &connectorv1alpha1.CapacityRequest{}
 	err := r.cfg.Reader.Get(ctx, req.NamespacedName, request)
@@ -175,8 +177,8 @@ func (s *serving) follow(ctx context.Context, purchase *connectorv1alpha1.Purcha
 	return s.giveUp(ctx, purchase, ready)
 }
 
-// isShorter notes for how long capacity is still needed after a contract that has ended early, or is interrupted. It reports whether that is long
-// enough for another.
+// isShorter notes for how long capacity is still needed after a contract that has ended early, or is interrupted. It reports whether that
+// is long enough for another.
 func (s *serving) isShorter(purchase *connectorv1alpha1.Purchase) bool {
 	if purchase.Status.StartTime == nil || purchase.Spec.Duration == nil {
 		return true
@@ -274,7 +276,8 @@ func (s *serving) choose(ctx context.Context) (ctrl.Result, error) {
 		return s.wait(ctx, lookAgain, connectorv1alpha1.ReasonInvalidRequest, fmt.Sprintf(
 			"spec.currency: plans in %d currencies fit, and their prices cannot be compared: say currency or maxPrice", len(currencies)))
 	case at < 0:
-		return s.wait(ctx, lookAgain, connectorv1alpha1.ReasonNoOffer, fmt.Sprintf("%d plans fit, and their sellers did not serve recently.", len(candidates)))
+		return s.wait(ctx, lookAgain, connectorv1alpha1.ReasonNoOffer,
+			fmt.Sprintf("%d plans fit, and their sellers did not serve recently.", len(candidates)))
 	}
 	// The name is written first, so that a purchase is made once, also if this process ends in between.
 	purchase, err := s.forge(candidates[at])
@@ -292,8 +295,9 @@ func (s *serving) choose(ctx context.Context) (ctrl.Result, error) {
 	return ctrl.Result{}, nil
 }
 
-// pick returns the candidate to try: of those whose sellers may be asked, one of a seller that was never tried, or else not for the longest time,
-// and of those the best one. It is -1 if there is none. When there is no room to remember more sellers, those after the last one have their turn first.
+// pick returns the candidate to try: of those whose sellers may be asked, one of a seller that was never tried, or else not for the longest
+// time, and of those the best one. It is -1 if there is none. When there is no room to remember more sellers, those after the last one have
+// their turn first.
 func (s *serving) pick(candidates []Candidate) int {
 	tried := s.request.Status.Tried
 	start := 0
@@ -351,8 +355,8 @@ func (s *serving) forge(c Candidate) (*connectorv1alpha1.Purchase, error) {
 	return purchase, nil
 }
 
-// Fits reports whether an offer, as its seller has it now, passes the request that a purchase was made for. One that was made for none fits; where
-// the request is gone, nothing does. Whether something is left of the plan, its seller knows.
+// Fits reports whether an offer, as its seller has it now, passes the request that a purchase was made for. One that was made for none
+// fits; where the request is gone, nothing does. Whether something is left of the plan, its seller knows.
 func (r *Reconciler) Fits(ctx context.Context, purchase *connectorv1alpha1.Purchase, now offer.Offer) (bool, error) {
 	owner := metav1.GetControllerOf(purchase)
 	if owner == nil || owner.Kind != "CapacityRequest" || owner.APIVersion != connectorv1alpha1.GroupVersion.String() {
@@ -422,7 +426,7 @@ func (s *serving) say(reason, message string) {
 	})
 }
 
-// write writes the status if it has changed. Nobody else may have written meanwhile.
+// writeRequest writes the status if it has changed. Nobody else may have written meanwhile.
 func (s *serving) writeRequest(ctx context.Context) error {
 	s.request.Status.ObservedGeneration = s.request.Generation
 	if equality.Semantic.DeepEqual(s.stored, &s.request.Status) {
@@ -431,7 +435,8 @@ func (s *serving) writeRequest(ctx context.Context) error {
 	if err := s.requests.cfg.Client.Status().Update(ctx, s.request); err != nil {
 		return fmt.Errorf("write the status: %w", err)
 	}
-	conditions.Recorder{Events: s.requests.cfg.Events, Kind: readiness.Kind}.Tell(ctx, s.request, s.stored.Conditions, s.request.Status.Conditions)
+	conditions.Recorder{Events: s.requests.cfg.Events, Kind: readiness.Kind}.Tell(ctx, s.request, s.stored.Conditions,
+		s.request.Status.Conditions)
 	s.stored = s.request.Status.DeepCopy()
 	return nil
 }

@@ -30,8 +30,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 )
 
-// AnnotationContract is on Consumers that contracts have made, with any value. They are of contracts until the last one is over, and then they
-// are deleted. A Consumer without it is people's, or the broker's own, and is left alone.
+// AnnotationContract is on Consumers that contracts have made, with any value. They are of contracts until the last one is over, and then
+// they are deleted. A Consumer without it is people's, or the broker's own, and is left alone.
 const AnnotationContract = "brokering.liqo.io/by-contract"
 
 // Consumers grants by the Consumers of the broker that runs on this cluster, in place of a resource plugin: what a cluster has bought is
@@ -59,8 +59,8 @@ func NewConsumers(c client.Client, reader client.Reader, peers Peers) *Consumers
 	return &Consumers{client: c, reader: reader, peers: peers}
 }
 
-// Seller returns a seller on this broker. A cluster is issued nothing before it has a Consumer by contract, so that the broker never gives it what
-// it gives to anybody, and nothing at all if it has one without: the error is then peering.ErrForeign.
+// Seller returns a seller on this broker. A cluster is issued nothing before it has a Consumer by contract, so that the broker never gives
+// it what it gives to anybody, and nothing at all if it has one without: the error is then peering.ErrForeign.
 func (c *Consumers) Seller(of peering.Seller) peering.Seller { return brokerSeller{of, c} }
 
 // brokerSeller is a seller on a broker.
@@ -76,7 +76,9 @@ func (s brokerSeller) Issue(ctx context.Context, buyer cluster.Identity) (peerin
 	case err != nil:
 		return peering.Credentials{}, err
 	case consumer == nil:
-		made := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(buyer.ID), Annotations: map[string]string{AnnotationContract: "true"}}}
+		made := &v1alpha1.Consumer{
+			ObjectMeta: metav1.ObjectMeta{Name: string(buyer.ID), Annotations: map[string]string{AnnotationContract: "true"}},
+		}
 		grantTo(made, corev1.ResourceList{}, false)
 		if err := s.consumers.client.Create(ctx, made); err != nil {
 			return peering.Credentials{}, fmt.Errorf("make consumer %s: %w", buyer.ID, err)
@@ -87,7 +89,7 @@ func (s brokerSeller) Issue(ctx context.Context, buyer cluster.Identity) (peerin
 	return s.Seller.Issue(ctx, buyer)
 }
 
-// get returns a Consumer as it is stored; nil if there is none.
+// getConsumer returns a Consumer as it is stored; nil if there is none.
 func (c *Consumers) getConsumer(ctx context.Context, name string) (*v1alpha1.Consumer, error) {
 	consumer := &v1alpha1.Consumer{}
 	err := c.reader.Get(ctx, types.NamespacedName{Name: name}, consumer)
@@ -107,12 +109,15 @@ func grantTo(consumer *v1alpha1.Consumer, granted corev1.ResourceList, inForce b
 		consumer.Spec.Scheduling = v1alpha1.ConsumerActive
 	}
 	// A limit of zero for what every pod needs: a Consumer without a limit could have all.
-	limit := v1alpha1.Quantities{corev1.ResourceCPU: resource.Quantity{}, corev1.ResourceMemory: resource.Quantity{}, corev1.ResourcePods: resource.Quantity{}}
+	limit := v1alpha1.Quantities{
+		corev1.ResourceCPU: resource.Quantity{}, corev1.ResourceMemory: resource.Quantity{}, corev1.ResourcePods: resource.Quantity{},
+	}
 	maps.Copy(limit, v1alpha1.Quantities(granted))
 	consumer.Spec.Capacity.Limit, consumer.Spec.Capacity.Reserved = limit, v1alpha1.Quantities(granted)
 }
 
-// SetupConsumers registers the controller that it returns with a manager. It looks at a Consumer when one of its contracts changes, or somebody else changes it.
+// SetupConsumers registers the controller that it returns with a manager. It looks at a Consumer when one of its contracts changes, or
+// somebody else changes it.
 func SetupConsumers(mgr ctrl.Manager, peers Peers) (*Consumers, error) {
 	c := NewConsumers(mgr.GetClient(), mgr.GetAPIReader(), peers)
 	err := ctrl.NewControllerManagedBy(mgr).Named("consumer-of-sales").For(&v1alpha1.Consumer{}).

@@ -46,7 +46,8 @@ func (s *seller) gives(when string, cpus int64, scheduling v1alpha1.ConsumerSche
 	reserved := spec.Capacity.Reserved["cpu"]
 	memory, bounded := spec.Capacity.Limit["memory"]
 	if !limited || limit.Value() != cpus || reserved.Value() != cpus || !bounded || !memory.IsZero() || spec.Scheduling != scheduling {
-		s.t.Errorf("%s: %s, reserved %v, limit %v; want %d CPUs, %s", when, spec.Scheduling, spec.Capacity.Reserved, spec.Capacity.Limit, cpus, scheduling)
+		s.t.Errorf("%s: %s, reserved %v, limit %v; want %d CPUs, %s", when, spec.Scheduling, spec.Capacity.Reserved, spec.Capacity.Limit,
+			cpus, scheduling)
 	}
 	return consumer
 }
@@ -65,7 +66,9 @@ func TestConsumer(t *testing.T) {
 	if consumer := s.consumer(); consumer != nil {
 		t.Errorf("without a contract: %+v", consumer.Spec)
 	}
-	offered := &connectorv1alpha1.Offer{ObjectMeta: metav1.ObjectMeta{Name: "o"}, Spec: connectorv1alpha1.OfferSpec{Mode: v1alpha1.ModeOrchestrated}}
+	offered := &connectorv1alpha1.Offer{
+		ObjectMeta: metav1.ObjectMeta{Name: "o"}, Spec: connectorv1alpha1.OfferSpec{Mode: v1alpha1.ModeOrchestrated},
+	}
 	if err := s.api.Create(t.Context(), offered); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +133,8 @@ func TestConsumer(t *testing.T) {
 	s.settle(alice, "x")
 	s.now, s.liqo.peered = s.now.Add(2*drain), true
 	s.settle(alice, "x")
-	if consumer := s.gives("after the last, while the cluster still asks", 0, v1alpha1.ConsumerSuspended); consumer.Spec.Mode != v1alpha1.ModeOrchestrated {
+	if consumer := s.gives("after the last, while the cluster still asks", 0,
+		v1alpha1.ConsumerSuspended); consumer.Spec.Mode != v1alpha1.ModeOrchestrated {
 		t.Errorf("the mode is %q", consumer.Spec.Mode)
 	}
 	s.liqo.peered = false
@@ -141,7 +145,9 @@ func TestConsumer(t *testing.T) {
 
 // TestConsumerOfPeople leaves a Consumer alone that no contract has made, whoever signs one for its cluster: that contract fails.
 func TestConsumerOfPeople(t *testing.T) {
-	for name, scheduling := range map[string]v1alpha1.ConsumerScheduling{"Active": v1alpha1.ConsumerActive, "Suspended": v1alpha1.ConsumerSuspended} {
+	for name, scheduling := range map[string]v1alpha1.ConsumerScheduling{
+		"Active": v1alpha1.ConsumerActive, "Suspended": v1alpha1.ConsumerSuspended,
+	} {
 		t.Run(name, func(t *testing.T) {
 			s := newBroker(t)
 			made := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(edge.ID)}}

@@ -23,8 +23,8 @@ type Grants struct {
 // NewGrants returns the grants of contracts.
 func NewGrants(contracts Contracts) *Grants { return &Grants{contracts: contracts} }
 
-// Book returns what contracts give at this moment: what a resource plugin answers. It is made again only when a contract has changed: after it has begun
-// again, Liqo asks for each cluster.
+// Book returns what contracts give at this moment: what a resource plugin answers. It is made again only when a contract has changed: after
+// it has begun again, Liqo asks for each cluster.
 func (g *Grants) Book(ctx context.Context) (*grant.Book, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

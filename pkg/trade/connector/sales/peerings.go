@@ -23,8 +23,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation"
 )
 
-// Peerings lets the clusters of contracts peer, and ends that. For one cluster it does one thing at a time, whoever asks. Another process can
-// be in its way, one that has led before: so the record is read again after something was issued, which is taken back if the contract
+// Peerings lets the clusters of contracts peer, and ends that. For one cluster it does one thing at a time, whoever asks. Another process
+// can be in its way, one that has led before: so the record is read again after something was issued, which is taken back if the contract
 // is over by then. It can be used concurrently.
 type Peerings struct {
 	reader    client.Reader
@@ -78,8 +78,8 @@ func (p *Peerings) stored(ctx context.Context, key contract.Key) (*contract.Reco
 	return books.Record(sale)
 }
 
-// Credentials implements negotiation.Credentials. The error is contract.ErrLate if the contract is over, grant.ErrTaken if another party has
-// a contract for the cluster, and peering.ErrForeign if it has peered without.
+// Credentials implements negotiation.Credentials. The error is contract.ErrLate if the contract is over, grant.ErrTaken if another party
+// has a contract for the cluster, and peering.ErrForeign if it has peered without.
 func (p *Peerings) Credentials(ctx context.Context, record contract.Record) (json.RawMessage, error) {
 	issued, err := p.issue(ctx, record, contract.Provisioning, contract.Active, contract.Resizing, contract.Suspended)
 	if err != nil {
@@ -195,8 +195,9 @@ func (p *Peerings) kept(ctx context.Context, record contract.Record) (bool, erro
 	return false, err
 }
 
-// stands reports whether something is so of a contract as this process knows it, and still as it is stored. What it knows is behind when another one has
-// led meanwhile, or the seller was restored from a copy, and what is written because of it is final: that a contract failed, or has nothing to withdraw.
+// stands reports whether something is so of a contract as this process knows it, and still as it is stored. What it knows is behind when
+// another one has led meanwhile, or the seller was restored from a copy, and what is written because of it is final: that a contract
+// failed, or has nothing to withdraw.
 func (p *Peerings) stands(ctx context.Context, all register, is func(contract.Record) bool) (bool, error) {
 	for _, each := range all {
 		if !is(each.record) {

@@ -49,7 +49,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	record, err := books.Record(sale)
 	switch {
 	case err != nil:
-		return ctrl.Result{}, r.report(ctx, sale, connectorv1alpha1.ReasonUnreadable, err.Error())
+		return ctrl.Result{}, r.writeReason(ctx, sale, connectorv1alpha1.ReasonUnreadable, err.Error())
 	case record == nil:
 		return r.abandon(ctx, sale)
 	}
@@ -96,7 +96,8 @@ func (r *Reconciler) rests(ctx context.Context, sale *connectorv1alpha1.Sale, re
 	return record.Rests(r.cfg.Applier.Clock.Now(), books), nil
 }
 
-// act applies what is to happen to a contract, and does what it asks for, until there is nothing left to do now. It returns when to look again.
+// act applies what is to happen to a contract, and does what it asks for, until there is nothing left to do now. It returns when to look
+// again.
 func (r *Reconciler) act(ctx context.Context, sale *connectorv1alpha1.Sale) (written contract.Record, after time.Duration, err error) {
 	for range maxSteps {
 		if written, err = r.step(ctx, sale); err != nil {
@@ -125,7 +126,7 @@ func (r *Reconciler) kept(record contract.Record) (left time.Duration, over bool
 	return record.History[len(record.History)-1].At.Add(keep).Sub(r.cfg.Applier.Clock.Now()), true
 }
 
-// forget removes a Sale as it was read. Its finalizer is removed when that is seen.
+// deleteSale removes a Sale as it was read. Its finalizer is removed when that is seen.
 func (r *Reconciler) deleteSale(ctx context.Context, sale *connectorv1alpha1.Sale) error {
 	same := client.Preconditions{UID: &sale.UID, ResourceVersion: &sale.ResourceVersion}
 	if err := r.cfg.Client.Delete(ctx, sale, same); client.IgnoreNotFound(err) != nil {
@@ -181,7 +182,8 @@ func (r *Reconciler) next(sale *connectorv1alpha1.Sale, record *contract.Record)
 	switch state := record.State; {
 	case ends && state == contract.Proposed, decided && spec.Decision == connectorv1alpha1.DecisionRefuse:
 		return contract.Request{Event: contract.Refuse, Reason: cmp.Or(reason, "the seller refuses")}
-	case ends && !record.Notified && (state == contract.Signed || state == contract.Provisioning || state.InUse() || state == contract.Suspended):
+	case ends && !record.Notified && (state == contract.Signed || state == contract.Provisioning || state.InUse() ||
+		state == contract.Suspended):
 		return contract.Request{Event: contract.Notice, Reason: cmp.Or(reason, "the seller ends the contract")}
 	case decided && spec.Decision == connectorv1alpha1.DecisionApprove:
 		return contract.Request{Event: contract.Approve}
@@ -249,11 +251,11 @@ func due(record contract.Record, now time.Time) (after time.Duration, timed bool
 // report writes how a contract is into the conditions of its Sale.
 func (r *Reconciler) report(ctx context.Context, sale *connectorv1alpha1.Sale, record contract.Record) error {
 	reason, message := readiness.OfSale(record)
-	return r.report(ctx, sale, reason, message)
+	return r.writeReason(ctx, sale, reason, message)
 }
 
-// tell writes the condition Ready, if it differs.
-func (r *Reconciler) report(ctx context.Context, sale *connectorv1alpha1.Sale, reason, message string) error {
+// writeReason writes the condition Ready, if it differs.
+func (r *Reconciler) writeReason(ctx context.Context, sale *connectorv1alpha1.Sale, reason, message string) error {
 	was := sale.Status.DeepCopy()
 	sale.Status.ObservedGeneration = sale.Generation
 	if record, err := books.Record(sale); err == nil && record != nil {

@@ -101,6 +101,7 @@ func (r register) book() *grant.Book {
 // given returns what a contract gives.
 func given(each sold, inForce bool) grant.Grant {
 	return grant.Grant{
-		Contract: each.name, Buyer: each.record.Key.Buyer, Cluster: each.record.Terms.Cluster.ID, Resources: each.record.Terms.Resources, InForce: inForce,
+		Contract: each.name, Buyer: each.record.Key.Buyer, Cluster: each.record.Terms.Cluster.ID, Resources: each.record.Terms.Resources,
+		InForce: inForce,
 	}
 }

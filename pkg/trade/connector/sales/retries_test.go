@@ -55,14 +55,16 @@ func (a *away) Get(context.Context, client.ObjectKey, client.Object, ...client.G
 	return errors.New("no answer")
 }
 
-// TestRetries has a contract fail for hours, as while Liqo is away: the controller that is set up tries again within half a minute all the time.
+// TestRetries has a contract fail for hours, as while Liqo is away: the controller that is set up tries again within half a minute all the
+// time.
 func TestRetries(t *testing.T) {
 	s := newSeller(t)
 	synctest.Test(t, func(t *testing.T) {
 		api := &away{Client: s.api}
 		mgr := &stage{cache: &informertest.FakeInformers{Scheme: s.api.Scheme()}}
 		if err := sales.Setup(mgr, sales.Config{
-			Client: api, Reader: api, Applier: s.applier, Peerings: sales.NewPeerings(s.api, s.store, s.issuer()), Retention: sales.DefaultRetention(),
+			Client: api, Reader: api, Applier: s.applier, Peerings: sales.NewPeerings(s.api, s.store, s.issuer()),
+			Retention: sales.DefaultRetention(),
 		}); err != nil {
 			t.Fatal(err)
 		}

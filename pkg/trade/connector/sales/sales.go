@@ -50,10 +50,11 @@ type Config struct {
 	// Tidy is called when this process has become the leader, and then every ten minutes, with the time and for how long something can be
 	// reserved; nil does nothing. It is for books.Store.Tidy.
 	Tidy func(ctx context.Context, now time.Time, longest time.Duration) error
-	// Changed is called when the grants may have changed; nil does nothing. It must not block. It is for Server.Changed of the resource plugin.
+	// Changed is called when the grants may have changed; nil does nothing. It must not block. It is for Server.Changed of the resource
+	// plugin.
 	Changed func()
-	// Ledger returns the ledger, as it was a moment ago, to find out that a contract rests; nil applies the time to each contract that is looked at,
-	// which reads all from the API server. It is for books.Store.Lately.
+	// Ledger returns the ledger, as it was a moment ago, to find out that a contract rests; nil applies the time to each contract that is
+	// looked at, which reads all from the API server. It is for books.Store.Lately.
 	Ledger func(ctx context.Context) (ledger.Ledger, error)
 	// Events are written about objects when their conditions change; nil writes none.
 	Events conditions.Events
@@ -69,7 +70,8 @@ func New(cfg Config) (*Reconciler, error) {
 		return nil, errors.New("sales need a client, a reader, an applier and peerings")
 	}
 	if cfg.Retention.Signed <= 0 || cfg.Retention.Unsigned <= 0 {
-		return nil, fmt.Errorf("sales are kept for %s, and for %s if nobody signed: it must be positive", cfg.Retention.Signed, cfg.Retention.Unsigned)
+		return nil, fmt.Errorf("sales are kept for %s, and for %s if nobody signed: it must be positive", cfg.Retention.Signed,
+			cfg.Retention.Unsigned)
 	}
 	return &Reconciler{cfg: cfg}, nil
 }
@@ -103,7 +105,8 @@ func retries() workqueue.TypedRateLimiter[ctrl.Request] {
 // tidyAgain is how often the ledger is tidied.
 const tidyAgain = 10 * time.Minute
 
-// tidy tidies the ledger. What waits for somebody's approval is not in it, so that nothing is reserved for longer than a signature may take.
+// tidy tidies the ledger. What waits for somebody's approval is not in it, so that nothing is reserved for longer than a signature may
+// take.
 func (c Config) tidy(ctx context.Context) error {
 	return c.Tidy(ctx, c.Applier.Clock.Now(), c.Applier.Seller.ReserveFor)
 }

@@ -166,8 +166,8 @@ func (s *seller) write() error {
 
 func terms(buyer, id string) contract.Terms {
 	return contract.Terms{
-		ID: id, Buyer: buyer, Seller: strings.Repeat("s", 52), Revision: 1, Cluster: edge, Offer: "o", OfferRevision: 1, OfferDigest: "sha256:0", Plan: "p",
-		Resources: corev1.ResourceList{"cpu": resource.MustParse("1")}, Price: offertest.Price("1"),
+		ID: id, Buyer: buyer, Seller: strings.Repeat("s", 52), Revision: 1, Cluster: edge, Offer: "o", OfferRevision: 1,
+		OfferDigest: "sha256:0", Plan: "p", Resources: corev1.ResourceList{"cpu": resource.MustParse("1")}, Price: offertest.Price("1"),
 		StartsAt: start, EndsAt: start.Add(time.Hour), Drain: drain,
 	}
 }
@@ -197,7 +197,10 @@ func (s *seller) signed(buyer, id string) {
 // reconcile runs a new controller, as after a restart.
 func (s *seller) reconcile(buyer, id string) (ctrl.Result, error) {
 	s.t.Helper()
-	controller, err := sales.New(sales.Config{Client: cached{s.api}, Reader: s.api, Applier: s.applier, Peerings: sales.NewPeerings(s.api, s.knows, s.issuer()), Changed: func() { s.changes++ }, Retention: sales.DefaultRetention(), Ledger: s.ledger, Events: s.events})
+	controller, err := sales.New(sales.Config{
+		Client: cached{s.api}, Reader: s.api, Applier: s.applier, Peerings: sales.NewPeerings(s.api, s.knows, s.issuer()),
+		Changed: func() { s.changes++ }, Retention: sales.DefaultRetention(), Ledger: s.ledger, Events: s.events,
+	})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -215,7 +218,8 @@ func (c cached) Get(ctx context.Context, key client.ObjectKey, o client.Object, 
 	return err
 }
 
-// TestWritesWhole looks at what the controller has left of a contract whose terms were changed, and that is over: it has read only a part of it.
+// TestWritesWhole looks at what the controller has left of a contract whose terms were changed, and that is over: it has read only a part
+// of it.
 func TestWritesWhole(t *testing.T) {
 	s := newSeller(t)
 	s.signed(alice, "a")
@@ -238,7 +242,8 @@ func TestWritesWhole(t *testing.T) {
 		s.settle(alice, "a")
 		sale := s.sale(alice, "a")
 		record, err := books.Record(sale)
-		if err != nil || len(record.Superseded) != 1 || record.Signature != "second" || record.Countersignature != "both" || len(sale.Status.Superseded) != 1 {
+		if err != nil || len(record.Superseded) != 1 || record.Signature != "second" || record.Countersignature != "both" ||
+			len(sale.Status.Superseded) != 1 {
 			t.Errorf("%s: record %+v with %+v, %v", when, record, sale.Status.Superseded, err)
 		}
 	}
@@ -433,8 +438,8 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestRest looks at a contract about which nothing happens, as a process does that has begun again: it reads nothing of it from the API server, unless the
-// ledger, of which it was told, does not hold what the contract needs.
+// TestRest looks at a contract about which nothing happens, as a process does that has begun again: it reads nothing of it from the API
+// server, unless the ledger, of which it was told, does not hold what the contract needs.
 func TestRest(t *testing.T) {
 	s := newSeller(t)
 	s.signed(alice, "x")
@@ -562,7 +567,8 @@ func TestDecisions(t *testing.T) {
 		spec.Decision, spec.Reason = connectorv1alpha1.DecisionRefuse, "not for you"
 	})
 	s.is(alice, "unwanted", contract.Rejected, connectorv1alpha1.ReasonRejected)
-	if ready := meta.FindStatusCondition(s.sale(alice, "unwanted").Status.Conditions, connectorv1alpha1.ConditionReady); ready.Message != "not for you" {
+	if ready := meta.FindStatusCondition(s.sale(alice, "unwanted").Status.Conditions,
+		connectorv1alpha1.ConditionReady); ready.Message != "not for you" {
 		t.Errorf("the reason is told as %q", ready.Message)
 	}
 
@@ -712,8 +718,8 @@ func TestIssuedAfterTheEnd(t *testing.T) {
 	}
 }
 
-// TestBehind has a process act that knows another contract for the cluster as it was before it ended: that one neither keeps what was issued, nor the
-// cluster from another party.
+// TestBehind has a process act that knows another contract for the cluster as it was before it ended: that one neither keeps what was
+// issued, nor the cluster from another party.
 func TestBehind(t *testing.T) {
 	end := func(s *seller, buyer, id string) {
 		s.ask(buyer, id, contract.Terminate, "")

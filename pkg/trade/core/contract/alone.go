@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// restoredFor is for how long a seller must show an older version than it did before, or another one of the same number, before it is taken for
-	// restored.
+	// restoredFor is for how long a seller must show an older version than it did before, or another one of the same number, before it is
+	// taken for restored.
 	restoredFor = time.Minute
 	// unknownFor is for how long a seller must not know a contract before its buyer leaves.
 	unknownFor = 5 * time.Minute
@@ -47,15 +47,15 @@ const (
 	OlderDoubt   Doubt = "Older"   // it shows an older version than was seen, or another one of the same number
 )
 
-// Clocks are what time it is for a buyer: Now by its own clock, and Seller by its seller's, as the last answer said. Where both count, neither
-// of them alone decides.
+// Clocks are what time it is for a buyer: Now by its own clock, and Seller by its seller's, as the last answer said. Where both count,
+// neither of them alone decides.
 type Clocks struct{ Now, Seller time.Time }
 
 // reached reports whether both clocks say so.
 func (c Clocks) reached(at time.Time) bool { return !c.Now.Before(at) && !c.Seller.Before(at) }
 
-// ClocksAt returns what time it is for a buyer whose own clock says now. The time by its seller's clock is zero if no answer said one since the
-// process began: then it follows from how far the seller was ahead when it said one last.
+// ClocksAt returns what time it is for a buyer whose own clock says now. The time by its seller's clock is zero if no answer said one since
+// the process began: then it follows from how far the seller was ahead when it said one last.
 func (p Purchase) ClocksAt(now, seller time.Time) Clocks {
 	if seller.IsZero() {
 		seller = now.Add(p.Ahead)
@@ -71,8 +71,8 @@ func (p Purchase) Ends() time.Time {
 	return p.Terms.EndsAt
 }
 
-// Last is when a seller must have said that the contract is over: a drain after its end, or after the end that the buyer has signed last, of which
-// the seller may hold the signature.
+// Last is when a seller must have said that the contract is over: a drain after its end, or after the end that the buyer has signed last,
+// of which the seller may hold the signature.
 func (p Purchase) Last() time.Time {
 	last := p.Ends()
 	if change := p.Proposal; change != nil && change.Signature != "" && p.Seen.Ends.Equal(p.Terms.EndsAt) {
@@ -87,8 +87,8 @@ func (p Purchase) Committed() bool { return p.Signature != "" || p.Peering != Ap
 // patience is for how long a seller may not answer before its buyer does without it.
 func (p Purchase) patience() time.Duration { return max(p.Terms.Drain, leastPatience) }
 
-// Pass returns the purchase after some time, as measured by a clock that does not leap: for how long there has been a doubt, and for how long
-// workloads have been leaving without the seller. It changes nothing where no time counts.
+// Pass returns the purchase after some time, as measured by a clock that does not leap: for how long there has been a doubt, and for how
+// long workloads have been leaving without the seller. It changes nothing where no time counts.
 func (p Purchase) Pass(passed time.Duration) Purchase {
 	if most := max(p.patience(), unknownFor); p.Doubt != NoDoubt && p.Doubted < most {
 		p.Doubted = min(p.Doubted+max(passed, 0), most)
@@ -102,21 +102,22 @@ func (p Purchase) Pass(passed time.Duration) Purchase {
 // unwarned reports whether the buyer parts without a seller that gives it the time of a drain.
 func (p Purchase) unwarned() bool { return p.Standing == Alone || p.Restored && p.State().Final() }
 
-// DrainIsOver reports whether workloads that have not left by now are not waited for: their buyer parts without its seller, and a whole drain has
-// passed. Otherwise the seller says when.
+// DrainIsOver reports whether workloads that have not left by now are not waited for: their buyer parts without its seller, and a whole
+// drain has passed. Otherwise the seller says when.
 func (p Purchase) DrainIsOver() bool { return p.unwarned() && p.Draining >= p.Terms.Drain }
 
-// Forks reports whether a view is another one than that which was seen under its number: the seller was restored, and has gone on from there.
+// Forks reports whether a view is another one than that which was seen under its number: the seller was restored, and has gone on from
+// there.
 func (p Purchase) Forks(view View) bool {
 	seen := p.Seen
 	return view.Version == seen.Version && (view.State != seen.State || !view.Ends.Equal(seen.Ends) || !view.Terms.Equal(seen.Terms) ||
 		view.Signature != seen.Signature || view.Countersignature != seen.Countersignature)
 }
 
-// Hear returns the purchase after its seller was asked. The view counts for an older version. How the buyer stands to its seller then is what the
-// table says (Turns): never by one answer, nor by one clock does it do without its seller, and all of it is undone when the seller answers as it
-// should, until nothing is left to undo. A seller that shows an older version than it did, or another one of the same number, for a minute was
-// restored from a copy: from then on what it shows now counts, and the buyer follows it to the end of the contract.
+// Hear returns the purchase after its seller was asked. The view counts for an older version. How the buyer stands to its seller then is
+// what the table says (Turns): never by one answer, nor by one clock does it do without its seller, and all of it is undone when the seller
+// answers as it should, until nothing is left to undo. A seller that shows an older version than it did, or another one of the same number,
+// for a minute was restored from a copy: from then on what it shows now counts, and the buyer follows it to the end of the contract.
 func (p Purchase) Hear(answer Answer, view View, clocks Clocks) Purchase {
 	if ahead := clocks.Seller.Sub(clocks.Now).Truncate(time.Second); answer != Silent && (ahead-p.Ahead).Abs() > aheadAgain {
 		p.Ahead = ahead

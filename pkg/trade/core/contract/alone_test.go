@@ -90,7 +90,8 @@ func TestHear(t *testing.T) {
 			// A seller that answers as it should undoes it, before and after the clusters have parted, and after the buyer has left.
 			undone := func(purchase contract.Purchase) {
 				purchase.Ending = false
-				if purchase = purchase.Hear(contract.Answered, view, middle); purchase.Standing != contract.Heard || purchase.Next(middle.Now).Deed != contract.Peer {
+				if purchase = purchase.Hear(contract.Answered, view, middle); purchase.Standing != contract.Heard ||
+					purchase.Next(middle.Now).Deed != contract.Peer {
 					t.Errorf("after an answer it stands %q, and does %s", purchase.Standing, purchase.Next(middle.Now).Deed)
 				}
 			}
@@ -125,8 +126,8 @@ func TestHear(t *testing.T) {
 	}
 }
 
-// TestEndedUnsaid has a seller end a contract without a word of when that was, or with a wrong one: it ended when its buyer saw it. What ends in
-// the drain before its end, or by clocks that differ a little, ends as agreed.
+// TestEndedUnsaid has a seller end a contract without a word of when that was, or with a wrong one: it ended when its buyer saw it. What
+// ends in the drain before its end, or by clocks that differ a little, ends as agreed.
 func TestEndedUnsaid(t *testing.T) {
 	ends := begin.Add(30 * day)
 	for name, c := range map[string]struct {
@@ -138,8 +139,10 @@ func TestEndedUnsaid(t *testing.T) {
 		"said":                  {at: begin.Add(time.Hour), says: begin.Add(2 * time.Hour), want: begin.Add(2 * time.Hour)},
 		"in the drain":          {at: ends.Add(-drainFor), says: ends, want: ends},
 		"by clocks that differ": {at: ends.Add(-drainFor - 5*time.Minute), says: ends, want: ends},
-		"a second before":       {at: ends.Add(-drainFor - 5*time.Minute - time.Second), says: ends, want: ends.Add(-drainFor - 5*time.Minute - time.Second)},
-		"at the end":            {at: ends, says: ends, want: ends},
+		"a second before": {
+			at: ends.Add(-drainFor - 5*time.Minute - time.Second), says: ends, want: ends.Add(-drainFor - 5*time.Minute - time.Second),
+		},
+		"at the end": {at: ends, says: ends, want: ends},
 	} {
 		for _, restored := range []bool{false, true} {
 			purchase, view := joined(t)
@@ -163,7 +166,8 @@ func TestEndedUnsaid(t *testing.T) {
 	}
 }
 
-// TestTurns walks the table of how a buyer stands to its seller: Hear does what is in it, all that is in it happens, and it keeps what was promised.
+// TestTurns walks the table of how a buyer stands to its seller: Hear does what is in it, all that is in it happens, and it keeps what was
+// promised.
 func TestTurns(t *testing.T) {
 	ends := begin.Add(30 * day)
 	happened := map[contract.Standing]map[contract.Doubt][]bool{}
@@ -188,8 +192,8 @@ func TestTurns(t *testing.T) {
 						purchase.SignBy = begin
 					}
 					holds := map[contract.Condition]bool{
-						contract.Unbound: is(0) && is(1), contract.Unwanted: is(2) || is(3), contract.Ending: is(2), contract.Lasts: is(4), contract.Parted: is(0),
-						contract.Near: !now.Before(ends.Add(-drainFor)), contract.Past: !now.Before(ends.Add(drainFor)),
+						contract.Unbound: is(0) && is(1), contract.Unwanted: is(2) || is(3), contract.Ending: is(2), contract.Lasts: is(4),
+						contract.Parted: is(0), contract.Near: !now.Before(ends.Add(-drainFor)), contract.Past: !now.Before(ends.Add(drainFor)),
 					}
 					if heard == contract.NoDoubt && (holds[contract.Ending] || holds[contract.Past]) {
 						continue // A seller that does not end it is wrong.
@@ -214,9 +218,11 @@ func TestTurns(t *testing.T) {
 					switch {
 					case heard == contract.NoDoubt && standing != contract.Closed && after != contract.Heard:
 						promised = "is undone when the seller answers"
-					case after == contract.Alone && standing != after && (!holds[contract.Lasts] || holds[contract.Unbound] || standing != contract.Doubting):
+					case after == contract.Alone && standing != after &&
+						(!holds[contract.Lasts] || holds[contract.Unbound] || standing != contract.Doubting):
 						promised = "begins when it lasts, for what is signed"
-					case after == contract.Left && standing != after && (standing != contract.Alone || !holds[contract.Parted] || heard == contract.SilentDoubt):
+					case after == contract.Left && standing != after &&
+						(standing != contract.Alone || !holds[contract.Parted] || heard == contract.SilentDoubt):
 						promised = "comes after the clusters have parted, and not by silence"
 					case after == contract.Closed && standing != after && !holds[contract.Past] && !holds[contract.Unbound]:
 						promised = "comes after the end"
@@ -250,7 +256,8 @@ func TestHearUnsigned(t *testing.T) {
 		if purchase.Hear(answer, contract.View{}, clocks).Standing == contract.Closed {
 			t.Errorf("%s: what is wanted is left", answer)
 		}
-		if left := purchase.End("").Hear(answer, contract.View{}, clocks); left.Standing != contract.Closed || left.Next(begin).Deed != contract.Over {
+		if left := purchase.End("").Hear(answer, contract.View{}, clocks); left.Standing != contract.Closed ||
+			left.Next(begin).Deed != contract.Over {
 			t.Errorf("%s: what is not wanted is kept: %s", answer, left.Next(begin).Deed)
 		}
 	}
@@ -263,7 +270,8 @@ func TestAhead(t *testing.T) {
 	if got := purchase.ClocksAt(begin.Add(day), time.Time{}); !got.Seller.Equal(begin.Add(day + time.Hour)) {
 		t.Errorf("a day later it is %s for its seller", got.Seller)
 	}
-	if again := purchase.Hear(contract.Answered, view, purchase.ClocksAt(begin, begin.Add(time.Hour+time.Second))); again.Ahead != purchase.Ahead {
+	if again := purchase.Hear(contract.Answered, view,
+		purchase.ClocksAt(begin, begin.Add(time.Hour+time.Second))); again.Ahead != purchase.Ahead {
 		t.Error("it is written again for a second")
 	}
 }
@@ -277,8 +285,10 @@ func TestOlder(t *testing.T) {
 		restored bool
 		deed     contract.Deed
 	}{
-		"the same state":  {func(*contract.View) {}, true, false, contract.Watch},
-		"the reservation": {func(v *contract.View) { v.State, v.Signature, v.Countersignature = contract.Reserved, "", "" }, true, true, contract.Send},
+		"the same state": {func(*contract.View) {}, true, false, contract.Watch},
+		"the reservation": {
+			func(v *contract.View) { v.State, v.Signature, v.Countersignature = contract.Reserved, "", "" }, true, true, contract.Send,
+		},
 		"the reservation of other terms": {func(v *contract.View) {
 			v.State, v.Signature, v.Countersignature, v.Terms.Revision = contract.Reserved, "", "", 7
 		}, true, true, contract.Watch},
@@ -286,7 +296,9 @@ func TestOlder(t *testing.T) {
 		"other terms":          {func(v *contract.View) { v.Terms.Revision = 7 }, true, true, contract.Watch},
 		"the end":              {func(v *contract.View) { v.State = contract.Terminating }, true, true, contract.Drain},
 		"what is over":         {func(v *contract.View) { v.State = contract.Ended }, true, true, contract.Drain},
-		"what never was":       {func(v *contract.View) { v.State, v.Signature, v.Countersignature = contract.Expired, "", "" }, true, true, contract.Drain},
+		"what never was": {
+			func(v *contract.View) { v.State, v.Signature, v.Countersignature = contract.Expired, "", "" }, true, true, contract.Drain,
+		},
 		"active, and unsigned": {func(v *contract.View) { v.Signature, v.Countersignature = "", "" }, false, false, contract.Watch},
 		"another contract":     {func(v *contract.View) { v.Key.ID = "c2" }, false, false, contract.Watch},
 		"no state":             {func(v *contract.View) { v.State = "Free" }, false, false, contract.Watch},

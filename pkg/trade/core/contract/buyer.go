@@ -57,7 +57,8 @@ type Purchase struct {
 	// Seen is the newest that its seller said, and Ahead how far its seller's clock was ahead of its own then.
 	Seen  View          `json:"seen"`
 	Ahead time.Duration `json:"ahead,omitempty"`
-	// Doubt is what is wrong with its seller, and Doubted for how long it has been so, as far as anybody has counted. Once it has left, it is why.
+	// Doubt is what is wrong with its seller, and Doubted for how long it has been so, as far as anybody has counted. Once it has left, it is
+	// why.
 	Doubt   Doubt         `json:"doubt,omitempty"`
 	Doubted time.Duration `json:"doubted,omitempty"`
 	// Standing is how it stands to its seller, and Draining for how long it has moved its workloads away without it.
@@ -308,8 +309,8 @@ func (p Purchase) Observe(view View, now time.Time) (Purchase, error) {
 	return p.settled(), nil
 }
 
-// dated returns a view with when the contract ended, where the seller has ended it early and does not say so. When that was the buyer's clock says:
-// a drain before the end, and what two clocks may differ by, is not early.
+// dated returns a view with when the contract ended, where the seller has ended it early and does not say so. When that was the buyer's
+// clock says: a drain before the end, and what two clocks may differ by, is not early.
 func (p Purchase) dated(view View, now time.Time) View {
 	says := !view.Ends.IsZero() && view.Ends.Before(p.Terms.EndsAt)
 	if view.State == Ended && !says && now.Before(p.Terms.EndsAt.Add(-p.Terms.Drain-clocksDiffer)) {
@@ -318,7 +319,7 @@ func (p Purchase) dated(view View, now time.Time) View {
 	return view
 }
 
-// check returns an error if a view is not of a contract that this buyer could have.
+// checkView returns an error if a view is not of a contract that this buyer could have.
 func (p Purchase) checkView(view View) error {
 	if !slices.Contains(States(), view.State) || view.State == None {
 		return fmt.Errorf("unknown state: %w", ErrTerms)

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package contract decides what becomes of a contract between two clusters: at its seller, by Seller.Apply, and at its buyer, by
-// Purchase.Next, Purchase.Observe and Purchase.Hear. The buyer drives, and the seller's record counts: a buyer is in the state that its seller has written
-// and shown. A seller never calls a buyer. A buyer whose seller does not answer as it should is in a state of its own beside that, its Standing.
+// Purchase.Next, Purchase.Observe and Purchase.Hear. The buyer drives, and the seller's record counts: a buyer is in the state that its
+// seller has written and shown. A seller never calls a buyer. A buyer whose seller does not answer as it should is in a state of its own
+// beside that, its Standing.
 //
 // It decides from values, with the time as an argument. It makes no call, writes nothing, and does not know keys: signatures are texts that
 // the caller has verified. It does not know what is for sale either: the caller brings the policy's verdict and the limits. No function
@@ -19,8 +20,8 @@
 // proposed once never comes again.
 //
 // The table says for each state which events have which outcome. Before any other event the time is applied, as by Tick. Errors are short
-// there: early is ErrEarly, late ErrLate, unknown ErrUnknown, revision ErrRevision; where there are several outcomes, the terms, the time and
-// the ledger decide. ErrTerms can be the answer to Reserve, Sign, Resize, Renew and Confirm in any state.
+// there: early is ErrEarly, late ErrLate, unknown ErrUnknown, revision ErrRevision; where there are several outcomes, the terms, the time
+// and the ledger decide. ErrTerms can be the answer to Reserve, Sign, Resize, Renew and Confirm in any state.
 //
 // The table (same: it is so already):
 //
@@ -115,10 +116,10 @@
 //	  late                                     Peered Resize Renew Confirm Approve Refuse Grant Suspend Resume
 //	  -> Failed, same                          Withdrawn
 //
-// The buyer's table says how it stands to its seller after it has heard it: to be Right, Silent, Wrong, Unknown or Older. The first outcome counts
-// whose conditions hold. It lasts when a seller has been Unknown for 5 minutes, Older for a minute, and else for a drain, a minute at least. The end,
-// and what is counted from it, two clocks have to say. None of it happens by one answer or by one clock, and a right one undoes all of it, also when
-// its clusters have parted:
+// The buyer's table says how it stands to its seller after it has heard it: to be Right, Silent, Wrong, Unknown or Older. The first outcome
+// counts whose conditions hold. It lasts when a seller has been Unknown for 5 minutes, Older for a minute, and else for a drain, a minute
+// at least. The end, and what is counted from it, two clocks have to say. None of it happens by one answer or by one clock, and a right one
+// undoes all of it, also when its clusters have parted:
 //
 //	Heard
 //	  Right                               same

@@ -34,7 +34,9 @@ func words(cell contract.Cell) string {
 	if cell.Same {
 		all = append(all, "same")
 	}
-	sentinels := map[error]string{contract.ErrUnknown: "unknown", contract.ErrEarly: "early", contract.ErrLate: "late", contract.ErrRevision: "revision"}
+	sentinels := map[error]string{
+		contract.ErrUnknown: "unknown", contract.ErrEarly: "early", contract.ErrLate: "late", contract.ErrRevision: "revision",
+	}
 	for _, err := range cell.Errs {
 		all = append(all, sentinels[err])
 	}
@@ -177,9 +179,13 @@ func TestDocuments(t *testing.T) {
 	cases := map[string]struct{ file, begin, end, want string }{
 		"doc comment":        {"doc.go", "// The table (same: it is so already):\n", "//\n// The buyer's table", "//\n" + comment()},
 		"doc comment, buyer": {"doc.go", "// its clusters have parted:\n", "package contract\n", "//\n" + leavingComment()},
-		"page":               {"../../../../docs/trade/contract.md", "<!-- states: go test ./pkg/trade/core/contract -run Documents -update -->\n", "<!-- end of states -->\n", page()},
+		"page": {
+			"../../../../docs/trade/contract.md", "<!-- states: go test ./pkg/trade/core/contract -run Documents -update -->\n",
+			"<!-- end of states -->\n", page(),
+		},
 		"page, buyer": {
-			"../../../../docs/trade/contract.md", "<!-- leaving: go test ./pkg/trade/core/contract -run Documents -update -->\n", "<!-- end of leaving -->\n", leavingPage(),
+			"../../../../docs/trade/contract.md", "<!-- leaving: go test ./pkg/trade/core/contract -run Documents -update -->\n",
+			"<!-- end of leaving -->\n", leavingPage(),
 		},
 	}
 	for name, c := range cases {

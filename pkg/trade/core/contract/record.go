@@ -74,7 +74,8 @@ func (t Terms) Key() Key { return Key{Buyer: t.Buyer, ID: t.ID} }
 func (t Terms) Equal(other Terms) bool {
 	same := resources.Same(t.Resources, other.Resources) &&
 		t.StartsAt.Equal(other.StartsAt) && t.EndsAt.Equal(other.EndsAt) && t.EffectiveAt.Equal(other.EffectiveAt)
-	return same && t.ID == other.ID && t.Cluster == other.Cluster && t.Buyer == other.Buyer && t.Seller == other.Seller && t.Revision == other.Revision &&
+	return same && t.ID == other.ID && t.Cluster == other.Cluster && t.Buyer == other.Buyer && t.Seller == other.Seller &&
+		t.Revision == other.Revision &&
 		t.Offer == other.Offer && t.OfferRevision == other.OfferRevision && t.OfferDigest == other.OfferDigest && t.Plan == other.Plan &&
 		t.Price == other.Price && t.Notice == other.Notice && t.Drain == other.Drain
 }
@@ -99,8 +100,8 @@ func (t Terms) proposedAs(other Terms) bool {
 	return t.Equal(other)
 }
 
-// beginsAs returns why terms are not those that were reserved, signed at a time: they begin then or a little earlier or later, and not before
-// they were ordered for, and end when they were to, or are as long as they were to be.
+// beginsAs returns why terms are not those that were reserved, signed at a time: they begin then or a little earlier or later, and not
+// before they were ordered for, and end when they were to, or are as long as they were to be.
 func (t Terms) beginsAs(reserved Terms, now time.Time, within time.Duration) error {
 	shift := t.StartsAt.Sub(reserved.StartsAt)
 	late := shift > 0 && t.StartsAt.After(now.Add(within))
@@ -266,7 +267,8 @@ func (r Record) Lapsed() bool {
 	return r.State.Final() && !r.Signed() && slices.ContainsFunc(r.History, func(t Transition) bool { return t.To == Reserved })
 }
 
-// Rests reports whether a Tick would write nothing: the time changes nothing of the contract, and the ledger holds what it needs and no more.
+// Rests reports whether a Tick would write nothing: the time changes nothing of the contract, and the ledger holds what it needs and no
+// more.
 func (r Record) Rests(now time.Time, books ledger.Ledger) bool {
 	needed, holds := r.hold()
 	held, found := books.Get(r.Key)

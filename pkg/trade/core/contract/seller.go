@@ -48,8 +48,8 @@ type Seller struct {
 	DecideFor time.Duration
 }
 
-// Result is what follows from a request. The caller writes Before, then Record, then After, each only if it differs from what is stored, and
-// answers the buyer last. So the ledger holds at any time what the stored record needs, whenever the caller is killed; what it holds
+// Result is what follows from a request. The caller writes Before, then Record, then After, each only if it differs from what is stored,
+// and answers the buyer last. So the ledger holds at any time what the stored record needs, whenever the caller is killed; what it holds
 // too much is taken back by the next request for that contract, of which a Tick is enough.
 //
 // A request that is refused can have changed the record as well, since the time is applied before it.
@@ -470,7 +470,8 @@ func (c *step) compare(a, b Terms) error {
 func (c *step) changes(request Request) error {
 	was, terms := c.record.Terms, request.Terms
 	allowed := was
-	allowed.Revision, allowed.Price, allowed.OfferRevision, allowed.OfferDigest = terms.Revision, terms.Price, terms.OfferRevision, terms.OfferDigest
+	allowed.Revision, allowed.Price, allowed.OfferRevision, allowed.OfferDigest = terms.Revision, terms.Price, terms.OfferRevision,
+		terms.OfferDigest
 	if request.Event == Resize {
 		allowed.Resources, allowed.EffectiveAt = terms.Resources, time.Time{}
 	} else {
@@ -512,7 +513,8 @@ func (c *step) confirms(terms Terms) bool {
 		return terms.Equal(proposed)
 	}
 	off := c.now.Sub(terms.EffectiveAt).Abs()
-	return terms.proposedAs(proposed) && terms.Validate() == nil && off <= c.seller.ReserveFor && !terms.Counts().Before(c.record.Terms.StartsAt)
+	return terms.proposedAs(proposed) && terms.Validate() == nil && off <= c.seller.ReserveFor &&
+		!terms.Counts().Before(c.record.Terms.StartsAt)
 }
 
 // approve allows what waits for somebody's approval.

@@ -84,8 +84,8 @@ var table = map[State]map[Event]Cell{
 	},
 	Signed: {
 		Reserve: same, Sign: same, Peered: early, Resize: early, Renew: early, Confirm: early, Terminate: to(Terminating), Drained: early,
-		Approve: same, Refuse: late, Grant: to(Provisioning), Fail: to(Failed), Suspend: early, Resume: early, Notice: to(Signed, Terminating).orSame(),
-		Withdrawn: early, Tick: to(Terminating).orSame(),
+		Approve: same, Refuse: late, Grant: to(Provisioning), Fail: to(Failed), Suspend: early, Resume: early,
+		Notice: to(Signed, Terminating).orSame(), Withdrawn: early, Tick: to(Terminating).orSame(),
 	},
 	Provisioning: {
 		Reserve: same, Sign: same, Peered: to(Active), Resize: early, Renew: early, Confirm: early, Terminate: to(Terminating), Drained: early,
@@ -93,21 +93,21 @@ var table = map[State]map[Event]Cell{
 		Withdrawn: early, Tick: to(Terminating).orSame(),
 	},
 	Active: {
-		Reserve: same, Sign: same, Peered: same, Resize: to(Resizing, Active).orSame().or(ErrRevision), Renew: to(Resizing, Active).orSame().or(ErrRevision),
-		Confirm: same.or(ErrRevision), Terminate: to(Terminating), Drained: early,
+		Reserve: same, Sign: same, Peered: same, Resize: to(Resizing, Active).orSame().or(ErrRevision),
+		Renew: to(Resizing, Active).orSame().or(ErrRevision), Confirm: same.or(ErrRevision), Terminate: to(Terminating), Drained: early,
 		Approve: same, Refuse: late, Grant: same, Fail: late, Suspend: to(Suspended), Resume: same, Notice: to(Active, Terminating).orSame(),
 		Withdrawn: early, Tick: to(Terminating).orSame(),
 	},
 	Resizing: {
-		Reserve: same, Sign: same, Peered: same, Resize: to(Resizing, Active).orSame().or(ErrRevision), Renew: to(Resizing, Active).orSame().or(ErrRevision),
-		Confirm: to(Active).orSame().or(ErrEarly, ErrRevision), Terminate: to(Terminating), Drained: early,
-		Approve: to(Resizing, Active).orSame(), Refuse: to(Active).or(ErrLate), Grant: same, Fail: late, Suspend: to(Suspended), Resume: same,
-		Notice: to(Active, Terminating), Withdrawn: early, Tick: to(Resizing, Active, Terminating).orSame(),
+		Reserve: same, Sign: same, Peered: same, Resize: to(Resizing, Active).orSame().or(ErrRevision),
+		Renew: to(Resizing, Active).orSame().or(ErrRevision), Confirm: to(Active).orSame().or(ErrEarly, ErrRevision), Terminate: to(Terminating),
+		Drained: early, Approve: to(Resizing, Active).orSame(), Refuse: to(Active).or(ErrLate), Grant: same, Fail: late, Suspend: to(Suspended),
+		Resume: same, Notice: to(Active, Terminating), Withdrawn: early, Tick: to(Resizing, Active, Terminating).orSame(),
 	},
 	Suspended: {
-		Reserve: same, Sign: same, Peered: same, Resize: early, Renew: early, Confirm: same.or(ErrRevision), Terminate: to(Terminating), Drained: early,
-		Approve: same, Refuse: late, Grant: same, Fail: late, Suspend: same, Resume: to(Active), Notice: to(Suspended, Terminating).orSame(),
-		Withdrawn: early, Tick: to(Terminating).orSame(),
+		Reserve: same, Sign: same, Peered: same, Resize: early, Renew: early, Confirm: same.or(ErrRevision), Terminate: to(Terminating),
+		Drained: early, Approve: same, Refuse: late, Grant: same, Fail: late, Suspend: same, Resume: to(Active),
+		Notice: to(Suspended, Terminating).orSame(), Withdrawn: early, Tick: to(Terminating).orSame(),
 	},
 	Terminating: {
 		Reserve: same, Sign: same, Peered: late, Resize: late, Renew: late, Confirm: same.or(ErrRevision), Terminate: same, Drained: to(Ended),
@@ -115,8 +115,8 @@ var table = map[State]map[Event]Cell{
 		Withdrawn: early, Tick: to(Terminating, Ended).orSame(),
 	},
 	Ended: {
-		Reserve: same, Sign: same.or(ErrLate), Peered: late, Resize: late, Renew: late, Confirm: same.or(ErrRevision), Terminate: same, Drained: same,
-		Approve: late, Refuse: late, Grant: late, Fail: late, Suspend: late, Resume: late, Notice: same,
+		Reserve: same, Sign: same.or(ErrLate), Peered: late, Resize: late, Renew: late, Confirm: same.or(ErrRevision), Terminate: same,
+		Drained: same, Approve: late, Refuse: late, Grant: late, Fail: late, Suspend: late, Resume: late, Notice: same,
 		Withdrawn: to(Ended).orSame(), Tick: same,
 	},
 	Rejected: {
@@ -145,7 +145,8 @@ const (
 	Unwanted Condition = "nobody wants it"
 	// Ending: the buyer has ended it.
 	Ending Condition = "the buyer has ended it"
-	// Lasts: the seller has been so for as long as it takes: unknown for 5 minutes, older for a minute, silent or wrong for a drain, a minute at least.
+	// Lasts: the seller has been so for as long as it takes: unknown for 5 minutes, older for a minute, silent or wrong for a drain, a minute
+	// at least.
 	Lasts Condition = "it lasts"
 	// Near: the drain before its end has begun.
 	Near Condition = "its last drain has begun"
@@ -167,8 +168,8 @@ func Standings() []Standing { return []Standing{Heard, Doubting, Alone, Left, Cl
 // Doubts returns what a seller can be heard to be.
 func Doubts() []Doubt { return []Doubt{NoDoubt, SilentDoubt, WrongDoubt, UnknownDoubt, OlderDoubt} }
 
-// Turns returns the turns of a buyer that stands so and hears its seller to be so; the first whose conditions hold counts, and there always is one.
-// The caller must not change them.
+// Turns returns the turns of a buyer that stands so and hears its seller to be so; the first whose conditions hold counts, and there always
+// is one. The caller must not change them.
 func Turns(standing Standing, heard Doubt) []Turn { return leaving[standing][heard] }
 
 func turn(to Standing, conditions ...Condition) Turn { return Turn{to, conditions} }
@@ -208,6 +209,7 @@ var leaving = map[Standing]map[Doubt][]Turn{
 		OlderDoubt:   {turn(Heard, Lasts), turn(Closed, Past), turn(Left)},
 	},
 	Closed: {
-		NoDoubt: {turn(Closed)}, SilentDoubt: {turn(Closed)}, WrongDoubt: {turn(Closed)}, UnknownDoubt: {turn(Closed)}, OlderDoubt: {turn(Closed)},
+		NoDoubt: {turn(Closed)}, SilentDoubt: {turn(Closed)}, WrongDoubt: {turn(Closed)}, UnknownDoubt: {turn(Closed)},
+		OlderDoubt: {turn(Closed)},
 	},
 }

@@ -88,11 +88,16 @@ func scenes(t *testing.T, notice time.Duration) map[contract.State][]scene {
 	all := map[contract.State][]scene{
 		contract.None: {none}, contract.Proposed: {proposed}, contract.Reserved: {reserved, do(proposed, contract.Approve)},
 		contract.Signed: {both}, contract.Provisioning: {provisioning},
-		contract.Active:   {active, propose(active, contract.Resize, contract.Deny), resizing.after(t, begin, signed(contract.Confirm, resizing.record.Change.Terms))},
-		contract.Resizing: {resizing, propose(active, contract.Renew, contract.Ask), propose(active, contract.Resize, contract.Ask)}, contract.Suspended: {suspended},
-		contract.Terminating: {terminating}, contract.Ended: {ended, do(ended, contract.Withdrawn), do(reserved, contract.Terminate)},
-		contract.Rejected: {do(proposed, contract.Refuse)}, contract.Expired: {reserved.after(t, begin.Add(reserveFor), contract.Request{Event: contract.Tick})},
-		contract.Failed: {failed, do(failed, contract.Withdrawn)},
+		contract.Active: {
+			active, propose(active, contract.Resize, contract.Deny),
+			resizing.after(t, begin, signed(contract.Confirm, resizing.record.Change.Terms)),
+		},
+		contract.Resizing:  {resizing, propose(active, contract.Renew, contract.Ask), propose(active, contract.Resize, contract.Ask)},
+		contract.Suspended: {suspended}, contract.Terminating: {terminating},
+		contract.Ended:    {ended, do(ended, contract.Withdrawn), do(reserved, contract.Terminate)},
+		contract.Rejected: {do(proposed, contract.Refuse)},
+		contract.Expired:  {reserved.after(t, begin.Add(reserveFor), contract.Request{Event: contract.Tick})},
+		contract.Failed:   {failed, do(failed, contract.Withdrawn)},
 	}
 	if notice > drainFor { // else it ends at once
 		for _, state := range []contract.State{contract.Signed, contract.Provisioning, contract.Active, contract.Suspended} {
@@ -118,7 +123,8 @@ func requests(event contract.Event, s scene, terms contract.Terms) []contract.Re
 			all = append(all, contract.Request{Terms: revised(terms, event, 9, 3), Verdict: verdict})
 		}
 		all = append(all,
-			contract.Request{Terms: revised(terms, event, 9, 5000), Verdict: contract.Accept}, contract.Request{Terms: revised(terms, event, 3, 3), Verdict: contract.Accept})
+			contract.Request{Terms: revised(terms, event, 9, 5000), Verdict: contract.Accept},
+			contract.Request{Terms: revised(terms, event, 3, 3), Verdict: contract.Accept})
 		if s.record != nil {
 			all = append(all, contract.Request{Terms: s.record.Terms, Verdict: contract.Accept})
 		}
@@ -261,17 +267,35 @@ func TestRefusedTerms(t *testing.T) {
 		scene   scene
 		request contract.Request
 	}{
-		"other terms for the same ID": {"an ID is used once", reserved, contract.Request{Event: contract.Reserve, Terms: cheaper, Verdict: contract.Accept}},
-		"more than can be":            {"quantities are bounded", scene{}, contract.Request{Event: contract.Reserve, Terms: huge, Verdict: contract.Accept}},
-		"terms of another buyer":      {"a buyer buys for itself", scene{}, contract.Request{Event: contract.Reserve, Terms: stranger, Verdict: contract.Accept}},
-		"terms of the past":           {"a contract that has ended cannot begin", scene{}, contract.Request{Event: contract.Reserve, Terms: past, Verdict: contract.Accept}},
-		"signature of other terms":    {"only what is reserved can be signed", reserved, signed(contract.Sign, cheaper)},
-		"one signature":               {"nothing is signed by one side", reserved, unsigned},
-		"another signature later":     {"a contract has one", active, contract.Request{Event: contract.Sign, Terms: terms, Signature: "x", Countersignature: "y"}},
-		"resize that renews":          {"a size is no end", active, contract.Request{Event: contract.Resize, Terms: longer, Verdict: contract.Accept}},
-		"resize for another cluster":  {"a contract stays with its cluster", active, contract.Request{Event: contract.Resize, Terms: moved, Verdict: contract.Accept}},
-		"no cluster":                  {"a contract is for a cluster", scene{}, contract.Request{Event: contract.Reserve, Terms: nowhere, Verdict: contract.Accept}},
-		"a name that is none":         {"names become those of objects", scene{}, contract.Request{Event: contract.Reserve, Terms: nameless, Verdict: contract.Accept}},
+		"other terms for the same ID": {
+			"an ID is used once", reserved, contract.Request{Event: contract.Reserve, Terms: cheaper, Verdict: contract.Accept},
+		},
+		"more than can be": {
+			"quantities are bounded", scene{}, contract.Request{Event: contract.Reserve, Terms: huge, Verdict: contract.Accept},
+		},
+		"terms of another buyer": {
+			"a buyer buys for itself", scene{}, contract.Request{Event: contract.Reserve, Terms: stranger, Verdict: contract.Accept},
+		},
+		"terms of the past": {
+			"a contract that has ended cannot begin", scene{}, contract.Request{Event: contract.Reserve, Terms: past, Verdict: contract.Accept},
+		},
+		"signature of other terms": {"only what is reserved can be signed", reserved, signed(contract.Sign, cheaper)},
+		"one signature":            {"nothing is signed by one side", reserved, unsigned},
+		"another signature later": {
+			"a contract has one", active, contract.Request{Event: contract.Sign, Terms: terms, Signature: "x", Countersignature: "y"},
+		},
+		"resize that renews": {
+			"a size is no end", active, contract.Request{Event: contract.Resize, Terms: longer, Verdict: contract.Accept},
+		},
+		"resize for another cluster": {
+			"a contract stays with its cluster", active, contract.Request{Event: contract.Resize, Terms: moved, Verdict: contract.Accept},
+		},
+		"no cluster": {
+			"a contract is for a cluster", scene{}, contract.Request{Event: contract.Reserve, Terms: nowhere, Verdict: contract.Accept},
+		},
+		"a name that is none": {
+			"names become those of objects", scene{}, contract.Request{Event: contract.Reserve, Terms: nameless, Verdict: contract.Accept},
+		},
 		"confirmation of other terms": {"only what is proposed can be confirmed", resizing, signed(contract.Confirm, other)},
 	}
 	for name, c := range cases {
@@ -353,7 +377,9 @@ func TestObserveRefuses(t *testing.T) {
 		view     contract.View
 	}{
 		"a contract that it did not sign": {"only its signature binds it", fresh, view(all[contract.Active][0], func(*contract.View) {})},
-		"new terms":                       {"the terms in force are those it signed", bought, view(all[contract.Active][2], func(*contract.View) {})},
+		"new terms": {
+			"the terms in force are those it signed", bought, view(all[contract.Active][2], func(*contract.View) {}),
+		},
 		"a higher price": {"the price is part of the terms", bought,
 			view(all[contract.Active][0], func(v *contract.View) { v.Terms.Price = offertest.Price("100") })},
 		"a worse reservation": {"it would sign what it did not ask for", fresh,
@@ -455,19 +481,49 @@ func TestPaidUntil(t *testing.T) {
 		state  contract.State
 		want   time.Time
 	}{
-		"in force":                  {"it pays until the end", contract.Active, long, nil, contract.Active, end},
-		"the buyer ends":            {"it pays for the notice", contract.Active, long, []step{{later, do(contract.Terminate)}}, contract.Terminating, later.Add(long)},
-		"the buyer ends and leaves": {"it can leave before", contract.Active, long, []step{{later, do(contract.Terminate)}, {later.Add(time.Minute), do(contract.Drained)}}, contract.Ended, later.Add(long)},
-		"no notice":                 {"it pays until it has left", contract.Active, 0, []step{{later, do(contract.Terminate)}, {later.Add(time.Minute), do(contract.Drained)}}, contract.Ended, later.Add(time.Minute)},
-		"near the end":              {"it pays no longer than the terms say", contract.Active, long, []step{{end.Add(-time.Hour), do(contract.Terminate)}}, contract.Terminating, end},
-		"the seller ends":           {"it pays while it is given something", contract.Active, long, []step{{later, do(contract.Notice)}}, contract.Active, later.Add(long)},
-		"it leaves after notice":    {"the seller has ended it", contract.Active, long, []step{{later, do(contract.Notice)}, {later.Add(time.Minute), do(contract.Terminate)}}, contract.Terminating, later.Add(time.Minute)},
-		"it leaves a suspended one": {"it gets nothing", contract.Suspended, long, []step{{later, do(contract.Terminate)}}, contract.Terminating, later},
-		"before it is granted":      {"it gets nothing", contract.Signed, long, []step{{later, do(contract.Terminate)}}, contract.Terminating, later},
-		"failed":                    {"it never got anything", contract.Signed, long, []step{{later, do(contract.Fail)}}, contract.Failed, time.Time{}},
-		"the end of the terms":      {"the last drain is paid for", contract.Active, long, []step{{end.Add(-drainFor), do(contract.Tick)}, {end.Add(-time.Minute), do(contract.Drained)}}, contract.Ended, end},
-		"the seller was away":       {"what comes after the terms costs nothing", contract.Active, long, []step{{end.Add(day), do(contract.Tick)}, {end.Add(2 * day), do(contract.Tick)}}, contract.Ended, end},
-		"not signed":                {"nothing was sold", contract.Reserved, long, []step{{begin, do(contract.Terminate)}}, contract.Ended, time.Time{}},
+		"in force": {"it pays until the end", contract.Active, long, nil, contract.Active, end},
+		"the buyer ends": {
+			"it pays for the notice", contract.Active, long, []step{{later, do(contract.Terminate)}}, contract.Terminating, later.Add(long),
+		},
+		"the buyer ends and leaves": {
+			"it can leave before", contract.Active, long, []step{{later, do(contract.Terminate)}, {later.Add(time.Minute), do(contract.Drained)}},
+			contract.Ended, later.Add(long),
+		},
+		"no notice": {
+			"it pays until it has left", contract.Active, 0, []step{{later, do(contract.Terminate)}, {later.Add(time.Minute), do(contract.Drained)}},
+			contract.Ended, later.Add(time.Minute),
+		},
+		"near the end": {
+			"it pays no longer than the terms say", contract.Active, long, []step{{end.Add(-time.Hour), do(contract.Terminate)}},
+			contract.Terminating, end,
+		},
+		"the seller ends": {
+			"it pays while it is given something", contract.Active, long, []step{{later, do(contract.Notice)}}, contract.Active, later.Add(long),
+		},
+		"it leaves after notice": {
+			"the seller has ended it", contract.Active, long, []step{{later, do(contract.Notice)}, {later.Add(time.Minute), do(contract.Terminate)}},
+			contract.Terminating, later.Add(time.Minute),
+		},
+		"it leaves a suspended one": {
+			"it gets nothing", contract.Suspended, long, []step{{later, do(contract.Terminate)}}, contract.Terminating, later,
+		},
+		"before it is granted": {
+			"it gets nothing", contract.Signed, long, []step{{later, do(contract.Terminate)}}, contract.Terminating, later,
+		},
+		"failed": {
+			"it never got anything", contract.Signed, long, []step{{later, do(contract.Fail)}}, contract.Failed, time.Time{},
+		},
+		"the end of the terms": {
+			"the last drain is paid for", contract.Active, long,
+			[]step{{end.Add(-drainFor), do(contract.Tick)}, {end.Add(-time.Minute), do(contract.Drained)}}, contract.Ended, end,
+		},
+		"the seller was away": {
+			"what comes after the terms costs nothing", contract.Active, long,
+			[]step{{end.Add(day), do(contract.Tick)}, {end.Add(2 * day), do(contract.Tick)}}, contract.Ended, end,
+		},
+		"not signed": {
+			"nothing was sold", contract.Reserved, long, []step{{begin, do(contract.Terminate)}}, contract.Ended, time.Time{},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -170,7 +170,8 @@ func TestSuperseded(t *testing.T) {
 	}
 	kept := b.scene.record.Superseded
 	if len(kept) != 32 || kept[31].Terms.Revision+1 != b.scene.record.Terms.Revision || len(b.purchase.Superseded) != 32 {
-		t.Errorf("%d terms are kept at the seller, the last of revision %d, and %d at the buyer", len(kept), kept[len(kept)-1].Terms.Revision, len(b.purchase.Superseded))
+		t.Errorf("%d terms are kept at the seller, the last of revision %d, and %d at the buyer", len(kept), kept[len(kept)-1].Terms.Revision,
+			len(b.purchase.Superseded))
 	}
 }
 

@@ -46,8 +46,8 @@ func resourcesOf(cpu, memory int64) corev1.ResourceList {
 // termsOf returns terms for 30 days.
 func termsOf(buyer string, cpu, memory int64) contract.Terms {
 	return contract.Terms{
-		ID: "c1", Buyer: buyer, Seller: "seller", Revision: 1, Cluster: cluster.Identity{ID: "edge-id", Name: "edge"}, Offer: "o", OfferRevision: 1, OfferDigest: "d", Plan: "small",
-		Resources: resourcesOf(cpu, memory), Price: offertest.Price("1"),
+		ID: "c1", Buyer: buyer, Seller: "seller", Revision: 1, Cluster: cluster.Identity{ID: "edge-id", Name: "edge"}, Offer: "o",
+		OfferRevision: 1, OfferDigest: "d", Plan: "small", Resources: resourcesOf(cpu, memory), Price: offertest.Price("1"),
 		StartsAt: begin, EndsAt: begin.Add(30 * day), Notice: time.Hour, Drain: drainFor,
 	}
 }
@@ -80,8 +80,8 @@ type side struct {
 	peered, using bool
 	// asked counts what it has asked, and answered is the last of that to which there was an answer.
 	asked, answered int
-	// counted is until when it has counted the time, and right when it last had no doubt of its seller. ahead is how far its seller's clock was ahead
-	// of the right one at the last answer, and said whether there was one since its process began.
+	// counted is until when it has counted the time, and right when it last had no doubt of its seller. ahead is how far its seller's clock
+	// was ahead of the right one at the last answer, and said whether there was one since its process began.
 	counted, right time.Time
 	ahead          time.Duration
 	said           bool
@@ -188,8 +188,8 @@ func (w *world) writePurchase(b *side, purchase contract.Purchase) {
 		purchase.Drained != b.stored.Drained || purchase.Ending != b.stored.Ending || purchase.Proposal != b.stored.Proposal ||
 		purchase.Standing != b.stored.Standing {
 		w.progress = true
-		w.trace("buyer %s v%d %s peering %q drained %t ending %t %s", purchase.Terms.Buyer, purchase.Seen.Version, purchase.State(), purchase.Peering,
-			purchase.Drained, purchase.Ending, purchase.Standing)
+		w.trace("buyer %s v%d %s peering %q drained %t ending %t %s", purchase.Terms.Buyer, purchase.Seen.Version, purchase.State(),
+			purchase.Peering, purchase.Drained, purchase.Ending, purchase.Standing)
 	}
 	b.stored = purchase
 	w.check()
@@ -270,7 +270,8 @@ func (w *world) duty(worker *process, key contract.Key) task {
 // decide is something that people at the seller do.
 func (w *world) decide(worker *process, key contract.Key) task {
 	events := []contract.Event{
-		contract.Approve, contract.Approve, contract.Approve, contract.Refuse, contract.Notice, contract.Suspend, contract.Resume, contract.Resume, contract.Fail,
+		contract.Approve, contract.Approve, contract.Approve, contract.Refuse, contract.Notice, contract.Suspend, contract.Resume,
+		contract.Resume, contract.Fail,
 	}
 	return w.handle(worker, contract.Request{Event: events[w.random.IntN(len(events))], Key: key, Reason: "somebody wants it"}, nil)
 }
@@ -657,8 +658,8 @@ func (w *world) run() {
 }
 
 // TestWorlds lets buyers and a seller with little stock meet in random worlds, where messages are lost, come twice and out of order,
-// processes are killed between any two of their steps, clocks jump both ways, and the seller is silent, does not know its contracts, or shows
-// nonsense, for some time or for ever.
+// processes are killed between any two of their steps, clocks jump both ways, and the seller is silent, does not know its contracts, or
+// shows nonsense, for some time or for ever.
 func TestWorlds(t *testing.T) {
 	worlds := 10000
 	if testing.Short() {

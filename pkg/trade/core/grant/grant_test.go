@@ -25,15 +25,36 @@ func TestBook(t *testing.T) {
 		want   corev1.ResourceList // Of cluster c; nil if it is offered nothing at all.
 		late   bool
 	}{
-		"None":      {"No contract, no resources.", nil, nil, false},
-		"Others":    {"The contract is for another cluster.", []Grant{{Buyer: "a", Cluster: "d", Resources: list("1", "1Gi"), InForce: true}}, nil, false},
-		"One":       {"A contract gives what was sold.", []Grant{{Buyer: "a", Cluster: "c", Resources: list("1", "1Gi"), InForce: true}}, list("1", "1Gi"), false},
-		"Sum":       {"Two contracts give their sum.", []Grant{{Buyer: "a", Cluster: "c", Resources: list("1", "1Gi"), InForce: true}, {Buyer: "a", Cluster: "c", Resources: list("500m", "1Gi"), InForce: true}}, list("1500m", "2Gi"), false},
-		"Suspended": {"What is not in force takes back what it gave.", []Grant{{Buyer: "a", Cluster: "c", Resources: list("1", "1Gi")}}, list("0", "0"), false},
-		"Rest":      {"One of two has ended.", []Grant{{Buyer: "a", Cluster: "c", Resources: list("1", "1Gi")}, {Buyer: "a", Cluster: "c", Resources: list("2", "1Gi"), InForce: true}}, list("2", "1Gi"), false},
-		"Thief":     {"Another party names a cluster that is not its own.", []Grant{{Buyer: "a", Cluster: "c", Resources: list("1", "1Gi"), InForce: true}, {Buyer: "b", Cluster: "c", Resources: list("9", "9Gi"), InForce: true}}, list("1", "1Gi"), true},
-		"Return":    {"It stays the first one's after its contract.", []Grant{{Buyer: "a", Cluster: "c", Resources: list("1", "1Gi")}, {Buyer: "b", Cluster: "c", Resources: list("9", "9Gi"), InForce: true}}, list("0", "0"), true},
-		"NoCluster": {"The buyer has not said for which cluster yet.", []Grant{{Buyer: "a", Resources: list("1", "1Gi"), InForce: true}}, nil, false},
+		"None": {"No contract, no resources.", nil, nil, false},
+		"Others": {
+			"The contract is for another cluster.", []Grant{{Buyer: "a", Cluster: "d", Resources: list("1", "1Gi"), InForce: true}}, nil, false,
+		},
+		"One": {
+			"A contract gives what was sold.", []Grant{{Buyer: "a", Cluster: "c", Resources: list("1", "1Gi"), InForce: true}},
+			list("1", "1Gi"), false,
+		},
+		"Sum": {
+			"Two contracts give their sum.", []Grant{{Buyer: "a", Cluster: "c", Resources: list("1", "1Gi"), InForce: true},
+				{Buyer: "a", Cluster: "c", Resources: list("500m", "1Gi"), InForce: true}}, list("1500m", "2Gi"), false,
+		},
+		"Suspended": {
+			"What is not in force takes back what it gave.", []Grant{{Buyer: "a", Cluster: "c", Resources: list("1", "1Gi")}}, list("0", "0"), false,
+		},
+		"Rest": {
+			"One of two has ended.", []Grant{{Buyer: "a", Cluster: "c", Resources: list("1", "1Gi")},
+				{Buyer: "a", Cluster: "c", Resources: list("2", "1Gi"), InForce: true}}, list("2", "1Gi"), false,
+		},
+		"Thief": {
+			"Another party names a cluster that is not its own.", []Grant{{Buyer: "a", Cluster: "c", Resources: list("1", "1Gi"), InForce: true},
+				{Buyer: "b", Cluster: "c", Resources: list("9", "9Gi"), InForce: true}}, list("1", "1Gi"), true,
+		},
+		"Return": {
+			"It stays the first one's after its contract.", []Grant{{Buyer: "a", Cluster: "c", Resources: list("1", "1Gi")},
+				{Buyer: "b", Cluster: "c", Resources: list("9", "9Gi"), InForce: true}}, list("0", "0"), true,
+		},
+		"NoCluster": {
+			"The buyer has not said for which cluster yet.", []Grant{{Buyer: "a", Resources: list("1", "1Gi"), InForce: true}}, nil, false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, err := NewBook(tc.grants)

@@ -116,7 +116,8 @@ func (l Ledger) Reserve(hold Hold, limits Limits, now time.Time) (Ledger, error)
 	rest = rest.Release(hold.Key)
 	if limits.Stock != nil && !again {
 		if sold := rest.Sold(hold.Offer, hold.Plan, now); sold >= *limits.Stock {
-			return l, fmt.Errorf("hold one of plan %s of offer %s: %d of %d are held: %w", hold.Plan, hold.Offer, sold, max(*limits.Stock, 0), ErrSoldOut)
+			return l, fmt.Errorf("hold one of plan %s of offer %s: %d of %d are held: %w", hold.Plan, hold.Offer, sold,
+				max(*limits.Stock, 0), ErrSoldOut)
 		}
 	}
 	taken := rest.Held(now)
@@ -233,7 +234,8 @@ func (l Ledger) Equal(other Ledger) bool { return slices.EqualFunc(l.Holds, othe
 
 // Equal reports whether two holds are the same.
 func (h Hold) Equal(other Hold) bool {
-	return h.Key == other.Key && h.Offer == other.Offer && h.Plan == other.Plan && resources.Same(h.Resources, other.Resources) && h.Until.Equal(other.Until) &&
+	return h.Key == other.Key && h.Offer == other.Offer && h.Plan == other.Plan && resources.Same(h.Resources, other.Resources) &&
+		h.Until.Equal(other.Until) &&
 		resources.Same(h.Next, other.Next) && h.NextUntil.Equal(other.NextUntil)
 }
 
@@ -245,7 +247,8 @@ func (h Hold) Counts() corev1.ResourceList {
 	return resources.Max(h.Resources, h.Next)
 }
 
-// Validate returns an error that is ErrHold if resources are not what can be held: something, in positive amounts within the bounds of offers.
+// Validate returns an error that is ErrHold if resources are not what can be held: something, in positive amounts within the bounds of
+// offers.
 func Validate(held corev1.ResourceList) error {
 	if len(held) < 1 || len(held) > maxResources {
 		return fmt.Errorf("%d resources, not 1 to %d: %w", len(held), maxResources, ErrHold)

@@ -49,24 +49,38 @@ func TestReserve(t *testing.T) {
 		limits ledger.Limits
 		want   error
 	}{
-		"fits":               {"there is as much as it takes", []ledger.Hold{hold("a", 2)}, hold("b", 2), limits(2, 4), nil},
-		"sold out":           {"the last one is sold", []ledger.Hold{hold("a", 1)}, hold("b", 1), limits(1, 4), ledger.ErrSoldOut},
-		"no capacity":        {"the stock is there, and the cores are not", []ledger.Hold{hold("a", 3)}, hold("b", 2), limits(9, 4), ledger.ErrCapacity},
-		"another plan":       {"stock is by plan", []ledger.Hold{hold("a", 1)}, plan, limits(1, 4), nil},
-		"to another plan":    {"what is held of one plan is no stock of another", []ledger.Hold{of(plan, "a"), hold("b", 1)}, plan, limits(1, 4), ledger.ErrSoldOut},
-		"another resource":   {"what the capacity does not name is not for sale", nil, gpu, limits(1, 4), ledger.ErrCapacity},
-		"no stock given":     {"only capacity bounds it", []ledger.Hold{hold("a", 1)}, hold("b", 1), ledger.Limits{Capacity: cores(4)}, nil},
-		"a negative stock":   {"it counts as none", nil, hold("b", 1), limits(-5, 4), ledger.ErrSoldOut},
-		"the same again":     {"a contract holds once", []ledger.Hold{hold("a", 4)}, hold("a", 4), limits(1, 4), nil},
-		"kept when shrunk":   {"what is held stays when the cluster has lost nodes", []ledger.Hold{hold("a", 4)}, hold("a", 4), limits(0, 1), nil},
+		"fits":     {"there is as much as it takes", []ledger.Hold{hold("a", 2)}, hold("b", 2), limits(2, 4), nil},
+		"sold out": {"the last one is sold", []ledger.Hold{hold("a", 1)}, hold("b", 1), limits(1, 4), ledger.ErrSoldOut},
+		"no capacity": {
+			"the stock is there, and the cores are not", []ledger.Hold{hold("a", 3)}, hold("b", 2), limits(9, 4), ledger.ErrCapacity,
+		},
+		"another plan": {"stock is by plan", []ledger.Hold{hold("a", 1)}, plan, limits(1, 4), nil},
+		"to another plan": {
+			"what is held of one plan is no stock of another", []ledger.Hold{of(plan, "a"), hold("b", 1)}, plan, limits(1, 4), ledger.ErrSoldOut,
+		},
+		"another resource": {"what the capacity does not name is not for sale", nil, gpu, limits(1, 4), ledger.ErrCapacity},
+		"no stock given":   {"only capacity bounds it", []ledger.Hold{hold("a", 1)}, hold("b", 1), ledger.Limits{Capacity: cores(4)}, nil},
+		"a negative stock": {"it counts as none", nil, hold("b", 1), limits(-5, 4), ledger.ErrSoldOut},
+		"the same again":   {"a contract holds once", []ledger.Hold{hold("a", 4)}, hold("a", 4), limits(1, 4), nil},
+		"kept when shrunk": {
+			"what is held stays when the cluster has lost nodes", []ledger.Hold{hold("a", 4)}, hold("a", 4), limits(0, 1), nil,
+		},
 		"smaller when short": {"it gives back, and does not grow", []ledger.Hold{hold("a", 4)}, hold("a", 3), limits(0, 1), nil},
 		"grows when short":   {"there is no more", []ledger.Hold{hold("a", 4)}, hold("a", 5), limits(1, 4), ledger.ErrCapacity},
 		"lapsed":             {"what has lapsed is free", []ledger.Hold{until(hold("a", 4), now)}, hold("b", 4), limits(1, 4), nil},
-		"not lapsed":         {"a reservation counts", []ledger.Hold{until(hold("a", 1), now.Add(1))}, hold("b", 1), limits(1, 4), ledger.ErrSoldOut},
-		"next counts":        {"new terms are reserved", []ledger.Hold{next(hold("a", 1), 4, now.Add(1))}, hold("b", 1), limits(2, 4), ledger.ErrCapacity},
-		"next lapsed":        {"new terms were not agreed", []ledger.Hold{next(hold("a", 1), 4, now)}, hold("b", 1), limits(2, 4), nil},
-		"next is smaller":    {"the old terms are in force", []ledger.Hold{next(hold("a", 4), 1, now.Add(1))}, hold("b", 1), limits(2, 4), ledger.ErrCapacity},
-		"too large a next":   {"the new terms must fit as well", []ledger.Hold{hold("a", 1)}, next(hold("a", 1), 5, now.Add(1)), limits(2, 4), ledger.ErrCapacity},
+		"not lapsed": {
+			"a reservation counts", []ledger.Hold{until(hold("a", 1), now.Add(1))}, hold("b", 1), limits(1, 4), ledger.ErrSoldOut,
+		},
+		"next counts": {
+			"new terms are reserved", []ledger.Hold{next(hold("a", 1), 4, now.Add(1))}, hold("b", 1), limits(2, 4), ledger.ErrCapacity,
+		},
+		"next lapsed": {"new terms were not agreed", []ledger.Hold{next(hold("a", 1), 4, now)}, hold("b", 1), limits(2, 4), nil},
+		"next is smaller": {
+			"the old terms are in force", []ledger.Hold{next(hold("a", 4), 1, now.Add(1))}, hold("b", 1), limits(2, 4), ledger.ErrCapacity,
+		},
+		"too large a next": {
+			"the new terms must fit as well", []ledger.Hold{hold("a", 1)}, next(hold("a", 1), 5, now.Add(1)), limits(2, 4), ledger.ErrCapacity,
+		},
 		"nothing":            {"a hold takes something", nil, nothing, limits(2, 4), ledger.ErrHold},
 		"nothing next":       {"new terms take something", nil, nothingNext, limits(2, 4), ledger.ErrHold},
 		"negative resources": {"a hold gives nothing", nil, hold("a", -1), limits(2, 4), ledger.ErrHold},

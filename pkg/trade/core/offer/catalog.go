@@ -176,8 +176,8 @@ func seenWith(all []Seen, now Seen, renewed bool) []Seen {
 	return slices.Insert(all, at, now)
 }
 
-// Withdraw takes in that a registry does not list an offer any more. The offer is gone once no registry lists it in its newest revision: who
-// lists an older one is behind, or wants to be.
+// Withdraw takes in that a registry does not list an offer any more. The offer is gone once no registry lists it in its newest revision:
+// who lists an older one is behind, or wants to be.
 func (c *Catalog) Withdraw(registry string, key Key) {
 	entry, ok := c.entries[key]
 	if !ok {
@@ -227,7 +227,9 @@ func (c *Catalog) remove(key Key) {
 			delete(c.floors, other)
 		}
 	}
-	c.floors[key] = floorOf{keys: entry.Keys, revision: entry.Offer.Revision, fingerprint: entry.Fingerprint, until: entry.Offer.IssuedAt.Add(maxValidity)}
+	c.floors[key] = floorOf{
+		keys: entry.Keys, revision: entry.Offer.Revision, fingerprint: entry.Fingerprint, until: entry.Offer.IssuedAt.Add(maxValidity),
+	}
 }
 
 // Get returns an offer.

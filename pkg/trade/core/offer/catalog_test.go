@@ -133,7 +133,8 @@ func TestMerge(t *testing.T) {
 			}
 			entry, ok := c.Get(key)
 			if ok != (tc.revision != 0) || entry.Offer.Revision != tc.revision || entry.Offer.Zone != tc.name {
-				t.Fatalf("%s\nGet() = revision %d with %q, want revision %d with %q", tc.reason, entry.Offer.Revision, entry.Offer.Zone, tc.revision, tc.name)
+				t.Fatalf("%s\nGet() = revision %d with %q, want revision %d with %q", tc.reason, entry.Offer.Revision, entry.Offer.Zone,
+					tc.revision, tc.name)
 			}
 			for i := range tc.seen {
 				if content := tc.seen[i].Conflict; content != "" {
@@ -178,7 +179,8 @@ func TestForgetAndExpire(t *testing.T) {
 	var c Catalog
 	for _, s := range []sighting{
 		{Registry: "a", Offer: of("one", time.Hour)}, {Registry: "a", Offer: of("two", time.Hour)}, {Registry: "b", Offer: of("two", time.Hour)},
-		{Registry: "b", Offer: of("three", time.Hour)}, {Registry: "b", Offer: of("four", 2*time.Hour)}, {Registry: "a", Offer: of("five", 2*time.Hour)},
+		{Registry: "b", Offer: of("three", time.Hour)}, {Registry: "b", Offer: of("four", 2*time.Hour)},
+		{Registry: "a", Offer: of("five", 2*time.Hour)},
 	} {
 		merge(t, &c, s)
 	}
@@ -211,7 +213,8 @@ func TestForgetAndExpire(t *testing.T) {
 	}
 }
 
-// TestLaterKey holds that who had a key that was replaced, and offered the largest revision with it, keeps nothing from being offered with the next.
+// TestLaterKey holds that who had a key that was replaced, and offered the largest revision with it, keeps nothing from being offered with
+// the next.
 func TestLaterKey(t *testing.T) {
 	base := parse(t, "", "")
 	for name, withdrawn := range map[string]bool{"Listed": false, "Withdrawn": true} {

@@ -34,7 +34,8 @@ type Expression struct {
 	program cel.Program
 	// most is what an evaluation costs at most, in CEL's unit; 0 if each is counted.
 	most int
-	// spare has variables that nobody uses: a registry evaluates an expression for thousands of plans, and would do little else than make them.
+	// spare has variables that nobody uses: a registry evaluates an expression for thousands of plans, and would do little else than make
+	// them.
 	spare sync.Pool
 }
 
@@ -99,9 +100,9 @@ func environment() (*cel.Env, error) {
 	return cel.NewEnv(options...)
 }
 
-// Compile compiles an expression: see Filter.Expression. The error says what is wrong with it: one that is longer than MaxExpression, nested
-// too deep, that builds lists or maps of what it goes through (expression.ErrBuilds), or that costs more than is evaluated for one plan in any case,
-// does not compile.
+// Compile compiles an expression: see Filter.Expression. The error says what is wrong with it: one that is longer than MaxExpression,
+// nested too deep, that builds lists or maps of what it goes through (expression.ErrBuilds), or that costs more than is evaluated for one
+// plan in any case, does not compile.
 func (c *Compiler) Compile(text string) (*Expression, error) {
 	if !utf8.ValidString(text) || utf8.RuneCountInString(text) > MaxExpression {
 		return nil, fmt.Errorf("it has more than %d characters, or is not text", MaxExpression)
@@ -131,8 +132,8 @@ func (c *Compiler) Compile(text string) (*Expression, error) {
 	return &Expression{program: program, most: most}, nil
 }
 
-// holds reports whether the expression is true, and about what that has cost. It is not if it has no value, or costs too much for the offer in question,
-// whose texts are its seller's.
+// holds reports whether the expression is true, and about what that has cost. It is not if it has no value, or costs too much for the offer
+// in question, whose texts are its seller's.
 func (e *Expression) holds(o *Offer, p *Plan, m Match) (holds bool, cost int) {
 	v, _ := e.spare.Get().(*variables)
 	if v == nil {

@@ -25,8 +25,8 @@ type Filter struct {
 	Kinds                                  []Kind
 
 	// Expression is in CEL, has at most MaxExpression characters, and is true for a plan that passes. One that has
-	// no value, as when it asks for a label that is not there, is not true. It builds no lists or maps of what all, exists, exists_one and filter go through, and
-	// the macro map is not there. It sees of the offer
+	// no value, as when it asks for a label that is not there, is not true. It builds no lists or maps of what all, exists, exists_one and
+	// filter go through, and the macro map is not there. It sees of the offer
 	//
 	//	offer.party, offer.id, offer.kind, offer.name, offer.type, offer.region, offer.zone   string
 	//	offer.revision                                                                       int
@@ -122,8 +122,8 @@ func (m *Matcher) All(o *Offer) []Match {
 	return matches
 }
 
-// Matches reports whether a plan of a valid offer passes, and what it has cost to evaluate the expression, in CEL's unit of cost: a comparison costs about two,
-// and a thousand about a tenth of a millisecond. It is for who looks through many offers.
+// Matches reports whether a plan of a valid offer passes, and what it has cost to evaluate the expression, in CEL's unit of cost: a
+// comparison costs about two, and a thousand about a tenth of a millisecond. It is for who looks through many offers.
 func (m *Matcher) Matches(o *Offer) (passes bool, cost int) {
 	if !m.sells(o) {
 		return false, 0
@@ -141,7 +141,8 @@ func (m *Matcher) Matches(o *Offer) (passes bool, cost int) {
 func (m *Matcher) sells(o *Offer) bool {
 	f := &m.filter
 	return among(f.Parties, o.Party) && among(f.Kinds, o.Kind) && among(f.Regions, o.Region) && among(f.Types, o.Type) &&
-		(len(f.Architectures) == 0 || slices.ContainsFunc(o.Architectures, func(name string) bool { return slices.Contains(f.Architectures, name) }))
+		(len(f.Architectures) == 0 ||
+			slices.ContainsFunc(o.Architectures, func(name string) bool { return slices.Contains(f.Architectures, name) }))
 }
 
 // among reports whether a value is in a list, or there is no list.

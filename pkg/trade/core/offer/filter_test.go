@@ -26,29 +26,46 @@ func TestMatch(t *testing.T) {
 		filter Filter
 		want   []int
 	}{
-		"Everything":    {reason: "What is empty does not count.", offer: o, want: []int{0, 1}},
-		"Resources":     {reason: "Only the range has GPUs.", offer: o, filter: Filter{Resources: list(t, "nvidia.com/gpu", "1")}, want: []int{1}},
-		"TooMuch":       {reason: "Neither has as much.", offer: o, filter: Filter{Resources: list(t, "cpu", "65")}},
-		"Price":         {reason: "The minimum of the range costs 1.88 a day.", offer: o, filter: Filter{MaxPrice: price("1.88", Day)}, want: []int{0, 1}},
-		"PriceExact":    {reason: "A billionth counts.", offer: o, filter: Filter{MaxPrice: price("1.879999999", Day)}, want: []int{0}},
-		"PriceOfGrant":  {reason: "The price is that of what is granted: 1 + 8 * 0.24 + 0.4 a day.", offer: o, filter: Filter{Resources: list(t, "cpu", "7.9"), MaxPrice: price("3.319999999", Day)}},
-		"PriceOfGrant=": {reason: "The price is that of what is granted.", offer: o, filter: Filter{Resources: list(t, "cpu", "7.9"), MaxPrice: price("3.32", Day)}, want: []int{1}},
-		"PerHour":       {reason: "Prices are compared by the hour.", offer: o, filter: Filter{MaxPrice: price("36.5", Month)}, want: []int{0}},
-		"Currency":      {reason: "Currencies are not compared.", offer: o, filter: Filter{Currency: "USD"}},
-		"OtherCurrency": {reason: "Currencies are not compared.", offer: o, filter: Filter{MaxPrice: &Price{Amount: money(t, "99"), Period: Hour}, Currency: "USD"}},
-		"Region":        {reason: "One of several is enough.", offer: o, filter: Filter{Regions: []string{"eu-south", "eu-north"}}, want: []int{0, 1}},
-		"OtherRegion":   {reason: "It is elsewhere.", offer: o, filter: Filter{Regions: []string{"eu-south"}}},
-		"Architecture":  {reason: "One of several is enough.", offer: o, filter: Filter{Architectures: []string{"riscv64", "arm64"}}, want: []int{0, 1}},
-		"NoArch":        {reason: "It has no such nodes.", offer: o, filter: Filter{Architectures: []string{"riscv64"}}},
-		"Type":          {reason: "It is of another type.", offer: o, filter: Filter{Types: []string{"storage"}}},
-		"Kind":          {reason: "It is of another kind.", offer: o, filter: Filter{Kinds: []Kind{Broker}}},
-		"Party":         {reason: "It is of another party.", offer: o, filter: Filter{Parties: []string{partyB}}},
-		"SameParty":     {reason: "It is of this party.", offer: o, filter: Filter{Parties: []string{partyA}}, want: []int{0, 1}},
-		"TooShort":      {reason: "The minimum counts.", offer: o, filter: Filter{Duration: Duration(time.Minute)}, want: []int{1}},
-		"TooLong":       {reason: "The maximum counts, and zero is none.", offer: o, filter: Filter{Duration: Duration(999 * time.Hour)}, want: []int{1}},
-		"Between":       {reason: "Both are kept.", offer: o, filter: Filter{Duration: Duration(time.Hour)}, want: []int{0, 1}},
-		"SoldOut":       {reason: "What is sold out cannot be bought.", offer: nobodySold, want: []int{1}},
-		"WithSoldOut":   {reason: "It can still be looked at.", offer: nobodySold, filter: Filter{SoldOut: true}, want: []int{0, 1}},
+		"Everything": {reason: "What is empty does not count.", offer: o, want: []int{0, 1}},
+		"Resources":  {reason: "Only the range has GPUs.", offer: o, filter: Filter{Resources: list(t, "nvidia.com/gpu", "1")}, want: []int{1}},
+		"TooMuch":    {reason: "Neither has as much.", offer: o, filter: Filter{Resources: list(t, "cpu", "65")}},
+		"Price": {
+			reason: "The minimum of the range costs 1.88 a day.", offer: o, filter: Filter{MaxPrice: price("1.88", Day)}, want: []int{0, 1},
+		},
+		"PriceExact": {reason: "A billionth counts.", offer: o, filter: Filter{MaxPrice: price("1.879999999", Day)}, want: []int{0}},
+		"PriceOfGrant": {
+			reason: "The price is that of what is granted: 1 + 8 * 0.24 + 0.4 a day.", offer: o,
+			filter: Filter{Resources: list(t, "cpu", "7.9"), MaxPrice: price("3.319999999", Day)},
+		},
+		"PriceOfGrant=": {
+			reason: "The price is that of what is granted.", offer: o,
+			filter: Filter{Resources: list(t, "cpu", "7.9"), MaxPrice: price("3.32", Day)}, want: []int{1},
+		},
+		"PerHour":  {reason: "Prices are compared by the hour.", offer: o, filter: Filter{MaxPrice: price("36.5", Month)}, want: []int{0}},
+		"Currency": {reason: "Currencies are not compared.", offer: o, filter: Filter{Currency: "USD"}},
+		"OtherCurrency": {
+			reason: "Currencies are not compared.", offer: o,
+			filter: Filter{MaxPrice: &Price{Amount: money(t, "99"), Period: Hour}, Currency: "USD"},
+		},
+		"Region": {
+			reason: "One of several is enough.", offer: o, filter: Filter{Regions: []string{"eu-south", "eu-north"}}, want: []int{0, 1},
+		},
+		"OtherRegion": {reason: "It is elsewhere.", offer: o, filter: Filter{Regions: []string{"eu-south"}}},
+		"Architecture": {
+			reason: "One of several is enough.", offer: o, filter: Filter{Architectures: []string{"riscv64", "arm64"}}, want: []int{0, 1},
+		},
+		"NoArch":    {reason: "It has no such nodes.", offer: o, filter: Filter{Architectures: []string{"riscv64"}}},
+		"Type":      {reason: "It is of another type.", offer: o, filter: Filter{Types: []string{"storage"}}},
+		"Kind":      {reason: "It is of another kind.", offer: o, filter: Filter{Kinds: []Kind{Broker}}},
+		"Party":     {reason: "It is of another party.", offer: o, filter: Filter{Parties: []string{partyB}}},
+		"SameParty": {reason: "It is of this party.", offer: o, filter: Filter{Parties: []string{partyA}}, want: []int{0, 1}},
+		"TooShort":  {reason: "The minimum counts.", offer: o, filter: Filter{Duration: Duration(time.Minute)}, want: []int{1}},
+		"TooLong": {
+			reason: "The maximum counts, and zero is none.", offer: o, filter: Filter{Duration: Duration(999 * time.Hour)}, want: []int{1},
+		},
+		"Between":     {reason: "Both are kept.", offer: o, filter: Filter{Duration: Duration(time.Hour)}, want: []int{0, 1}},
+		"SoldOut":     {reason: "What is sold out cannot be bought.", offer: nobodySold, want: []int{1}},
+		"WithSoldOut": {reason: "It can still be looked at.", offer: nobodySold, filter: Filter{SoldOut: true}, want: []int{0, 1}},
 		"Expression": {
 			reason: "It sees the offer.", offer: o, want: []int{0, 1},
 			filter: Filter{Expression: `offer.labels["topology.kubernetes.io/region"] == "eu-north" && "arm64" in offer.architectures && offer.revision > 6 &&
@@ -118,22 +135,42 @@ func TestCompileRefuses(t *testing.T) {
 		filter Filter
 		err    string
 	}{
-		"Syntax":        {reason: "It is CEL.", filter: Filter{Expression: `offer.region =`}, err: "expression: "},
-		"WrongName":     {reason: "A typing error is not a filter that nothing passes.", filter: Filter{Expression: `offer.regoin == "eu"`}, err: "undeclared reference"},
-		"NotABool":      {reason: "It is true or not.", filter: Filter{Expression: `offer.region`}, err: "is a string, not a bool"},
-		"WrongType":     {reason: "Types are checked.", filter: Filter{Expression: `offer.region > 3`}, err: "no matching overload"},
-		"Long":          {reason: "It is bounded.", filter: Filter{Expression: strings.Repeat("(", MaxExpression+1)}, err: "more than 1024 characters"},
-		"NotText":       {reason: "It is text.", filter: Filter{Expression: "\xff"}, err: "not text"},
-		"Deep":          {reason: "The parser has a bound.", filter: Filter{Expression: strings.Repeat("(", 500) + "true" + strings.Repeat(")", 500)}, err: "recursion"},
-		"Nested":        {reason: "The bound is near what people write.", filter: Filter{Expression: strings.Repeat("(", 40) + "true" + strings.Repeat(")", 40)}, err: "recursion"},
-		"AlwaysCostly":  {reason: "It cannot be evaluated for any plan.", filter: Filter{Expression: items + `.exists_one(a, ` + items + `.exists_one(b, ` + items + `.exists_one(c, a * b * c > 0)))`}, err: "costs too much"},
-		"Builds":        {reason: "What it builds can double with each few characters.", filter: Filter{Expression: `[1]` + strings.Repeat(`.map(a, {a: a})`, 28) + `.size() == 1`}, err: "must not build"},
-		"Resource":      {reason: "No node has it.", filter: Filter{Resources: Resources{"gpu": {milli: 1000}}}, err: `resources["gpu"]: `},
-		"NoPeriod":      {reason: "A price is for some time.", filter: Filter{MaxPrice: &Price{Currency: "EUR"}}, err: "maxPrice.period"},
-		"NoCurrency":    {reason: "A price has a currency.", filter: Filter{MaxPrice: &Price{Period: Hour}}, err: "maxPrice.currency"},
-		"TwoCurrencies": {reason: "There is one.", filter: Filter{MaxPrice: &Price{Period: Hour, Currency: "EUR"}, Currency: "USD"}, err: "currency: "},
-		"Currency":      {reason: "It has a code.", filter: Filter{Currency: "euro"}, err: "currency: "},
-		"Duration":      {reason: "It is not negative.", filter: Filter{Duration: -1}, err: "duration: "},
+		"Syntax": {reason: "It is CEL.", filter: Filter{Expression: `offer.region =`}, err: "expression: "},
+		"WrongName": {
+			reason: "A typing error is not a filter that nothing passes.", filter: Filter{Expression: `offer.regoin == "eu"`},
+			err: "undeclared reference",
+		},
+		"NotABool":  {reason: "It is true or not.", filter: Filter{Expression: `offer.region`}, err: "is a string, not a bool"},
+		"WrongType": {reason: "Types are checked.", filter: Filter{Expression: `offer.region > 3`}, err: "no matching overload"},
+		"Long": {
+			reason: "It is bounded.", filter: Filter{Expression: strings.Repeat("(", MaxExpression+1)}, err: "more than 1024 characters",
+		},
+		"NotText": {reason: "It is text.", filter: Filter{Expression: "\xff"}, err: "not text"},
+		"Deep": {
+			reason: "The parser has a bound.", filter: Filter{Expression: strings.Repeat("(", 500) + "true" + strings.Repeat(")", 500)},
+			err: "recursion",
+		},
+		"Nested": {
+			reason: "The bound is near what people write.", filter: Filter{Expression: strings.Repeat("(", 40) + "true" + strings.Repeat(")", 40)},
+			err: "recursion",
+		},
+		"AlwaysCostly": {
+			reason: "It cannot be evaluated for any plan.",
+			filter: Filter{Expression: items + `.exists_one(a, ` + items + `.exists_one(b, ` + items + `.exists_one(c, a * b * c > 0)))`},
+			err:    "costs too much",
+		},
+		"Builds": {
+			reason: "What it builds can double with each few characters.",
+			filter: Filter{Expression: `[1]` + strings.Repeat(`.map(a, {a: a})`, 28) + `.size() == 1`}, err: "must not build",
+		},
+		"Resource":   {reason: "No node has it.", filter: Filter{Resources: Resources{"gpu": {milli: 1000}}}, err: `resources["gpu"]: `},
+		"NoPeriod":   {reason: "A price is for some time.", filter: Filter{MaxPrice: &Price{Currency: "EUR"}}, err: "maxPrice.period"},
+		"NoCurrency": {reason: "A price has a currency.", filter: Filter{MaxPrice: &Price{Period: Hour}}, err: "maxPrice.currency"},
+		"TwoCurrencies": {
+			reason: "There is one.", filter: Filter{MaxPrice: &Price{Period: Hour, Currency: "EUR"}, Currency: "USD"}, err: "currency: ",
+		},
+		"Currency": {reason: "It has a code.", filter: Filter{Currency: "euro"}, err: "currency: "},
+		"Duration": {reason: "It is not negative.", filter: Filter{Duration: -1}, err: "duration: "},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

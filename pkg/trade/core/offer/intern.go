@@ -17,7 +17,8 @@ const (
 )
 
 // Interner makes equal parts of offers one part. Those of a catalog name the same resources, regions, labels and amounts, and most of an
-// offer's memory are the maps of its plans. What it keeps is bounded in bytes. The zero Interner is ready. It must not be used concurrently.
+// offer's memory are the maps of its plans. What it keeps is bounded in bytes. The zero Interner is ready. It must not be used
+// concurrently.
 //
 // Use it either by Intern, or by Hold and Release.
 type Interner struct {
@@ -93,8 +94,8 @@ func one[T any](in *Interner, value T, bytes int) T {
 // begin begins the key of a value.
 func (in *Interner) begin(kind byte) { in.key = append(in.key[:0], kind) }
 
-// Hold returns an equal offer that shares what it can with others that are held, and what it holds for that, which is to be released when the
-// offer is not used any more. When there is no room for more that is shared, the offer has it for itself.
+// Hold returns an equal offer that shares what it can with others that are held, and what it holds for that, which is to be released when
+// the offer is not used any more. When there is no room for more that is shared, the offer has it for itself.
 func (in *Interner) Hold(o Offer) (Offer, Holding) {
 	in.holds, in.held, in.own = true, nil, 0
 	o = in.intern(o)

@@ -70,8 +70,8 @@ func TestInternIsBounded(t *testing.T) {
 	}
 }
 
-// TestHold counts what offers share and what they have for themselves, against the heap: equal ones, some that have nothing alike, and more than
-// can be shared. Nothing is kept for those that are released.
+// TestHold counts what offers share and what they have for themselves, against the heap: equal ones, some that have nothing alike, and more
+// than can be shared. Nothing is kept for those that are released.
 func TestHold(t *testing.T) {
 	large := func(i int) Offer {
 		o := parse(t, "", "")
@@ -97,7 +97,13 @@ func TestHold(t *testing.T) {
 			o.Description = strings.Repeat(fmt.Sprint(i%10), 8000)
 			return o
 		}},
-		"ManyWithin": {many: 4000, most: 6 << 10, offer: func(i int) Offer { o := parse(t, "", ""); o.Labels = map[string]string{"n": fmt.Sprint(i)}; return o }},
+		"ManyWithin": {
+			many: 4000, most: 6 << 10, offer: func(i int) Offer {
+				o := parse(t, "", "")
+				o.Labels = map[string]string{"n": fmt.Sprint(i)}
+				return o
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var in Interner

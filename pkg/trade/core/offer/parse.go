@@ -77,10 +77,12 @@ type kpiDocument struct {
 	MeasuredAt string `json:"measuredAt"`
 }
 
-// jsonPath returns the path of a field in JSON: the decoder's also has the names of embedded types, which begin with capital letters, as no name of a
-// document does.
+// jsonPath returns the path of a field in JSON: the decoder's also has the names of embedded types, which begin with capital letters, as no
+// name of a document does.
 func jsonPath(field string) string {
-	return strings.Join(slices.DeleteFunc(strings.Split(field, "."), func(name string) bool { return name != "" && unicode.IsUpper(rune(name[0])) }), ".")
+	return strings.Join(
+		slices.DeleteFunc(strings.Split(field, "."), func(name string) bool { return name != "" && unicode.IsUpper(rune(name[0])) }), ".",
+	)
 }
 
 // Parse reads an offer from JSON, and refuses unknown fields, fields that are there twice or in other

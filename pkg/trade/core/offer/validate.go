@@ -352,7 +352,8 @@ func isResource(name string) bool {
 		return true
 	default:
 		ephemeral := string(corev1.ResourceEphemeralStorage)
-		return slices.Contains(needed[:], corev1.ResourceName(name)) || name == ephemeral || strings.HasPrefix(name, corev1.ResourceHugePagesPrefix)
+		return slices.Contains(needed[:], corev1.ResourceName(name)) || name == ephemeral ||
+			strings.HasPrefix(name, corev1.ResourceHugePagesPrefix)
 	}
 }
 
@@ -430,7 +431,8 @@ func checkWord(text string) error {
 // checkText refuses what a terminal or a browser would not show as it is, except what is allowed.
 func checkText(text, allowed string) error {
 	hidden := func(r rune) bool {
-		return !strings.ContainsRune(allowed, r) && (unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp, unicode.Bidi_Control) || r == utf8.RuneError)
+		return !strings.ContainsRune(allowed, r) &&
+			(unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp, unicode.Bidi_Control) || r == utf8.RuneError)
 	}
 	switch {
 	case len(text) > maxString:

@@ -51,16 +51,18 @@ func TestParseQuantity(t *testing.T) {
 		canonical string
 		err       string
 	}{
-		"8":                         {reason: "A whole number is of the unit.", want: 8000, canonical: "8"},
-		"500m":                      {reason: "m is a thousandth.", want: 500, canonical: "500m"},
-		"1500m":                     {reason: "More than a unit stays in thousandths.", want: 1500, canonical: "1500m"},
-		"2000m":                     {reason: "What is whole is shown so.", want: 2000, canonical: "2"},
-		"0.5":                       {reason: "A point is exact.", want: 500, canonical: "500m"},
-		"0.001":                     {reason: "This is the least.", want: 1, canonical: "1m"},
-		"16Gi":                      {reason: "Binary suffixes are powers of 1024.", want: 16 << 30 * 1000, canonical: "16Gi"},
-		"1024Mi":                    {reason: "The largest suffix counts.", want: 1 << 30 * 1000, canonical: "1Gi"},
-		"1.5Gi":                     {reason: "A part of a suffix is a whole number of the next.", want: 3 << 29 * 1000, canonical: "1536Mi"},
-		"1.953125Ki":                {reason: "What is no multiple of 1024 is decimal, so that it is read as it is written.", want: 2000_000, canonical: "2k"},
+		"8":      {reason: "A whole number is of the unit.", want: 8000, canonical: "8"},
+		"500m":   {reason: "m is a thousandth.", want: 500, canonical: "500m"},
+		"1500m":  {reason: "More than a unit stays in thousandths.", want: 1500, canonical: "1500m"},
+		"2000m":  {reason: "What is whole is shown so.", want: 2000, canonical: "2"},
+		"0.5":    {reason: "A point is exact.", want: 500, canonical: "500m"},
+		"0.001":  {reason: "This is the least.", want: 1, canonical: "1m"},
+		"16Gi":   {reason: "Binary suffixes are powers of 1024.", want: 16 << 30 * 1000, canonical: "16Gi"},
+		"1024Mi": {reason: "The largest suffix counts.", want: 1 << 30 * 1000, canonical: "1Gi"},
+		"1.5Gi":  {reason: "A part of a suffix is a whole number of the next.", want: 3 << 29 * 1000, canonical: "1536Mi"},
+		"1.953125Ki": {
+			reason: "What is no multiple of 1024 is decimal, so that it is read as it is written.", want: 2000_000, canonical: "2k",
+		},
 		"10k":                       {reason: "Decimal suffixes are powers of 1000.", want: 10_000_000, canonical: "10k"},
 		"1500":                      {reason: "No suffix would leave a whole number.", want: 1_500_000, canonical: "1500"},
 		"1Pi":                       {reason: "This is the most.", want: 1 << 50 * 1000, canonical: "1Pi"},
@@ -172,7 +174,9 @@ func TestResourcesCover(t *testing.T) {
 		covers bool
 		equal  bool
 	}{
-		"Same":    {reason: "It is the same however it is written.", other: list(t, "cpu", "4000m", "memory", "8192Mi"), covers: true, equal: true},
+		"Same": {
+			reason: "It is the same however it is written.", other: list(t, "cpu", "4000m", "memory", "8192Mi"), covers: true, equal: true,
+		},
 		"Less":    {reason: "Less is covered.", other: list(t, "cpu", "3"), covers: true},
 		"More":    {reason: "More is not.", other: list(t, "cpu", "4001m")},
 		"Other":   {reason: "What is missing is nothing.", other: list(t, "nvidia.com/gpu", "1")},
@@ -245,7 +249,9 @@ func TestPrice(t *testing.T) {
 			reason: "The product of the larger is 2^64 and little more.", a: price("35096.545041306", Minute), b: price("1", Year),
 			perHour: new(big.Rat).Mul(big.NewRat(60, 1), big.NewRat(35096545041306, nano)), want: 1,
 		},
-		"None": {reason: "What has no period costs nothing an hour.", a: Price{Amount: money(t, "1")}, b: price("0", Hour), perHour: new(big.Rat)},
+		"None": {
+			reason: "What has no period costs nothing an hour.", a: Price{Amount: money(t, "1")}, b: price("0", Hour), perHour: new(big.Rat),
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

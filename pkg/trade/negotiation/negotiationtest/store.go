@@ -72,13 +72,15 @@ func (c contest) deciding(key contract.Key, event contract.Event) negotiation.De
 	left := int64(stock)
 	terms := contract.Terms{
 		ID: key.ID, Buyer: key.Buyer, Seller: strings.Repeat("b", 52), Revision: 1, Cluster: cluster.Identity{ID: "edge-id", Name: "edge"},
-		Offer: "small", OfferRevision: 1, OfferDigest: "sha256:0", Plan: "one", Resources: corev1.ResourceList{"cpu": resource.MustParse("1500m")},
-		Price: offertest.Price("0.1"), StartsAt: c.now, EndsAt: c.now.Add(time.Hour), Drain: time.Minute,
+		Offer: "small", OfferRevision: 1, OfferDigest: "sha256:0", Plan: "one",
+		Resources: corev1.ResourceList{"cpu": resource.MustParse("1500m")}, Price: offertest.Price("0.1"), StartsAt: c.now,
+		EndsAt: c.now.Add(time.Hour), Drain: time.Minute,
 	}
 	return func(record *contract.Record, books ledger.Ledger) (contract.Result, error) {
 		seller := contract.Seller{ReserveFor: time.Minute, DecideFor: time.Hour}
 		request := contract.Request{Event: event, Key: key, Terms: terms, Verdict: contract.Accept, Signature: "s", Countersignature: "c"}
-		return seller.Apply(record, request, c.now, books, ledger.Limits{Stock: &left, Capacity: corev1.ResourceList{"cpu": resource.MustParse("100")}})
+		return seller.Apply(record, request, c.now, books,
+			ledger.Limits{Stock: &left, Capacity: corev1.ResourceList{"cpu": resource.MustParse("100")}})
 	}
 }
 

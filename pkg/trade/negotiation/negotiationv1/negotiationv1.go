@@ -20,7 +20,8 @@ const (
 )
 
 // The types of problem documents (RFC 9457) that say why a request is refused: by the contract's state, by its terms, because the caller
-// asks for too much, which it can ask for later, because its cluster is not reached, or because its key is that of nobody who is known, or was replaced.
+// asks for too much, which it can ask for later, because its cluster is not reached, or because its key is that of nobody who is known, or
+// was replaced.
 const (
 	ProblemUnknown  = "urn:liqo-broker:negotiation:unknown-contract"
 	ProblemEarly    = "urn:liqo-broker:negotiation:too-early"
@@ -41,7 +42,8 @@ type Price struct {
 	Period   string `doc:"ISO 8601, such as PT1H." json:"period"   maxLength:"16"`
 }
 
-// Terms are what both sign. Their times are whole seconds in UTC, and their durations those of ISO 8601 with days, hours, minutes and seconds.
+// Terms are what both sign. Their times are whole seconds in UTC, and their durations those of ISO 8601 with days, hours, minutes and
+// seconds.
 type Terms struct {
 	ID            string            `doc:"Chosen by the buyer, at random; distinct among its contracts with anybody."                   json:"id"                   maxLength:"63"     minLength:"1"                   pattern:"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"`
 	Buyer         string            `doc:"The party that calls."                                                                        json:"buyer"                maxLength:"52"     minLength:"52"`

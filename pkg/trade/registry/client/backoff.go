@@ -27,8 +27,8 @@ type pauses struct {
 	failed int
 }
 
-// next returns how long to wait after one more failure: between half of it and the whole, so that not all call at the same moment who were cut off at the same moment. A registry may
-// ask for more, up to the most.
+// next returns how long to wait after one more failure: between half of it and the whole, so that not all call at the same moment who were
+// cut off at the same moment. A registry may ask for more, up to the most.
 func (p *pauses) next(err error) time.Duration {
 	first, most := p.first(), cmp.Or(p.Most, 2*time.Minute)
 	pause := most

@@ -53,11 +53,12 @@ func New(registry string, config *tls.Config) (*Client, error) {
 		return nil, errors.New("a client of a registry needs a TLS configuration")
 	}
 	c := &Client{base: strings.TrimSuffix(u.String(), "/")}
-	c.rest = restclient.New(restclient.Config{Base: c.base + registryv1.Base, Server: "the registry", MaxAnswer: maxAnswer, Transport: &http.Transport{
-		DialContext:     party.Dialer().DialContext,
-		TLSClientConfig: config, TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: requestTimeout, IdleConnTimeout: 10 * time.Second,
-		MaxIdleConnsPerHost: 2, Proxy: http.ProxyFromEnvironment, ReadBufferSize: 4 << 10, WriteBufferSize: 4 << 10,
-	}})
+	c.rest = restclient.New(restclient.Config{Base: c.base + registryv1.Base, Server: "the registry", MaxAnswer: maxAnswer,
+		Transport: &http.Transport{
+			DialContext:     party.Dialer().DialContext,
+			TLSClientConfig: config, TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: requestTimeout, IdleConnTimeout: 10 * time.Second,
+			MaxIdleConnsPerHost: 2, Proxy: http.ProxyFromEnvironment, ReadBufferSize: 4 << 10, WriteBufferSize: 4 << 10,
+		}})
 	return c, nil
 }
 
@@ -112,8 +113,8 @@ func (c *Client) Renew(ctx context.Context, id string) (registryv1.Lease, error)
 	return l, c.call(ctx, http.MethodPut, path(registryv1.PathLease, id, ""), nil, &l)
 }
 
-// Offers returns the offers that pass a filter, as the registry says they are: nothing of it is verified. The error is ErrTooMany for a list of
-// more than 16 MiB.
+// Offers returns the offers that pass a filter, as the registry says they are: nothing of it is verified. The error is ErrTooMany for a
+// list of more than 16 MiB.
 func (c *Client) Offers(ctx context.Context, filter url.Values) ([]registryv1.Offer, error) {
 	var all []registryv1.Offer
 	err := c.EachOffer(ctx, filter, func(o registryv1.Offer) { all = append(all, o) })
@@ -123,7 +124,8 @@ func (c *Client) Offers(ctx context.Context, filter url.Values) ([]registryv1.Of
 	return all, nil
 }
 
-// EachOffer calls do with the offers that pass a filter, one by one, as [Client.Offers] returns them. After an error it may have been called with some.
+// EachOffer calls do with the offers that pass a filter, one by one, as [Client.Offers] returns them. After an error it may have been
+// called with some.
 func (c *Client) EachOffer(ctx context.Context, filter url.Values, do func(registryv1.Offer)) error {
 	query := url.Values{"limit": {strconv.Itoa(pageSize)}}
 	maps.Copy(query, filter)

@@ -130,7 +130,9 @@ func TestPublisher(t *testing.T) {
 	r := servertest.New(t)
 	seller := registrytest.NewParty(t, "seller")
 	c := seller.Client(t, r.Address, r.Fingerprint)
-	p := client.NewPublisher(client.PublisherConfig{Client: func() *client.Client { return c }, Party: seller.ID, Backoff: quick, MinLease: time.Second})
+	p := client.NewPublisher(client.PublisherConfig{
+		Client: func() *client.Client { return c }, Party: seller.ID, Backoff: quick, MinLease: time.Second,
+	})
 	servingtest.Run(t, p.Run)
 	wrong := seller.Document(t, "wrong", 1)
 	wrong.IssuedAt, wrong.ValidUntil = wrong.IssuedAt.Add(-2*time.Hour), wrong.IssuedAt.Add(-time.Hour)
@@ -141,7 +143,8 @@ func TestPublisher(t *testing.T) {
 	p.Set(wanted)
 	until(t, "two offers are published, and one refused", func() bool {
 		s := p.Status()
-		return slices.Equal(slices.Sorted(maps.Keys(s.Published)), []string{"a", "b"}) && s.Refused["wrong"] != nil && strings.Contains(s.Refused["wrong"].Error(), "validUntil") && s.Error == nil && s.LeaseUntil.After(time.Now())
+		return slices.Equal(slices.Sorted(maps.Keys(s.Published)), []string{"a", "b"}) && s.Refused["wrong"] != nil &&
+			strings.Contains(s.Refused["wrong"].Error(), "validUntil") && s.Error == nil && s.LeaseUntil.After(time.Now())
 	})
 	there := follow(t, func() *client.Client { return c }, "", nil)
 	until(t, "they are there", there.sees(map[string]int64{"a": 1, "b": 1}))
@@ -191,7 +194,8 @@ func TestRestored(t *testing.T) {
 		}
 	}))
 	p := client.NewPublisher(client.PublisherConfig{
-		Client: func() *client.Client { return c }, Party: seller.ID, Backoff: quick, MinLease: 30 * time.Millisecond, LookAgain: 50 * time.Millisecond,
+		Client: func() *client.Client { return c }, Party: seller.ID, Backoff: quick, MinLease: 30 * time.Millisecond,
+		LookAgain: 50 * time.Millisecond,
 	})
 	servingtest.Run(t, p.Run)
 	p.Set(client.Wanted{Enrolment: seller.Enrolment(t, 1, ""), Offers: map[string]string{"a": last}})
@@ -203,8 +207,8 @@ func TestRestored(t *testing.T) {
 	until(t, "it is listed again", listed)
 }
 
-// TestBehind connects with a replica that is behind, and then with one that is not: nothing vanishes, and nobody is accused. One that stays behind
-// counts in the end, and shows what it should not.
+// TestBehind connects with a replica that is behind, and then with one that is not: nothing vanishes, and nobody is accused. One that stays
+// behind counts in the end, and shows what it should not.
 func TestBehind(t *testing.T) {
 	seller := registrytest.NewParty(t, "seller")
 	e := seller.Enrolment(t, 1, "")
@@ -227,7 +231,8 @@ func TestBehind(t *testing.T) {
 	var now atomic.Int64
 	now.Store(time.Now().Unix())
 	w := client.NewWatcher(client.WatcherConfig{
-		Client: func() *client.Client { return c }, Backoff: quick, Deliver: seen.deliver, Report: seen.report, Now: func() time.Time { return time.Unix(now.Load(), 0) },
+		Client: func() *client.Client { return c }, Backoff: quick, Deliver: seen.deliver, Report: seen.report,
+		Now: func() time.Time { return time.Unix(now.Load(), 0) },
 	})
 	servingtest.Run(t, w.Run)
 	all := map[string]int64{"a": 2, "b": 1}
@@ -247,18 +252,26 @@ func TestBehind(t *testing.T) {
 	until(t, "it counts in the end", seen.told(client.ErrOlder))
 }
 
-// TestDriven has a registry say that leases last no time, or for ever, that it has another number of offers each time, and has it refuse and
-// take in turn: it is called seldom, and little is told of it.
+// TestDriven has a registry say that leases last no time, or for ever, that it has another number of offers each time, and has it refuse
+// and take in turn: it is called seldom, and little is told of it.
 func TestDriven(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		lease  func(n int64) registryv1.Lease
 		calls  int64 // At most.
 	}{
-		"NoTime":   {reason: "A lease counts for some time.", lease: func(int64) registryv1.Lease { return registryv1.Lease{} }, calls: 5},
-		"Negative": {reason: "Also one that is over.", lease: func(int64) registryv1.Lease { return registryv1.Lease{Seconds: -1 << 62} }, calls: 5},
-		"ForEver":  {reason: "It does not count for ever, and overflows nothing.", lease: func(int64) registryv1.Lease { return registryv1.Lease{Seconds: 1<<63 - 1} }, calls: 2},
-		"Differs":  {reason: "What a registry does not have is looked at less and less often.", lease: func(int64) registryv1.Lease { return registryv1.Lease{Offers: 7} }, calls: 14},
+		"NoTime": {reason: "A lease counts for some time.", lease: func(int64) registryv1.Lease { return registryv1.Lease{} }, calls: 5},
+		"Negative": {
+			reason: "Also one that is over.", lease: func(int64) registryv1.Lease { return registryv1.Lease{Seconds: -1 << 62} }, calls: 5,
+		},
+		"ForEver": {
+			reason: "It does not count for ever, and overflows nothing.",
+			lease:  func(int64) registryv1.Lease { return registryv1.Lease{Seconds: 1<<63 - 1} }, calls: 2,
+		},
+		"Differs": {
+			reason: "What a registry does not have is looked at less and less often.",
+			lease:  func(int64) registryv1.Lease { return registryv1.Lease{Offers: 7} }, calls: 14,
+		},
 		"Flaps": {
 			reason: "So is what it has in turn.", lease: func(n int64) registryv1.Lease { return registryv1.Lease{Offers: int(n % 2)} }, calls: 14,
 		},
@@ -278,8 +291,8 @@ func TestDriven(t *testing.T) {
 				}
 			}))
 			p := client.NewPublisher(client.PublisherConfig{
-				Client: func() *client.Client { return c }, Party: seller.ID, MinLease: 900 * time.Millisecond, Backoff: client.Backoff{First: 50 * time.Millisecond},
-				Tell: func(client.PublisherStatus) { told.Add(1) },
+				Client: func() *client.Client { return c }, Party: seller.ID, MinLease: 900 * time.Millisecond,
+				Backoff: client.Backoff{First: 50 * time.Millisecond}, Tell: func(client.PublisherStatus) { told.Add(1) },
 			})
 			p.Set(client.Wanted{Enrolment: seller.Enrolment(t, 1, ""), Offers: map[string]string{}})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -385,8 +398,8 @@ func TestWatcher(t *testing.T) {
 	}
 }
 
-// TestLeftOut has no room for an offer and a party, and then for all: what is left out is nothing that is not believed, and comes when all is
-// shown again.
+// TestLeftOut has no room for an offer and a party, and then for all: what is left out is nothing that is not believed, and comes when all
+// is shown again.
 func TestLeftOut(t *testing.T) {
 	seller, other := registrytest.NewParty(t, "seller"), registrytest.NewParty(t, "other")
 	shown := func(p *registrytest.Party) registryv1.Upsert {
@@ -402,12 +415,14 @@ func TestLeftOut(t *testing.T) {
 	}
 	c := dishonest(t, seller, registry)
 	ctx, cancel := context.WithCancel(t.Context())
-	seen := &reader{offers: map[string]int64{}, parties: map[string]bool{}, full: func(name string) bool { return name == "b" || name == "other" }}
+	seen := &reader{
+		offers: map[string]int64{}, parties: map[string]bool{}, full: func(name string) bool { return name == "b" || name == "other" },
+	}
 	counts := make(chan int, 10)
 	now := time.Now()
 	w := client.NewWatcher(client.WatcherConfig{
-		Client: func() *client.Client { return c }, Backoff: quick, Deliver: seen.deliver, Report: seen.report, LeftOut: func(n int) { counts <- n },
-		Now: func() time.Time { seen.mu.Lock(); defer seen.mu.Unlock(); return now },
+		Client: func() *client.Client { return c }, Backoff: quick, Deliver: seen.deliver, Report: seen.report,
+		LeftOut: func(n int) { counts <- n }, Now: func() time.Time { seen.mu.Lock(); defer seen.mu.Unlock(); return now },
 	})
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()
@@ -502,22 +517,75 @@ func TestLies(t *testing.T) {
 		lie    error // What is reported; nil for nothing.
 		want   map[string]int64
 	}{
-		"True":         {reason: "What is true is believed.", then: []registryv1.Upsert{offered(seller.ID, "a", seller.Offer(t, "a", 6))}, want: map[string]int64{"a": 6}},
-		"Older":        {reason: "An older revision is not.", then: []registryv1.Upsert{offered(seller.ID, "a", seller.Offer(t, "a", 4))}, lie: client.ErrOlder, want: map[string]int64{"a": 5}},
-		"Two":          {reason: "There are no two documents of one revision.", then: []registryv1.Upsert{offered(seller.ID, "a", seller.Sign(t, offer.Type, another))}, lie: client.ErrTwo, want: map[string]int64{"a": 5}},
-		"Forged":       {reason: "What another one has signed is not the owner's.", then: []registryv1.Upsert{offered(seller.ID, "a", other.Sign(t, offer.Type, seller.Document(t, "a", 9)))}, lie: client.ErrForged, want: map[string]int64{"a": 5}},
-		"Cut":          {reason: "A signature is whole.", then: []registryv1.Upsert{offered(seller.ID, "a", "a.b.c")}, lie: client.ErrForged, want: map[string]int64{"a": 5}},
-		"Foreign":      {reason: "What another one offers is not the owner's.", then: []registryv1.Upsert{shown(other, 1), offered(other.ID, "a", other.Sign(t, offer.Type, seller.Document(t, "a", 9)))}, lie: client.ErrForeign, want: map[string]int64{"a": 5}},
-		"Renamed":      {reason: "An offer is not shown as another one.", then: []registryv1.Upsert{offered(seller.ID, "z", seller.Offer(t, "a", 9))}, lie: client.ErrForeign, want: map[string]int64{"a": 5}},
-		"Nobody":       {reason: "Without its owner's keys nothing can be verified.", then: []registryv1.Upsert{offered(other.ID, "a", other.Offer(t, "a", 9))}, lie: client.ErrNobody, want: map[string]int64{"a": 5}},
-		"Keys":         {reason: "The keys of another one are not the party's.", then: []registryv1.Upsert{asSeller, offered(seller.ID, "a", other.Sign(t, offer.Type, seller.Document(t, "a", 9)))}, lie: client.ErrForeign, want: map[string]int64{"a": 5}},
-		"Announcement": {reason: "Nor is what another one announces.", then: []registryv1.Upsert{forged}, lie: client.ErrForged, want: map[string]int64{"a": 5}},
-		"Rotated":      {reason: "What was signed with a key that was replaced counts no more, and is no lie.", then: []registryv1.Upsert{shown(rotated, 2), offered(seller.ID, "b", seller.Offer(t, "b", 1))}, want: map[string]int64{}},
-		"NewKey":       {reason: "What is signed with the new one does.", then: []registryv1.Upsert{shown(rotated, 2), offered(seller.ID, "a", rotated.Offer(t, "a", 6))}, want: map[string]int64{"a": 6}},
-		"OldKeys":      {reason: "A key that was replaced does not come back.", then: []registryv1.Upsert{shown(rotated, 2), offered(seller.ID, "a", rotated.Offer(t, "a", 6)), shown(seller, 3), offered(seller.ID, "a", seller.Offer(t, "a", 9))}, lie: client.ErrOlder, want: map[string]int64{"a": 6}},
-		"Stolen":       {reason: "Who has stolen a key that was replaced announces nothing higher than the new one.", then: []registryv1.Upsert{shown(seller, 1<<40), shown(rotated, 2), offered(seller.ID, "a", rotated.Offer(t, "a", 6))}, want: map[string]int64{"a": 6}},
-		"Anew":         {reason: "Revisions begin again with a key.", then: []registryv1.Upsert{shown(rotated, 1), offered(seller.ID, "a", rotated.Offer(t, "a", 2))}, want: map[string]int64{"a": 2}},
-		"Over":         {reason: "What is not valid any more is no offer, and no lie.", then: []registryv1.Upsert{offered(seller.ID, "b", seller.Sign(t, offer.Type, over))}, want: map[string]int64{"a": 5}},
+		"True": {
+			reason: "What is true is believed.", then: []registryv1.Upsert{offered(seller.ID, "a", seller.Offer(t, "a", 6))},
+			want: map[string]int64{"a": 6},
+		},
+		"Older": {
+			reason: "An older revision is not.", then: []registryv1.Upsert{offered(seller.ID, "a", seller.Offer(t, "a", 4))}, lie: client.ErrOlder,
+			want: map[string]int64{"a": 5},
+		},
+		"Two": {
+			reason: "There are no two documents of one revision.",
+			then:   []registryv1.Upsert{offered(seller.ID, "a", seller.Sign(t, offer.Type, another))}, lie: client.ErrTwo,
+			want: map[string]int64{"a": 5},
+		},
+		"Forged": {
+			reason: "What another one has signed is not the owner's.",
+			then:   []registryv1.Upsert{offered(seller.ID, "a", other.Sign(t, offer.Type, seller.Document(t, "a", 9)))}, lie: client.ErrForged,
+			want: map[string]int64{"a": 5},
+		},
+		"Cut": {
+			reason: "A signature is whole.", then: []registryv1.Upsert{offered(seller.ID, "a", "a.b.c")}, lie: client.ErrForged,
+			want: map[string]int64{"a": 5},
+		},
+		"Foreign": {
+			reason: "What another one offers is not the owner's.",
+			then:   []registryv1.Upsert{shown(other, 1), offered(other.ID, "a", other.Sign(t, offer.Type, seller.Document(t, "a", 9)))},
+			lie:    client.ErrForeign, want: map[string]int64{"a": 5},
+		},
+		"Renamed": {
+			reason: "An offer is not shown as another one.", then: []registryv1.Upsert{offered(seller.ID, "z", seller.Offer(t, "a", 9))},
+			lie: client.ErrForeign, want: map[string]int64{"a": 5},
+		},
+		"Nobody": {
+			reason: "Without its owner's keys nothing can be verified.", then: []registryv1.Upsert{offered(other.ID, "a", other.Offer(t, "a", 9))},
+			lie: client.ErrNobody, want: map[string]int64{"a": 5},
+		},
+		"Keys": {
+			reason: "The keys of another one are not the party's.",
+			then:   []registryv1.Upsert{asSeller, offered(seller.ID, "a", other.Sign(t, offer.Type, seller.Document(t, "a", 9)))},
+			lie:    client.ErrForeign, want: map[string]int64{"a": 5},
+		},
+		"Announcement": {
+			reason: "Nor is what another one announces.", then: []registryv1.Upsert{forged}, lie: client.ErrForged, want: map[string]int64{"a": 5},
+		},
+		"Rotated": {
+			reason: "What was signed with a key that was replaced counts no more, and is no lie.",
+			then:   []registryv1.Upsert{shown(rotated, 2), offered(seller.ID, "b", seller.Offer(t, "b", 1))}, want: map[string]int64{},
+		},
+		"NewKey": {
+			reason: "What is signed with the new one does.",
+			then:   []registryv1.Upsert{shown(rotated, 2), offered(seller.ID, "a", rotated.Offer(t, "a", 6))}, want: map[string]int64{"a": 6},
+		},
+		"OldKeys": {
+			reason: "A key that was replaced does not come back.",
+			then: []registryv1.Upsert{shown(rotated, 2), offered(seller.ID, "a", rotated.Offer(t, "a", 6)), shown(seller, 3),
+				offered(seller.ID, "a", seller.Offer(t, "a", 9))}, lie: client.ErrOlder, want: map[string]int64{"a": 6},
+		},
+		"Stolen": {
+			reason: "Who has stolen a key that was replaced announces nothing higher than the new one.",
+			then:   []registryv1.Upsert{shown(seller, 1<<40), shown(rotated, 2), offered(seller.ID, "a", rotated.Offer(t, "a", 6))},
+			want:   map[string]int64{"a": 6},
+		},
+		"Anew": {
+			reason: "Revisions begin again with a key.",
+			then:   []registryv1.Upsert{shown(rotated, 1), offered(seller.ID, "a", rotated.Offer(t, "a", 2))}, want: map[string]int64{"a": 2},
+		},
+		"Over": {
+			reason: "What is not valid any more is no offer, and no lie.",
+			then:   []registryv1.Upsert{offered(seller.ID, "b", seller.Sign(t, offer.Type, over))}, want: map[string]int64{"a": 5},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -525,7 +593,9 @@ func TestLies(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			seen := &reader{offers: map[string]int64{}, parties: map[string]bool{}}
 			done := make(chan error, 1)
-			watcher := client.NewWatcher(client.WatcherConfig{Client: func() *client.Client { return c }, Backoff: quick, Deliver: seen.deliver, Report: seen.report})
+			watcher := client.NewWatcher(client.WatcherConfig{
+				Client: func() *client.Client { return c }, Backoff: quick, Deliver: seen.deliver, Report: seen.report,
+			})
 			go func() { done <- watcher.Run(ctx) }()
 			until(t, "all is told", func() bool { seen.mu.Lock(); defer seen.mu.Unlock(); return seen.after == "e.2" })
 			cancel()

@@ -74,8 +74,8 @@ type Party struct {
 	Alive bool
 }
 
-// AuthHost returns the host at which Liqo authenticates those that peer with a cluster of the party, in small letters: that of its endpoint, unless it
-// has announced another one for the cluster; empty if it has announced neither.
+// AuthHost returns the host at which Liqo authenticates those that peer with a cluster of the party, in small letters: that of its
+// endpoint, unless it has announced another one for the cluster; empty if it has announced neither.
 func (p Party) AuthHost(of cluster.ID) string {
 	for _, c := range p.Said.Clusters {
 		if c.ID == string(of) && c.Auth != "" {
@@ -168,7 +168,8 @@ func (k *knowledge) party(p *registryv1.Party) (verified *Party, news bool, err 
 		if err := now.follows(before.Party); err != nil {
 			return nil, false, err
 		}
-		news = !before.there || before.Announcement != now.Announcement || before.Alive != now.Alive || len(before.Keys.Chain()) != len(keys.Chain())
+		news = !before.there || before.Announcement != now.Announcement || before.Alive != now.Alive ||
+			len(before.Keys.Chain()) != len(keys.Chain())
 	case len(k.parties) >= maxParties:
 		return nil, false, fmt.Errorf("%w: %d parties are known", ErrTooMany, len(k.parties))
 	}
@@ -185,7 +186,8 @@ func (p *Party) follows(before *Party) error {
 	same := len(chain) == len(old) // Who has stolen the old key, and announces the highest revision with it, is replaced with the key.
 	switch {
 	case len(chain) < len(old) || same && p.Said.Revision < before.Said.Revision:
-		return fmt.Errorf("%w: announcement %d with %d keys, after announcement %d with %d keys", ErrOlder, p.Said.Revision, len(chain), before.Said.Revision, len(old))
+		return fmt.Errorf("%w: announcement %d with %d keys, after announcement %d with %d keys", ErrOlder, p.Said.Revision, len(chain),
+			before.Said.Revision, len(old))
 	case !slices.Equal(chain[:len(old)], old):
 		return fmt.Errorf("%w: its keys are not those that were seen before", ErrTwo)
 	case same && p.Said.Revision == before.Said.Revision && p.Announcement != before.Announcement:
@@ -296,7 +298,7 @@ func (k *knowledge) replaced(p *Party) (all []offer.Key) {
 	return all
 }
 
-// forget notes that something is not there any more, and returns what was.
+// forgetKey notes that something is not there any more, and returns what was.
 func (k *knowledge) forgetKey(key offer.Key) []offer.Key {
 	var gone []offer.Key
 	if key.Offer != "" {

@@ -10,8 +10,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
 )
 
-// TestGone has a registry show and withdraw one party with its offers after the other, and offers of one that stays: of what is gone, no more is kept than a
-// connector has room for.
+// TestGone has a registry show and withdraw one party with its offers after the other, and offers of one that stays: of what is gone, no
+// more is kept than a connector has room for.
 func TestGone(t *testing.T) {
 	const parties, offers = 64, 8192 // A party has up to 32 KiB.
 	k := newKnowledge()

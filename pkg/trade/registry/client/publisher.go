@@ -23,7 +23,8 @@ import (
 const (
 	// lookAgain is after how long a registry is asked again what it has: it may have been restored from an older copy.
 	lookAgain = 5 * time.Minute
-	// renewals is how many times a lease is renewed in its length, and maxLease how long one is at most; how short one is at least a PublisherConfig says.
+	// renewals is how many times a lease is renewed in its length, and maxLease how long one is at most; how short one is at least a
+	// PublisherConfig says.
 	renewals, maxLease = 3, time.Hour
 	// tellEvery is how often a new status is told in the long run, and tellAtOnce how many may be told one after the other.
 	tellEvery, tellAtOnce = 10 * time.Second, 3
@@ -51,8 +52,8 @@ type PublisherConfig struct {
 	LookAgain time.Duration
 	// MinLease is how long a lease counts at least, whatever the registry says; 10 s if it is zero. An hour is the most.
 	MinLease time.Duration
-	// Tell is told of a status in which more has changed than times, if it is not nil: soon, but of many that follow each other no more than one in
-	// 10 s. It must not block.
+	// Tell is told of a status in which more has changed than times, if it is not nil: soon, but of many that follow each other no more than
+	// one in 10 s. It must not block.
 	Tell func(PublisherStatus)
 }
 
@@ -93,7 +94,8 @@ func (p *Publisher) Set(w Wanted) {
 	w = Wanted{Enrolment: w.Enrolment, Offers: maps.Clone(w.Offers)}
 	w.Enrolment.Keys = slices.Clone(w.Enrolment.Keys)
 	p.mu.Lock()
-	same := sameEnrolment(p.wanted.Enrolment, w.Enrolment) && maps.Equal(p.wanted.Offers, w.Offers) && (p.wanted.Offers == nil) == (w.Offers == nil)
+	same := sameEnrolment(p.wanted.Enrolment, w.Enrolment) && maps.Equal(p.wanted.Offers, w.Offers) &&
+		(p.wanted.Offers == nil) == (w.Offers == nil)
 	p.wanted = w
 	p.mu.Unlock()
 	if !same {
@@ -209,7 +211,8 @@ type no struct {
 	at  time.Time
 }
 
-// make brings the registry to what is wanted, and returns after how long it has to be told again. What one offer is refused does not keep others back.
+// make brings the registry to what is wanted, and returns after how long it has to be told again. What one offer is refused does not keep
+// others back.
 func (r *round) make(ctx context.Context, w Wanted) (time.Duration, error) {
 	c, id := r.p.cfg.Client(), r.p.cfg.Party
 	if err := r.announce(ctx, c, w.Enrolment); err != nil {

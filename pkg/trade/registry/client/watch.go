@@ -52,16 +52,16 @@ type WatcherConfig struct {
 	Client func() *Client
 	// Filter is which offers are watched, as the parameters of the API; nil for all.
 	Filter url.Values
-	// After is how far an earlier watcher had come, as it was handed on; empty to begin with all that there is. It counts only together with what that watcher knew.
+	// After is how far an earlier watcher had come, as it was handed on; empty to begin with all that there is. It counts only together with
+	// what that watcher knew.
 	After string
-	// Deliver is handed what has changed, in order, in parts. At the end of those that belong together it gets how far the watcher has come; else that is empty. Where
-	// nothing has changed while it was not connected, it is handed that alone. After an
-	// error the watcher connects again, and hands the changes on that were not followed by an end. It returns what it does not keep for want of
-	// room: that is as if the registry did not show it, until it changes or all is shown again. With a party its offers are gone, each with a
-	// change of its own.
+	// Deliver is handed what has changed, in order, in parts. At the end of those that belong together it gets how far the watcher has come;
+	// else that is empty. Where nothing has changed while it was not connected, it is handed that alone. After an error the watcher connects
+	// again, and hands the changes on that were not followed by an end. It returns what it does not keep for want of room: that is as if the
+	// registry did not show it, until it changes or all is shown again. With a party its offers are gone, each with a change of its own.
 	Deliver func(ctx context.Context, changes []Change, after string) (leftOut []offer.Key, err error)
-	// LeftOut is told how much of what the registry shows is left out, when that has changed and changes belong together; nil to tell nobody. It is
-	// a lower bound from 4,096 on. It must not block.
+	// LeftOut is told how much of what the registry shows is left out, when that has changed and changes belong together; nil to tell nobody.
+	// It is a lower bound from 4,096 on. It must not block.
 	LeftOut func(n int)
 	// Report is told what a registry says that is not true, or what is wrong with a connection; nil to tell nobody. It must not block.
 	Report func(error)
@@ -69,8 +69,9 @@ type WatcherConfig struct {
 	Backoff Backoff
 	// Silence is how long a registry may say nothing; 50 s if it is zero.
 	Silence time.Duration
-	// Patience is for how long a registry is asked again that shows all as it was before the watcher was there last, as one of its replicas does that
-	// is behind: meanwhile everything stays as it is known. Then it counts, as that of a registry that has begun again. A minute if it is zero.
+	// Patience is for how long a registry is asked again that shows all as it was before the watcher was there last, as one of its replicas
+	// does that is behind: meanwhile everything stays as it is known. Then it counts, as that of a registry that has begun again. A minute if
+	// it is zero.
 	Patience time.Duration
 	// Now is the clock; time.Now if it is nil.
 	Now func() time.Time
@@ -108,8 +109,8 @@ func NewWatcher(cfg WatcherConfig) *Watcher {
 	return &Watcher{cfg: cfg, after: cfg.After, known: newKnowledge(), open: map[offer.Key]bool{}}
 }
 
-// Restore takes in what an earlier watcher knew, parties before their offers, and returns what of it is verified and valid: it was handed on
-// before, and is not again. The rest is passed over. It may be called any number of times before Run, and not later.
+// Restore takes in what an earlier watcher knew, parties before their offers, and returns what of it is verified and valid: it was handed
+// on before, and is not again. The rest is passed over. It may be called any number of times before Run, and not later.
 func (w *Watcher) Restore(parties []registryv1.Party, offers []registryv1.Offer) (restored []Change) {
 	for i := range parties {
 		if p, _, err := w.known.party(&parties[i]); err == nil { // What is wrong here comes again, and is reported then.
@@ -298,7 +299,7 @@ func (t *telling) upsert(u *registryv1.Upsert) {
 	}
 }
 
-// add adds what is to be handed on.
+// addChange adds what is to be handed on.
 func (t *telling) addChange(c Change, bytes int) {
 	t.changes, t.bytes = append(t.changes, c), t.bytes+bytes
 }

@@ -77,8 +77,8 @@ func (e *Entry) writeEvent(name string, of any) error {
 	return nil
 }
 
-// Era is a part of a history, from a revision to where the next one begins. A history that goes back goes on with another era: what was told of the one before beyond
-// where the next begins is no more part of it.
+// Era is a part of a history, from a revision to where the next one begins. A history that goes back goes on with another era: what was
+// told of the one before beyond where the next begins is no more part of it.
 type Era struct {
 	Name string
 	From int64
@@ -237,7 +237,8 @@ func (c *Journal) Apply(change Change) {
 		return
 	}
 	view := &View{
-		Epoch: old.Epoch, eras: old.eras, Revision: max(old.Revision, change.Revision), floor: max(old.floor, change.Floor), next: make(chan struct{}), late: &late{},
+		Epoch: old.Epoch, eras: old.eras, Revision: max(old.Revision, change.Revision), floor: max(old.floor, change.Floor),
+		next: make(chan struct{}), late: &late{},
 	}
 	if change.Eras != nil {
 		view.eras = slices.Clone(change.Eras)
@@ -338,8 +339,8 @@ func (w *Watcher) Resumes() bool { return w.begun }
 // chunk is about how many bytes are handed out at once.
 const chunk = 64 << 10
 
-// Next hands out what the watcher has not seen, in parts, as soon as there is something, and a sign of life if there is nothing for a while. The text must not
-// be changed. The error is that of ctx, or of send.
+// Next hands out what the watcher has not seen, in parts, as soon as there is something, and a sign of life if there is nothing for a
+// while. The text must not be changed. The error is that of ctx, or of send.
 func (w *Watcher) Next(ctx context.Context, wait time.Duration, send func(events []byte) error) error {
 	view := w.of.View()
 	if w.begun && view.Revision == w.at && view.covers(w.era, w.at) {
@@ -361,7 +362,7 @@ func (w *Watcher) Next(ctx context.Context, wait time.Duration, send func(events
 	return ctx.Err()
 }
 
-// tell hands out what the watcher has to know to know a view.
+// sendView hands out what the watcher has to know to know a view.
 func (w *Watcher) sendView(view *View, send func([]byte) error) error {
 	switch {
 	case !w.begun || !view.covers(w.era, w.at): // All that there is.

@@ -96,7 +96,9 @@ func next(t *testing.T, w *Watcher) []string {
 
 func TestWatch(t *testing.T) {
 	onlyA := func(e *Entry) bool { return e.Key.Offer == "a" }
-	before := Change{Revision: 4, Entries: []*Entry{partyEntry("p", 1), offerEntry("p", "a", 2), offerEntry("p", "b", 3), goneEntry("p", "c", 4)}}
+	before := Change{
+		Revision: 4, Entries: []*Entry{partyEntry("p", 1), offerEntry("p", "a", 2), offerEntry("p", "b", 3), goneEntry("p", "c", 4)},
+	}
 	cases := map[string]struct {
 		reason  string
 		filter  Filter
@@ -105,21 +107,62 @@ func TestWatch(t *testing.T) {
 		floor   int64
 		want    []string
 	}{
-		"New":       {reason: "Who knows nothing gets all that there is, and nothing of what was.", want: []string{"snapshot", "+p", "+p/a=jws-2", "+p/b=jws-3", "bookmark epoch.4"}},
-		"Resumed":   {reason: "Who goes on gets what has changed, with what is gone.", id: "epoch.2", want: []string{"+p/b=jws-3", "-p/c", "bookmark epoch.4"}},
-		"Current":   {reason: "Who knows all gets a sign of life.", id: "epoch.4", want: []string{"heartbeat epoch.4"}},
-		"Change":    {reason: "... or what comes then ...", id: "epoch.4", changes: []Change{{Revision: 5, Entries: []*Entry{offerEntry("p", "a", 5)}}}, want: []string{"+p/a=jws-5", "bookmark epoch.5"}},
-		"Changes":   {reason: "... of each thing only the newest, if there are several.", id: "epoch.4", changes: []Change{{Revision: 5, Entries: []*Entry{offerEntry("p", "a", 5)}}, {Revision: 7, Entries: []*Entry{goneEntry("p", "a", 7), offerEntry("p", "b", 6)}}}, want: []string{"+p/b=jws-6", "-p/a", "bookmark epoch.7"}},
-		"Stale":     {reason: "A change that is older than what is known changes nothing.", id: "epoch.4", changes: []Change{{Revision: 3, Entries: []*Entry{offerEntry("p", "a", 3)}}}, want: []string{"heartbeat epoch.4"}},
-		"Order":     {reason: "Of several changes of one thing in any order the newest counts.", id: "epoch.4", changes: []Change{{Revision: 6, Entries: []*Entry{offerEntry("p", "a", 6), offerEntry("p", "a", 5)}}}, want: []string{"+p/a=jws-6", "bookmark epoch.6"}},
-		"History":   {reason: "A revision of another history says nothing.", id: "other.4", want: []string{"snapshot", "+p", "+p/a=jws-2", "+p/b=jws-3", "bookmark epoch.4"}},
-		"Future":    {reason: "Nor does one that is not reached.", id: "epoch.9", want: []string{"snapshot", "+p", "+p/a=jws-2", "+p/b=jws-3", "bookmark epoch.4"}},
-		"Junk":      {reason: "Nor does what is no revision.", id: "epoch.-1", want: []string{"snapshot", "+p", "+p/a=jws-2", "+p/b=jws-3", "bookmark epoch.4"}},
-		"Forgotten": {reason: "Who was away for so long that deletions are forgotten begins again.", id: "epoch.2", floor: 3, want: []string{"snapshot", "+p", "+p/a=jws-2", "+p/b=jws-3", "bookmark epoch.4"}},
-		"AtFloor":   {reason: "Who was away for less goes on.", id: "epoch.3", floor: 3, want: []string{"-p/c", "bookmark epoch.4"}},
-		"Filter":    {reason: "A filter is about offers.", filter: onlyA, want: []string{"snapshot", "+p", "+p/a=jws-2", "bookmark epoch.4"}},
-		"Filtered":  {reason: "What does not pass is told as gone: it may have passed before.", filter: onlyA, id: "epoch.4", changes: []Change{{Revision: 6, Entries: []*Entry{offerEntry("p", "b", 5), offerEntry("p", "a", 6)}}}, want: []string{"-p/b", "+p/a=jws-6", "bookmark epoch.6"}},
-		"All":       {reason: "After a backup was restored all is told again, also if the revision is the same or older.", id: "epoch.4", changes: []Change{{All: true, Revision: 3, Floor: 3, Entries: []*Entry{partyEntry("p", 1)}}}, want: []string{"snapshot", "+p", "bookmark epoch.3"}},
+		"New": {
+			reason: "Who knows nothing gets all that there is, and nothing of what was.",
+			want:   []string{"snapshot", "+p", "+p/a=jws-2", "+p/b=jws-3", "bookmark epoch.4"},
+		},
+		"Resumed": {
+			reason: "Who goes on gets what has changed, with what is gone.", id: "epoch.2", want: []string{"+p/b=jws-3", "-p/c", "bookmark epoch.4"},
+		},
+		"Current": {reason: "Who knows all gets a sign of life.", id: "epoch.4", want: []string{"heartbeat epoch.4"}},
+		"Change": {
+			reason: "... or what comes then ...", id: "epoch.4", changes: []Change{{Revision: 5, Entries: []*Entry{offerEntry("p", "a", 5)}}},
+			want: []string{"+p/a=jws-5", "bookmark epoch.5"},
+		},
+		"Changes": {
+			reason: "... of each thing only the newest, if there are several.", id: "epoch.4",
+			changes: []Change{
+				{Revision: 5, Entries: []*Entry{offerEntry("p", "a", 5)}},
+				{Revision: 7, Entries: []*Entry{goneEntry("p", "a", 7), offerEntry("p", "b", 6)}},
+			}, want: []string{"+p/b=jws-6", "-p/a", "bookmark epoch.7"},
+		},
+		"Stale": {
+			reason: "A change that is older than what is known changes nothing.", id: "epoch.4",
+			changes: []Change{{Revision: 3, Entries: []*Entry{offerEntry("p", "a", 3)}}}, want: []string{"heartbeat epoch.4"},
+		},
+		"Order": {
+			reason: "Of several changes of one thing in any order the newest counts.", id: "epoch.4",
+			changes: []Change{{Revision: 6, Entries: []*Entry{offerEntry("p", "a", 6), offerEntry("p", "a", 5)}}},
+			want:    []string{"+p/a=jws-6", "bookmark epoch.6"},
+		},
+		"History": {
+			reason: "A revision of another history says nothing.", id: "other.4",
+			want: []string{"snapshot", "+p", "+p/a=jws-2", "+p/b=jws-3", "bookmark epoch.4"},
+		},
+		"Future": {
+			reason: "Nor does one that is not reached.", id: "epoch.9",
+			want: []string{"snapshot", "+p", "+p/a=jws-2", "+p/b=jws-3", "bookmark epoch.4"},
+		},
+		"Junk": {
+			reason: "Nor does what is no revision.", id: "epoch.-1",
+			want: []string{"snapshot", "+p", "+p/a=jws-2", "+p/b=jws-3", "bookmark epoch.4"},
+		},
+		"Forgotten": {
+			reason: "Who was away for so long that deletions are forgotten begins again.", id: "epoch.2", floor: 3,
+			want: []string{"snapshot", "+p", "+p/a=jws-2", "+p/b=jws-3", "bookmark epoch.4"},
+		},
+		"AtFloor": {reason: "Who was away for less goes on.", id: "epoch.3", floor: 3, want: []string{"-p/c", "bookmark epoch.4"}},
+		"Filter":  {reason: "A filter is about offers.", filter: onlyA, want: []string{"snapshot", "+p", "+p/a=jws-2", "bookmark epoch.4"}},
+		"Filtered": {
+			reason: "What does not pass is told as gone: it may have passed before.", filter: onlyA, id: "epoch.4",
+			changes: []Change{{Revision: 6, Entries: []*Entry{offerEntry("p", "b", 5), offerEntry("p", "a", 6)}}},
+			want:    []string{"-p/b", "+p/a=jws-6", "bookmark epoch.6"},
+		},
+		"All": {
+			reason: "After a backup was restored all is told again, also if the revision is the same or older.", id: "epoch.4",
+			changes: []Change{{All: true, Revision: 3, Floor: 3, Entries: []*Entry{partyEntry("p", 1)}}},
+			want:    []string{"snapshot", "+p", "bookmark epoch.3"},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -205,7 +248,8 @@ func TestViews(t *testing.T) {
 			t.Errorf("seed %d: the slow watcher -want +got\n%s", seed, diff)
 		}
 		view := c.View()
-		if view.Offers != len(want) || len(view.After(offer.Key{})) != len(want) || !slices.IsSortedFunc(view.byKey, func(a, b *Entry) int { return a.Compare(b.Key) }) {
+		if view.Offers != len(want) || len(view.After(offer.Key{})) != len(want) ||
+			!slices.IsSortedFunc(view.byKey, func(a, b *Entry) int { return a.Compare(b.Key) }) {
 			t.Errorf("seed %d: %d offers, want %d", seed, view.Offers, len(want))
 		}
 		for key, at := range want {
@@ -249,7 +293,8 @@ func TestAt(t *testing.T) {
 	}
 }
 
-// TestLate has watchers miss some views: what they are sent is written once for all of them. Who has missed too much for that gets it in parts.
+// TestLate has watchers miss some views: what they are sent is written once for all of them. Who has missed too much for that gets it in
+// parts.
 func TestLate(t *testing.T) {
 	sent := func(w *Watcher) (parts [][]byte) {
 		t.Helper()
@@ -301,14 +346,16 @@ func TestLate(t *testing.T) {
 // TestCovers says which watchers can go on from where they were.
 func TestCovers(t *testing.T) {
 	c := New("")
-	c.Apply(Change{Revision: 20, Floor: 5, All: true, Eras: []Era{{Name: "first", From: 1}, {Name: "second", From: 10}, {Name: "third", From: 15}}})
+	c.Apply(Change{
+		Revision: 20, Floor: 5, All: true, Eras: []Era{{Name: "first", From: 1}, {Name: "second", From: 10}, {Name: "third", From: 15}},
+	})
 	view := c.View()
 	if got := view.ID(); got != "third.20" {
 		t.Errorf("ID() = %s", got)
 	}
 	for id, want := range map[string]bool{
-		"first.9": true, "first.10": false, "second.9": false, "second.10": true, "second.14": true, "second.15": false, "third.15": true, "third.20": true,
-		"third.21": false, "first.4": false, "fourth.20": false, "third": false, "third.-1": false, "": false, ".20": false,
+		"first.9": true, "first.10": false, "second.9": false, "second.10": true, "second.14": true, "second.15": false, "third.15": true,
+		"third.20": true, "third.21": false, "first.4": false, "fourth.20": false, "third": false, "third.-1": false, "": false, ".20": false,
 	} {
 		if got := view.Covers(id); got != want {
 			t.Errorf("Covers(%q) = %t, want %t", id, got, want)

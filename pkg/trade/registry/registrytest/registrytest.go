@@ -96,7 +96,9 @@ func (p *Party) Document(tb testing.TB, id string, revision int64) offer.Offer {
 	return offer.Offer{
 		Party: p.ID, ID: id, Revision: revision, IssuedAt: now, ValidUntil: now.Add(24 * time.Hour), Kind: offer.Cluster,
 		Name: "Offer " + id + " of " + p.Name, Region: "eu-north", Architectures: []string{"amd64"},
-		Plans: []offer.Plan{{ID: "small", Resources: resources, Price: offer.Price{Amount: amount, Currency: "EUR", Period: offer.Hour}, Available: 3}},
+		Plans: []offer.Plan{
+			{ID: "small", Resources: resources, Price: offer.Price{Amount: amount, Currency: "EUR", Period: offer.Hour}, Available: 3},
+		},
 	}
 }
 

@@ -58,13 +58,14 @@ type known struct {
 // parties are those that have announced themselves, in any state.
 type parties struct{ all atomic.Pointer[directory] }
 
-// directory is the parties by what they are known by. It does not change. The two are apart, since an ID looks as a fingerprint does: it is that of the first key.
+// directory is the parties by what they are known by. It does not change. The two are apart, since an ID looks as a fingerprint does: it is
+// that of the first key.
 type directory struct {
 	byID  map[string]*known
 	byKey map[string]*known // By the fingerprint of the current key.
 }
 
-// get returns the party with an ID; nil if there is none.
+// getParty returns the party with an ID; nil if there is none.
 func (p *parties) getParty(id string) *known {
 	if all := p.all.Load(); all != nil {
 		return all.byID[id]

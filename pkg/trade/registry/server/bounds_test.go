@@ -46,8 +46,11 @@ func publishLarge(t *testing.T, p *registrytest.Party, c *client.Client, count i
 	}
 }
 
-// pagesOf reads a list page after page, and returns its pages; and the status of the last answer, which is another than 200 if the list has not come to its end.
-func pagesOf(t *testing.T, r *registry, p *registrytest.Party, query url.Values) (pages []List[registryv1.Offer], bodies []string, status int) {
+// pagesOf reads a list page after page, and returns its pages; and the status of the last answer, which is another than 200 if the list has
+// not come to its end.
+func pagesOf(
+	t *testing.T, r *registry, p *registrytest.Party, query url.Values,
+) (pages []List[registryv1.Offer], bodies []string, status int) {
 	t.Helper()
 	for {
 		a := r.call(t, &p.Key, http.MethodGet, "/v1/offers?"+query.Encode(), "")
@@ -66,8 +69,8 @@ func pagesOf(t *testing.T, r *registry, p *registrytest.Party, query url.Values)
 	}
 }
 
-// TestDearExpressions asks for offers by an expression that costs as much as one may for each plan: pages end before they have cost much, and
-// who has spent its share waits, while others and lists without an expression are answered.
+// TestDearExpressions asks for offers by an expression that costs as much as one may for each plan: pages end before they have cost much,
+// and who has spent its share waits, while others and lists without an expression are answered.
 func TestDearExpressions(t *testing.T) {
 	r := run(t, newFileDSN(t), nil)
 	p, c := r.member(t, "seller")
@@ -96,7 +99,8 @@ func TestDearExpressions(t *testing.T) {
 	if _, _, status = pagesOf(t, r, p, url.Values{"region": {"eu-north"}}); status != http.StatusOK {
 		t.Errorf("it gets %d without an expression", status)
 	}
-	if a := r.call(t, &p.Key, http.MethodGet, "/v1/offers?expression="+url.QueryEscape("plan.available > 1")+"&maxPrice=1", ""); a.status != http.StatusTooManyRequests {
+	if a := r.call(t, &p.Key, http.MethodGet, "/v1/offers?expression="+url.QueryEscape("plan.available > 1")+"&maxPrice=1",
+		""); a.status != http.StatusTooManyRequests {
 		t.Errorf("it gets %d for an expression", a.status)
 	}
 	if _, _, status = pagesOf(t, r, other, dear()); status != http.StatusOK {
@@ -104,7 +108,8 @@ func TestDearExpressions(t *testing.T) {
 	}
 	for i := range 40 {
 		long := fmt.Sprintf("plan.available > %d", i) + strings.Repeat(" ", 900)
-		if status = r.call(t, &other.Key, http.MethodGet, "/v1/offers?region=nowhere&expression="+url.QueryEscape(long), "").status; status != http.StatusOK {
+		if status = r.call(t, &other.Key, http.MethodGet, "/v1/offers?region=nowhere&expression="+url.QueryEscape(long), "").
+			status; status != http.StatusOK {
 			break
 		}
 	}
@@ -198,8 +203,9 @@ func (n narrow) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// TestSlowReaders has a party ask for as many lists as it may have on their way, and read no more than how they begin: one more is refused until it has
-// gone away from one. A server that keeps answers whole for those who read slowly would have no more lists on their way, and all of them in its memory.
+// TestSlowReaders has a party ask for as many lists as it may have on their way, and read no more than how they begin: one more is refused
+// until it has gone away from one. A server that keeps answers whole for those who read slowly would have no more lists on their way, and
+// all of them in its memory.
 func TestSlowReaders(t *testing.T) {
 	r := runOn(t, newFileDSN(t), nil, func(l net.Listener) net.Listener { return narrow{l} })
 	p, c := r.member(t, "seller")

@@ -21,9 +21,12 @@ func TestClusterHasOneOwner(t *testing.T) {
 	second, two := r.member(t, "second")
 	announce := func(c *client.Client, p *registrytest.Party, revision int64, clusters ...registryv1.Cluster) error {
 		said := registryv1.Announcement{
-			Party: p.ID, Revision: revision, Name: p.Name, Endpoint: "https://x.example", Clusters: clusters, IssuedAt: time.Now().UTC().Truncate(time.Second),
+			Party: p.ID, Revision: revision, Name: p.Name, Endpoint: "https://x.example", Clusters: clusters,
+			IssuedAt: time.Now().UTC().Truncate(time.Second),
 		}
-		_, err := c.Announce(t.Context(), p.ID, registryv1.Enrolment{Keys: p.Keys.Chain(), Announcement: p.Sign(t, registryv1.TypeAnnouncement, said)})
+		_, err := c.Announce(t.Context(), p.ID, registryv1.Enrolment{
+			Keys: p.Keys.Chain(), Announcement: p.Sign(t, registryv1.TypeAnnouncement, said),
+		})
 		return err
 	}
 	edge := registryv1.Cluster{ID: "edge-id", Auth: "auth.example"}
@@ -31,7 +34,8 @@ func TestClusterHasOneOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, "the registry knows whose the cluster is", func() bool { return r.parties.owner(edge.ID, "") == first.ID })
-	if refused := client.Refused(announce(two, second, 2, edge)); refused == nil || refused.Status != http.StatusConflict || !strings.Contains(refused.Error(), first.ID) {
+	if refused := client.Refused(announce(two, second, 2, edge)); refused == nil || refused.Status != http.StatusConflict ||
+		!strings.Contains(refused.Error(), first.ID) {
 		t.Errorf("another party names the cluster: %v", refused)
 	}
 	if _, err := r.store.MarkSilent(t.Context(), time.Now().Add(365*24*time.Hour)); err != nil {

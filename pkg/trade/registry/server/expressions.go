@@ -20,8 +20,8 @@ const (
 	expressionBytes, expressionBytesEach = 4 << 10, 16
 )
 
-// expressions keeps compiled expressions, so that lists that are read page after page, and watchers that come back, do not compile theirs again.
-// The one that was not asked for longest goes first. It is safe for concurrent use.
+// expressions keeps compiled expressions, so that lists that are read page after page, and watchers that come back, do not compile theirs
+// again. The one that was not asked for longest goes first. It is safe for concurrent use.
 type expressions struct {
 	bytes   int // The bound.
 	compile func(string) (*offer.Expression, error)
@@ -50,7 +50,8 @@ func newExpressions(count, bytes int, compile func(string) (*offer.Expression, e
 	return x
 }
 
-// get returns an expression, and whether it was not known. Who asks for one while it is compiled waits for that. What does not compile is not kept.
+// get returns an expression, and whether it was not known. Who asks for one while it is compiled waits for that. What does not compile is
+// not kept.
 func (x *expressions) get(text string) (expression *offer.Expression, fresh bool, err error) {
 	if len(text) > offer.MaxExpression*4 { // Nothing is kept meanwhile of what cannot be one.
 		return nil, false, fmt.Errorf("it has more than %d characters", offer.MaxExpression)
@@ -79,7 +80,7 @@ func (x *expressions) find(text string) (c *compiled, fresh bool) {
 	return c, true
 }
 
-// forget forgets an expression, unless another one has come in its place.
+// forgetExpression forgets an expression, unless another one has come in its place.
 func (x *expressions) forgetExpression(c *compiled) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

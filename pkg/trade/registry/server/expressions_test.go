@@ -26,12 +26,25 @@ func TestExpressionsAreCompiledOnce(t *testing.T) {
 		ask          []string
 		want         []string
 	}{
-		"Again":     {reason: "What is kept is not compiled again.", count: 2, bytes: 10 * each, ask: []string{"a", "b", "a", "b"}, want: []string{"a", "b"}},
-		"Oldest":    {reason: "What was not asked for longest goes.", count: 2, bytes: 10 * each, ask: []string{"a", "b", "a", "c", "a", "b"}, want: []string{"a", "b", "c", "b"}},
-		"Bytes":     {reason: "Their bytes are bounded too.", count: 10, bytes: 2 * each, ask: []string{"a", "b", "c", "a"}, want: []string{"a", "b", "c", "a"}},
-		"Long":      {reason: "A long one takes more.", count: 10, bytes: 2*each + 1, ask: []string{"a", long, "a"}, want: []string{"a", long, "a"}},
+		"Again": {
+			reason: "What is kept is not compiled again.", count: 2, bytes: 10 * each, ask: []string{"a", "b", "a", "b"}, want: []string{"a", "b"},
+		},
+		"Oldest": {
+			reason: "What was not asked for longest goes.", count: 2, bytes: 10 * each, ask: []string{"a", "b", "a", "c", "a", "b"},
+			want: []string{"a", "b", "c", "b"},
+		},
+		"Bytes": {
+			reason: "Their bytes are bounded too.", count: 10, bytes: 2 * each, ask: []string{"a", "b", "c", "a"},
+			want: []string{"a", "b", "c", "a"},
+		},
+		"Long": {
+			reason: "A long one takes more.", count: 10, bytes: 2*each + 1, ask: []string{"a", long, "a"}, want: []string{"a", long, "a"},
+		},
 		"OneAlways": {reason: "One is kept in any case.", count: 10, bytes: 1, ask: []string{"a", "a"}, want: []string{"a"}},
-		"Wrong":     {reason: "What does not compile is not kept.", count: 2, bytes: 10 * each, ask: []string{"a", "wrong", "wrong", "a"}, want: []string{"a", "wrong", "wrong"}},
+		"Wrong": {
+			reason: "What does not compile is not kept.", count: 2, bytes: 10 * each, ask: []string{"a", "wrong", "wrong", "a"},
+			want: []string{"a", "wrong", "wrong"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string

@@ -61,7 +61,8 @@ func (f *Filters) compile(known *expressions) (*filter, error) {
 	}
 	// Prices are compared in one currency, and for an hour.
 	if (f.MaxPrice == "") != (f.Currency == "") {
-		return nil, rest.Wrong(http.StatusUnprocessableEntity, "query.maxPrice", errors.New("needs the parameter currency, and the other way round"))
+		return nil, rest.Wrong(http.StatusUnprocessableEntity, "query.maxPrice",
+			errors.New("needs the parameter currency, and the other way round"))
 	}
 	if f.MaxPrice != "" {
 		amount, err := offer.ParseAmount(f.MaxPrice)
@@ -89,7 +90,9 @@ func (f *Filters) compile(known *expressions) (*filter, error) {
 		}
 	}
 	// The text is what makes two questions the same: a page goes on only for the question that it is of.
-	text := fmt.Sprintf("%q", []any{f.Resources, f.MaxPrice, f.Currency, f.Regions, f.Architectures, f.Kinds, f.Parties, f.Expression, f.Alive})
+	text := fmt.Sprintf("%q", []any{
+		f.Resources, f.MaxPrice, f.Currency, f.Regions, f.Architectures, f.Kinds, f.Parties, f.Expression, f.Alive,
+	})
 	return &filter{matcher: matcher, alive: f.Alive, none: f.empty(), text: text, cost: cost}, nil
 }
 
@@ -124,7 +127,8 @@ func (f *filter) passes(e *journal.Entry) (passes bool, cost int) {
 	return f.matcher.Matches(&e.Offer.Offer)
 }
 
-// filtering compiles the filters of a caller. Who gets a filter must call end; if it has an expression, the turn to evaluate it lasts until then.
+// filtering compiles the filters of a caller. Who gets a filter must call end; if it has an expression, the turn to evaluate it lasts until
+// then.
 func (s *Server) filtering(ctx context.Context, f *Filters) (compiled *filter, end func(), err error) {
 	who, end := callerFrom(ctx), func() {}
 	if f.Expression != "" {

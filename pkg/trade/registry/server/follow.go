@@ -22,8 +22,8 @@ import (
 
 const (
 	// gather is for how long changes are gathered at least after some were told: all watchers are woken at once. To wake a thousand takes
-	// some tens of milliseconds of a processor, so that it is longer where many watch, by gatherEach for each, and gatherMost at most: else, while
-	// much changes, there would be no time for anything else.
+	// some tens of milliseconds of a processor, so that it is longer where many watch, by gatherEach for each, and gatherMost at most: else,
+	// while much changes, there would be no time for anything else.
 	gather, gatherEach, gatherMost = 25 * time.Millisecond, 50 * time.Microsecond, 250 * time.Millisecond
 	// pause is how long the follower waits after the store has failed.
 	pause = time.Second
@@ -50,7 +50,7 @@ func newFollower(s *Server) *follower { return &follower{s: s} }
 // ready reports whether the store answered when it was last asked.
 func (f *follower) ready() bool { return f.ok.Load() }
 
-// run follows the store until ctx ends.
+// followStore follows the store until ctx ends.
 func (f *follower) followStore(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := f.follow(ctx)
@@ -94,7 +94,7 @@ func (f *follower) again(ctx context.Context) error {
 	if err := f.s.cfg.Store.BeginEra(ctx); err != nil {
 		return err
 	}
-	return f.all(ctx)
+	return f.readAll(ctx)
 }
 
 // changes tells what has changed since the follower last looked, up to a revision that the store has at least.
@@ -103,7 +103,7 @@ func (f *follower) changes(ctx context.Context, revision int64) error {
 		changes, err := f.s.cfg.Store.ChangesAfter(ctx, f.revision, page)
 		switch {
 		case errors.Is(err, store.ErrCompacted):
-			return f.all(ctx)
+			return f.readAll(ctx)
 		case err != nil:
 			return fmt.Errorf("read the changes after revision %d: %w", f.revision, err)
 		case len(changes) == 0 && revision <= f.revision:
@@ -132,7 +132,8 @@ func (f *follower) changes(ctx context.Context, revision int64) error {
 	}
 }
 
-// wentBack reports whether eras are of another history than what the journal has: one that it does not know has begun before what it has come to, or its own is missing.
+// wentBack reports whether eras are of another history than what the journal has: one that it does not know has begun before what it has
+// come to, or its own is missing.
 func (f *follower) wentBack(eras []store.Era, own string) bool {
 	return slices.ContainsFunc(eras, func(e store.Era) bool { return e.From <= f.revision && !f.eras[e.Name] }) ||
 		!slices.ContainsFunc(eras, func(e store.Era) bool { return e.Name == own })
@@ -146,8 +147,8 @@ func erasOf(eras []store.Era) []journal.Era {
 	return all
 }
 
-// all tells everything there is, as if nothing had been known.
-func (f *follower) all(ctx context.Context) error {
+// readAll tells everything there is, as if nothing had been known.
+func (f *follower) readAll(ctx context.Context) error {
 	snapshot, err := f.s.cfg.Store.Snapshot(ctx)
 	if err != nil {
 		return fmt.Errorf("read everything: %w", err)
@@ -194,7 +195,7 @@ func (f *follower) deletions(ctx context.Context, n *news) error {
 	return nil
 }
 
-// tell makes what is new what everybody sees.
+// tellWatchers makes what is new what everybody sees.
 func (f *follower) tellWatchers(n *news) {
 	f.s.parties.all.Store(&n.parties)
 	f.s.journal.Apply(n.Change)
@@ -237,7 +238,7 @@ func (n *news) take(c *store.Change) {
 	}
 }
 
-// forget forgets a party.
+// forgetEntry forgets a party.
 func (n *news) forgetEntry(id string) {
 	old := n.parties.byID[id]
 	if old == nil {

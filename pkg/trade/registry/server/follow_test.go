@@ -9,7 +9,9 @@ import (
 )
 
 func TestRest(t *testing.T) {
-	for watchers, want := range map[int64]time.Duration{0: 25 * time.Millisecond, 1000: 75 * time.Millisecond, 1 << 20: 250 * time.Millisecond} {
+	for watchers, want := range map[int64]time.Duration{
+		0: 25 * time.Millisecond, 1000: 75 * time.Millisecond, 1 << 20: 250 * time.Millisecond,
+	} {
 		s := &Server{}
 		s.attached.Store(watchers)
 		if got := newFollower(s).rest(); got != want {

@@ -21,8 +21,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/trade/registry/store"
 )
 
-// TestRestoredStore restores an older copy of a store, which then goes further than a watcher has been: it is told everything, while one that was there before the
-// copy goes on.
+// TestRestoredStore restores an older copy of a store, which then goes further than a watcher has been: it is told everything, while one
+// that was there before the copy goes on.
 func TestRestoredStore(t *testing.T) {
 	dsn := newFileDSN(t)
 	file := strings.TrimPrefix(dsn, "sqlite:")

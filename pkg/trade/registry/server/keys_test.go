@@ -14,7 +14,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/trade/registry/registryv1"
 )
 
-// TestKeysHaveOneParty replaces keys, makes up another party of them, and is revoked: what was replaced reads nothing, and nobody takes the place of another.
+// TestKeysHaveOneParty replaces keys, makes up another party of them, and is revoked: what was replaced reads nothing, and nobody takes the
+// place of another.
 func TestKeysHaveOneParty(t *testing.T) {
 	r := run(t, newFileDSN(t), func(c *Config) { c.AnonymousEnrol = false })
 	reads := func(p *registrytest.Party) int { return r.call(t, &p.Key, http.MethodGet, "/v1/offers", "").status }
@@ -68,7 +69,8 @@ func TestKeysHaveOneParty(t *testing.T) {
 	}
 }
 
-// TestRevisionsBeginAnew has somebody with a stolen key announce and offer with the largest revisions: who replaces the key is held up by neither.
+// TestRevisionsBeginAnew has somebody with a stolen key announce and offer with the largest revisions: who replaces the key is held up by
+// neither.
 func TestRevisionsBeginAnew(t *testing.T) {
 	r := run(t, newFileDSN(t), nil)
 	owner, thief := r.member(t, "owner")

@@ -33,14 +33,14 @@ func DefaultLimits() Limits {
 }
 
 const (
-	// effortOnce is what the expression of one page of a list may cost, in CEL's unit: a comparison of each of ten thousand offers of some plans costs less. Then the page
-	// ends. effortEach is what those of a party may cost in a second, ten times as much at once: about a tenth of a processor. effortOfText is what it costs to
-	// compile each character of one that is not known.
+	// effortOnce is what the expression of one page of a list may cost, in CEL's unit: a comparison of each of ten thousand offers of some
+	// plans costs less. Then the page ends. effortEach is what those of a party may cost in a second, ten times as much at once: about a tenth
+	// of a processor. effortOfText is what it costs to compile each character of one that is not known.
 	effortOnce, effortEach, effortOfText = 200_000, 300_000, 100
 	// filtersAtOnce is how many expressions are evaluated at the same time.
 	filtersAtOnce = 2
-	// answersAtOnce bounds the lists that are on their way to their readers, and answersEach those of one party. Each holds about a megabyte: what
-	// maxPage lets into a page, and the same as text.
+	// answersAtOnce bounds the lists that are on their way to their readers, and answersEach those of one party. Each holds about a megabyte:
+	// what maxPage lets into a page, and the same as text.
 	answersAtOnce, answersEach = 128, 2
 	// maxPage bounds the items of a page, in bytes.
 	maxPage = 512 << 10
@@ -64,8 +64,8 @@ func newPace(perSecond int) *rest.Callers[*rate.Limiter] {
 	})
 }
 
-// paced takes a request into account, and refuses one that is too many. A party counts for itself, from wherever it calls, so that strangers take
-// nothing from it.
+// paced takes a request into account, and refuses one that is too many. A party counts for itself, from wherever it calls, so that
+// strangers take nothing from it.
 func (s *Server) paced(who caller) error {
 	if who.party == nil && !who.address.IsValid() || !s.pace.Of(who.source()).Allow() {
 		return rest.TooMany()
@@ -83,7 +83,8 @@ func newEffort(perSecond int) *effort {
 	return &effort{pace: newPace(perSecond), turns: make(chan struct{}, filtersAtOnce)}
 }
 
-// begin waits for a turn to compile and evaluate expressions. Who has it must call end. It fails if the caller has spent its share, or when ctx ends.
+// begin waits for a turn to compile and evaluate expressions. Who has it must call end. It fails if the caller has spent its share, or when
+// ctx ends.
 func (x *effort) begin(ctx context.Context, who caller) (end func(), err error) {
 	select {
 	case x.turns <- struct{}{}:

@@ -35,18 +35,25 @@ func newMetrics(s *Server) *metrics {
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		}, []string{"operation", "code"}),
 		watches: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "liqo_broker_registry_watches_total", Help: "Watches that have begun, by how: where the watcher was (resumed), with all that there is (snapshot), or not at all because there are too many (refused).",
+			Name: "liqo_broker_registry_watches_total",
+			Help: "Watches that have begun, by how: where the watcher was (resumed), with all that there is (snapshot), or not at all because " +
+				"there are too many (refused).",
 		}, []string{"begin"}),
 		watching: prometheus.NewGauge(prometheus.GaugeOpts{Name: "liqo_broker_registry_watchers", Help: "Watchers that are connected."}),
 		cutOff: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "liqo_broker_registry_watchers_cut_off_total", Help: "Watchers that were cut off, because they did not read in time or have gone.",
 		}),
-		sent: prometheus.NewCounter(prometheus.CounterOpts{Name: "liqo_broker_registry_watch_sent_bytes_total", Help: "Bytes of events that were sent to watchers."}),
+		sent: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "liqo_broker_registry_watch_sent_bytes_total", Help: "Bytes of events that were sent to watchers.",
+		}),
 		swept: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "liqo_broker_registry_swept_total", Help: "What the registry has taken note of by the clock, by what: parties that became silent, offers that have expired or were dropped, parties that were never approved.",
+			Name: "liqo_broker_registry_swept_total",
+			Help: "What the registry has taken note of by the clock, by what: parties that became silent, offers that have expired or were " +
+				"dropped, parties that were never approved.",
 		}, []string{"what"}),
 		journal: []prometheus.Collector{
-			gauge("revision", "Revision of what is there, which each change increases.", func() float64 { return float64(s.journal.View().Revision) }),
+			gauge("revision", "Revision of what is there, which each change increases.",
+				func() float64 { return float64(s.journal.View().Revision) }),
 			gauge("offers", "Offers in the registry.", func() float64 { return float64(s.journal.View().Offers) }),
 			gauge("store_up", "Whether the store answered when it was last asked for changes.", func() float64 {
 				if s.follower != nil && s.follower.ready() {
@@ -54,7 +61,10 @@ func newMetrics(s *Server) *metrics {
 				}
 				return 0
 			}),
-			&partyCounts{s: s, desc: prometheus.NewDesc("liqo_broker_registry_parties", "Parties, by state and by whether they are alive.", []string{"state", "alive"}, nil)},
+			&partyCounts{
+				s: s, desc: prometheus.NewDesc("liqo_broker_registry_parties", "Parties, by state and by whether they are alive.",
+					[]string{"state", "alive"}, nil),
+			},
 		},
 	}
 }

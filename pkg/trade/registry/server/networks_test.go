@@ -21,7 +21,8 @@ import (
 func TestNetworkOf(t *testing.T) {
 	for address, want := range map[string]string{
 		"192.0.2.1": "192.0.2.0/24", "192.0.2.254": "192.0.2.0/24", "192.0.3.1": "192.0.3.0/24",
-		"2001:db8:0:12ff::1": "2001:db8:0:1200::/56", "2001:db8:0:1200:ffff::": "2001:db8:0:1200::/56", "2001:db8:0:1300::1": "2001:db8:0:1300::/56",
+		"2001:db8:0:12ff::1": "2001:db8:0:1200::/56", "2001:db8:0:1200:ffff::": "2001:db8:0:1200::/56",
+		"2001:db8:0:1300::1": "2001:db8:0:1300::/56",
 	} {
 		if got := networkOf(netip.MustParseAddr(address)); got != want {
 			t.Errorf("%s is of network %q, want %q", address, got, want)
@@ -32,7 +33,8 @@ func TestNetworkOf(t *testing.T) {
 	}
 }
 
-// TestNetworkFillsItsPlaces has addresses of one network announce more parties than may wait for it: one that waits from another network stays.
+// TestNetworkFillsItsPlaces has addresses of one network announce more parties than may wait for it: one that waits from another network
+// stays.
 func TestNetworkFillsItsPlaces(t *testing.T) {
 	r := run(t, newFileDSN(t), func(c *Config) { c.AnonymousEnrol = false })
 	announce := func(from string) *registrytest.Party {
@@ -42,7 +44,8 @@ func TestNetworkFillsItsPlaces(t *testing.T) {
 		transport := &http.Transport{TLSClientConfig: registrytest.TLS(p.Key, r.key), DialContext: dialer.DialContext}
 		defer transport.CloseIdleConnections()
 		path := strings.ReplaceAll(registryv1.Base+registryv1.PathParty, "{party}", p.ID)
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "https://"+r.address+path, strings.NewReader(text(t, p.Enrolment(t, 1, ""))))
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "https://"+r.address+path,
+			strings.NewReader(text(t, p.Enrolment(t, 1, ""))))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -45,7 +45,8 @@ type shownOffer struct{ Body registryv1.Offer }
 // offering registers what parties offer.
 func (s *Server) offering() {
 	put := s.operation("putOffer", http.MethodPut, registryv1.PathOffer, owns, "Publish an offer")
-	put.Description += " The offer is signed with the current key of the party, and its revision is greater than that of what was signed with this key before. The same offer again changes nothing."
+	put.Description += " The offer is signed with the current key of the party, and its revision is greater than that of what was signed " +
+		"with this key before. The same offer again changes nothing."
 	rest.Register(s.api, put, s.publish)
 	remove := s.operation("deleteOffer", http.MethodDelete, registryv1.PathOffer, owns, "Withdraw an offer")
 	remove.Errors = append(remove.Errors, http.StatusNotFound)
@@ -87,7 +88,9 @@ func (s *Server) publish(ctx context.Context, in *publishInput) (*shownOffer, er
 	if _, err := s.journal.At(ctx, kept.RegistryRevision); err != nil {
 		return nil, err
 	}
-	return &shownOffer{registryv1.Offer{Party: kept.Party, ID: kept.ID, Revision: kept.Revision, Registered: kept.RegistryRevision, JWS: kept.JWS}}, nil
+	return &shownOffer{
+		registryv1.Offer{Party: kept.Party, ID: kept.ID, Revision: kept.Revision, Registered: kept.RegistryRevision, JWS: kept.JWS},
+	}, nil
 }
 
 // wrongOffer refuses an offer, with the field that is wrong.
@@ -126,7 +129,9 @@ func (s *Server) offer(in *NamedOffer) (*shownOffer, error) {
 // show returns an offer as the API shows it, with what is signed as a readable document if that is asked for.
 func show(view *journal.View, e *journal.Entry, readable bool) (registryv1.Offer, error) {
 	alive := aliveIn(view, e)
-	shown := registryv1.Offer{Party: e.Key.Party, ID: e.Key.Offer, Revision: e.Offer.Revision, Registered: e.Revision, JWS: e.Offer.JWS, Alive: &alive}
+	shown := registryv1.Offer{
+		Party: e.Key.Party, ID: e.Key.Offer, Revision: e.Offer.Revision, Registered: e.Revision, JWS: e.Offer.JWS, Alive: &alive,
+	}
 	if !readable {
 		return shown, nil
 	}

@@ -40,7 +40,8 @@ type request[T any] struct {
 	show func(*journal.Entry) (item T, size int, err error)
 }
 
-// pageOf answers with a page: it ends when it has as many items as are asked for, or maxPage bytes, or when effortOnce is spent. What is spent is the caller's.
+// pageOf answers with a page: it ends when it has as many items as are asked for, or maxPage bytes, or when effortOnce is spent. What is
+// spent is the caller's.
 func pageOf[T any](ctx context.Context, s *Server, in rest.Paging, of request[T]) (*listed[T], error) {
 	page, after, err := rest.NewPage[T](in, of.filters)
 	if err != nil {

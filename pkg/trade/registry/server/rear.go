@@ -127,7 +127,8 @@ func (s *Server) rear() {
 	rest.Register(s.api, list, s.listFlavors)
 	reserve := s.operation("reserveFlavor", http.MethodPost, "", reads, "Learn who sells a flavor: RESERVE_FLAVOR")
 	reserve.Path = registryv1.PathREARReservations
-	reserve.Description += " It is always refused: a registry never trades. The problem, and the header Link with the relation service, name the endpoint at which the seller negotiates."
+	reserve.Description += " It is always refused: a registry never trades. The problem, and the header Link with the relation service, " +
+		"name the endpoint at which the seller negotiates."
 	reserve.Errors = append(reserve.Errors, http.StatusNotFound)
 	rest.Register(s.api, reserve, func(_ context.Context, in *reservationInput) (*struct{}, error) {
 		return nil, s.neverTrades("body.flavorID", in.Body.FlavorID)
@@ -196,7 +197,8 @@ func (s *Server) listFlavors(ctx context.Context, in *flavorsInput) (*flavorsLis
 		return nil, err
 	}
 	return &flavorsListed{
-		ETag: page.ETag, Body: slices.Concat([]Flavor{}, slices.Concat(page.Body.Items...)), Link: nextPage(registryv1.PathREARFlavors, in.values(), in.Paging, page.Body.Continue),
+		ETag: page.ETag, Body: slices.Concat([]Flavor{}, slices.Concat(page.Body.Items...)),
+		Link: nextPage(registryv1.PathREARFlavors, in.values(), in.Paging, page.Body.Continue),
 	}, nil
 }
 
@@ -212,7 +214,8 @@ func nextPage(path string, asked url.Values, in rest.Paging, token string) strin
 
 // size is about how many bytes a flavor has as text. Its numbers and names of fields are less than a kilobyte.
 func (f *Flavor) size() int {
-	return 1<<10 + len(f.FlavorID) + len(f.Type.Data.Characteristics.Architecture) + len(f.Owner.Domain) + len(f.Owner.IP) + len(f.Owner.More["endpoint"])
+	return 1<<10 + len(f.FlavorID) + len(f.Type.Data.Characteristics.Architecture) + len(f.Owner.Domain) + len(f.Owner.IP) +
+		len(f.Owner.More["endpoint"])
 }
 
 // values returns the selector as it was asked for.
@@ -286,7 +289,8 @@ func flavorsOf(owner *registryv1.Party, o *offer.Offer, wanted func(*offer.Offer
 			slice.Characteristics.Storage = storage.String()
 		}
 		f := Flavor{
-			FlavorID: owner.ID + "_" + o.ID + "_" + plan.ID, ProviderID: owner.ID, Timestamp: o.IssuedAt, Type: FlavorType{Name: "k8slice", Data: slice},
+			FlavorID: owner.ID + "_" + o.ID + "_" + plan.ID, ProviderID: owner.ID, Timestamp: o.IssuedAt,
+			Type:  FlavorType{Name: "k8slice", Data: slice},
 			Price: FlavorPrice{Amount: price.Amount.String(), Currency: price.Currency, Period: periodV0(price.Period)},
 			Owner: ownerOf(owner), Availability: owner.Alive && plan.Available > 0,
 		}
@@ -297,8 +301,8 @@ func flavorsOf(owner *registryv1.Party, o *offer.Offer, wanted func(*offer.Offer
 
 func partsOf(r *offer.Range) Partitionability {
 	return Partitionability{
-		CPUMin: r.Min["cpu"].String(), CPUStep: r.Step["cpu"].String(), MemoryMin: r.Min["memory"].String(), MemoryStep: r.Step["memory"].String(),
-		PodsMin: r.Min["pods"].String(), PodsStep: r.Step["pods"].String(),
+		CPUMin: r.Min["cpu"].String(), CPUStep: r.Step["cpu"].String(), MemoryMin: r.Min["memory"].String(),
+		MemoryStep: r.Step["memory"].String(), PodsMin: r.Min["pods"].String(), PodsStep: r.Step["pods"].String(),
 	}
 }
 

@@ -71,7 +71,8 @@ func rear(t *testing.T, dsn string) {
 	if len(all) != 3 {
 		t.Fatalf("answered %d: %s", a.status, a.body)
 	}
-	neutral := strings.NewReplacer(seller.ID, "SELLER", all[0].Timestamp.Format("2006-01-02T15:04:05Z"), "TIME", all[1].Timestamp.Format("2006-01-02T15:04:05Z"), "TIME")
+	neutral := strings.NewReplacer(seller.ID, "SELLER", all[0].Timestamp.Format("2006-01-02T15:04:05Z"), "TIME",
+		all[1].Timestamp.Format("2006-01-02T15:04:05Z"), "TIME")
 	var indented bytes.Buffer
 	if err := json.Indent(&indented, []byte(neutral.Replace(a.body)), "", "  "); err != nil {
 		t.Fatal(err)
@@ -123,7 +124,9 @@ func rear(t *testing.T, dsn string) {
 		path, body string
 		want       int
 	}{
-		"Reserve":         {"/api/v2/reservations", text(t, map[string]any{"flavorID": flavor, "buyer": map[string]string{"nodeId": "x"}}), http.StatusForbidden},
+		"Reserve": {
+			"/api/v2/reservations", text(t, map[string]any{"flavorID": flavor, "buyer": map[string]string{"nodeId": "x"}}), http.StatusForbidden,
+		},
 		"ReserveOther":    {"/api/v2/reservations", text(t, map[string]any{"FlavorID": flavor}), http.StatusForbidden},
 		"Purchase":        {purchase(flavor), `{"LiqoCredentials":{"token":"secret"}}`, http.StatusForbidden},
 		"PurchaseNothing": {purchase(flavor), "", http.StatusForbidden},
@@ -136,27 +139,33 @@ func rear(t *testing.T, dsn string) {
 		if a.status != tc.want || !strings.Contains(a.problem.Detail, "never trades") || strings.Contains(a.body, "secret") {
 			t.Errorf("%s: answered %d, want %d: %s", name, a.status, tc.want, a.body)
 		}
-		if named := strings.Contains(a.problem.Detail, where) && a.header.Get("Link") == "<"+where+`>; rel="service"`; named != (tc.want == http.StatusForbidden) {
+		if named := strings.Contains(a.problem.Detail, where) &&
+			a.header.Get("Link") == "<"+where+`>; rel="service"`; named != (tc.want == http.StatusForbidden) {
 			t.Errorf("%s: the seller's endpoint is named: %t: %s, %s", name, named, a.header.Get("Link"), a.body)
 		}
 		if name == "Reserve" {
 			golden.Check(t, "reservation.json", neutral.Replace(a.body))
 		}
 	}
-	if a := r.call(t, nil, http.MethodPost, "/api/v2/reservations", text(t, map[string]any{"flavorID": flavor})); a.status != http.StatusUnauthorized {
+	if a := r.call(t, nil, http.MethodPost, "/api/v2/reservations",
+		text(t, map[string]any{"flavorID": flavor})); a.status != http.StatusUnauthorized {
 		t.Errorf("a stranger is answered %d", a.status)
 	}
-	if a := r.call(t, &seller.Key, http.MethodPut, "/api/v2/reservations", ""); a.status != http.StatusMethodNotAllowed || a.header.Get("Allow") != "POST" {
+	if a := r.call(t, &seller.Key, http.MethodPut, "/api/v2/reservations", ""); a.status != http.StatusMethodNotAllowed ||
+		a.header.Get("Allow") != "POST" {
 		t.Errorf("another method is answered %d, %q", a.status, a.header.Get("Allow"))
 	}
 }
 
 // TestHostileEndpoint announces an endpoint that a header would take for several links.
 func TestHostileEndpoint(t *testing.T) {
-	for endpoint, linked := range map[string]bool{"https://x.example:8446": true, `https://x.example/>; rel="service", <https://y.example`: false, "": false} {
+	for endpoint, linked := range map[string]bool{
+		"https://x.example:8446": true, `https://x.example/>; rel="service", <https://y.example`: false, "": false,
+	} {
 		err := tradesItself(&registryv1.Party{ID: "p", Endpoint: endpoint})
 		var headers huma.HeadersError
-		if got := errors.As(err, &headers) && headers.GetHeaders().Get("Link") != ""; got != linked || rest.StatusOf(err) != http.StatusForbidden {
+		if got := errors.As(err, &headers) && headers.GetHeaders().Get("Link") != ""; got != linked ||
+			rest.StatusOf(err) != http.StatusForbidden {
 			t.Errorf("%q: %v has a link: %t, want %t", endpoint, err, got, linked)
 		}
 	}

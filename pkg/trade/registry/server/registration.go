@@ -49,13 +49,16 @@ type shownParty struct{ Body registryv1.Party }
 
 // registration registers what parties say of themselves.
 func (s *Server) registration() {
-	about := s.operation("getRegistry", http.MethodGet, registryv1.PathRegistry, anybody, "Get what the registry says of itself and of the caller")
+	about := s.operation("getRegistry", http.MethodGet, registryv1.PathRegistry, anybody,
+		"Get what the registry says of itself and of the caller")
 	rest.Register(s.api, about, func(ctx context.Context, _ *struct{}) (*struct{ Body registryv1.Registry }, error) {
 		return &struct{ Body registryv1.Registry }{s.about(callerFrom(ctx))}, nil
 	})
 	put := s.operation("putParty", http.MethodPut, registryv1.PathParty, certified, "Announce a party, or its new keys")
-	put.Description += " A party that brings a token or a certificate of an authority is approved at once, others when an administrator approves them. " +
-		"An announcement with a chain that has one more key makes that the current one, and withdraws what was signed with the one before; revisions may begin again with it. The current key is no other party's, nor another party's first one. The same announcement again changes nothing."
+	put.Description += " A party that brings a token or a certificate of an authority is approved at once, others when an administrator " +
+		"approves them. An announcement with a chain that has one more key makes that the current one, and withdraws what was signed with the " +
+		"one before; revisions may begin again with it. The current key is no other party's, nor another party's first one. The same " +
+		"announcement again changes nothing."
 	rest.Register(s.api, put, s.enrol)
 	get := s.operation("getParty", http.MethodGet, registryv1.PathParty, itself, "Get a party")
 	rest.Register(s.api, get, func(ctx context.Context, in *Named) (*shownParty, error) { return s.party(ctx, in.Party) })
@@ -101,7 +104,8 @@ func (s *Server) enrol(ctx context.Context, in *enrolInput) (*shownParty, error)
 	case string(keys.ID()) != in.Party:
 		return nil, rest.Wrong(http.StatusForbidden, "body.keys", fmt.Errorf("these are the keys of %s, and not of %s", keys.ID(), in.Party))
 	case current != who.fingerprint:
-		return nil, rest.Wrong(http.StatusForbidden, "body.keys", fmt.Errorf("the current key is %s, and the connection was made with %s", current, who.fingerprint))
+		return nil, rest.Wrong(http.StatusForbidden, "body.keys",
+			fmt.Errorf("the current key is %s, and the connection was made with %s", current, who.fingerprint))
 	}
 
 	// The announcement is signed with it.
@@ -168,8 +172,8 @@ func (s *Server) enrolled(ctx context.Context, kept store.Party, keys party.Keys
 	return &shownParty{shown}, nil
 }
 
-// networkOf returns the network of an address, as who has one may have all of its addresses: a /24, or the /56 that providers give to their customers;
-// empty if the address is not known.
+// networkOf returns the network of an address, as who has one may have all of its addresses: a /24, or the /56 that providers give to their
+// customers; empty if the address is not known.
 func networkOf(a netip.Addr) string {
 	bits := 56
 	if a.Is4() {

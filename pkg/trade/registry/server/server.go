@@ -3,9 +3,9 @@
 
 // Package server serves the API of a registry: parties announce themselves and publish signed offers, and watch those of all others.
 //
-// It knows who a caller is by the key of its TLS connection, what it may do, and how much of it. It checks what it is given before it keeps it, so that
-// readers are spared what is wrong; that they need not trust it is because they check the signatures themselves. It takes no part in
-// what parties agree on with each other.
+// It knows who a caller is by the key of its TLS connection, what it may do, and how much of it. It checks what it is given before it keeps
+// it, so that readers are spared what is wrong; that they need not trust it is because they check the signatures themselves. It takes no
+// part in what parties agree on with each other.
 package server
 
 import (
@@ -37,8 +37,8 @@ import (
 const (
 	// requestTimeout is how long a request may take, and answerTimeout is less than what ends it without an answer.
 	requestTimeout, answerTimeout = 15 * time.Second, 13 * time.Second
-	// idleTimeout is how long a connection waits for its next request: less than until the next lease is renewed, since a thousand connections that wait
-	// hold more memory than it costs to make them again.
+	// idleTimeout is how long a connection waits for its next request: less than until the next lease is renewed, since a thousand connections
+	// that wait hold more memory than it costs to make them again.
 	idleTimeout = 15 * time.Second
 	// DefaultLease is how long a party counts as alive without a word of it.
 	DefaultLease = 2 * time.Minute
@@ -57,7 +57,8 @@ type Config struct {
 	AnonymousRead bool
 	// AnonymousEnrol lets everybody in who announces itself, without a token, a certificate or an approval.
 	AnonymousEnrol bool
-	// Lease is how long a party counts as alive without a word of it, and Drop for how much longer its offers are shown; the defaults if they are zero.
+	// Lease is how long a party counts as alive without a word of it, and Drop for how much longer its offers are shown; the defaults if they
+	// are zero.
 	Lease, Drop time.Duration
 	// Limits bound what each may ask for.
 	Limits Limits
@@ -100,7 +101,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if err := cfg.Store.BeginEra(ctx); err != nil {
 		return nil, fmt.Errorf("begin to show what is there: %w", err)
 	}
-	if err := s.follower.all(ctx); err != nil {
+	if err := s.follower.readAll(ctx); err != nil {
 		return nil, fmt.Errorf("read the store: %w", err)
 	}
 	return s, nil
@@ -156,8 +157,8 @@ func (s *Server) Run(ctx context.Context, listener net.Listener, config *tls.Con
 	group.Go(func() error {
 		bounded := httpserver.Bound(listener, httpserver.Bounds{All: s.cfg.Limits.Connections, Each: s.cfg.Limits.ConnectionsEach})
 		return httpserver.Server{
-			Name: "the registry", Handler: s.Handler(), TLS: config, Timeout: requestTimeout, Idle: idleTimeout, Endless: endless, ConnContext: withConnection,
-			Direct: true,
+			Name: "the registry", Handler: s.Handler(), TLS: config, Timeout: requestTimeout, Idle: idleTimeout, Endless: endless,
+			ConnContext: withConnection, Direct: true,
 		}.Run(ctx, bounded)
 	})
 	return group.Wait()

@@ -44,8 +44,8 @@ func TestStores(t *testing.T) {
 	for name, fresh := range map[string]func(testing.TB) string{"SQLite": newFileDSN, "PostgreSQL": postgrestest.Start(t).Database} {
 		t.Run(name, func(t *testing.T) {
 			for what, happens := range map[string]func(*testing.T, string){
-				"Life": life, "Refusals": refusals, "Bounds": bounds, "Admission": admission, "Listing": listing, "REAR": rear, "Leasing": leasing, "Pacing": pacing,
-				"Counting": counting, "Following": following, "Heartbeats": heartbeats, "LifeOfWatch": lifeOfWatch,
+				"Life": life, "Refusals": refusals, "Bounds": bounds, "Admission": admission, "Listing": listing, "REAR": rear, "Leasing": leasing,
+				"Pacing": pacing, "Counting": counting, "Following": following, "Heartbeats": heartbeats, "LifeOfWatch": lifeOfWatch,
 				"TooManyWatchers": tooManyWatchers, "WatchersLeaveConnections": watchersLeaveConnections, "SlowWatcher": slowWatcher,
 			} {
 				t.Run(what, func(t *testing.T) { happens(t, fresh(t)) })
@@ -151,7 +151,8 @@ func (r *registry) call(t *testing.T, key *party.Key, method, path, body string,
 	}
 	a := answer{status: response.StatusCode, header: response.Header, body: string(text)}
 	if response.StatusCode >= http.StatusBadRequest {
-		if kind := response.Header.Get("Content-Type"); kind != "application/problem+json" || json.Unmarshal(text, &a.problem) != nil || a.problem.Detail == "" {
+		if kind := response.Header.Get("Content-Type"); kind != "application/problem+json" || json.Unmarshal(text, &a.problem) != nil ||
+			a.problem.Detail == "" {
 			t.Errorf("%s %s: refused with %d as %s: %s", method, path, response.StatusCode, kind, text)
 		}
 	}
@@ -216,7 +217,8 @@ func life(t *testing.T, dsn string) {
 	ctx := t.Context()
 	seller, c := r.member(t, "seller")
 	about, err := c.Registry(ctx)
-	if err != nil || about.Caller == nil || about.Caller.Party != seller.ID || about.Caller.State != registryv1.Approved || about.Parties != 1 {
+	if err != nil || about.Caller == nil || about.Caller.Party != seller.ID || about.Caller.State != registryv1.Approved ||
+		about.Parties != 1 {
 		t.Errorf("the registry says %+v, %v", about, err)
 	}
 	for _, id := range []string{"a", "b"} {
@@ -275,10 +277,12 @@ func life(t *testing.T, dsn string) {
 		offers, err := reader.Offers(ctx, nil)
 		return err == nil && len(offers) == 0
 	})
-	if refused := client.Refused(second(next.Renew(ctx, seller.ID))); refused == nil || refused.Status != http.StatusForbidden || !strings.Contains(refused.Detail, "revoked") {
+	if refused := client.Refused(second(next.Renew(ctx, seller.ID))); refused == nil || refused.Status != http.StatusForbidden ||
+		!strings.Contains(refused.Detail, "revoked") {
 		t.Errorf("revoked: %v", refused)
 	}
-	if refused := client.Refused(second(next.Announce(ctx, rotated.ID, rotated.Enrolment(t, 3, "")))); refused == nil || refused.Status != http.StatusForbidden {
+	if refused := client.Refused(second(next.Announce(ctx, rotated.ID, rotated.Enrolment(t, 3, "")))); refused == nil ||
+		refused.Status != http.StatusForbidden {
 		t.Errorf("a revoked party announces itself again: %v", refused)
 	}
 }
@@ -303,7 +307,8 @@ func refusals(t *testing.T, dsn string) {
 	stranger := registrytest.NewParty(t, "stranger")
 	waiting := registrytest.NewParty(t, "waiting")
 	if _, err := r.store.PutParty(t.Context(), store.Party{
-		ID: waiting.ID, State: store.Pending, Announcement: "x", Revision: 1, Keys: waiting.Keys.Chain(), CurrentKey: waiting.ID, Name: "waiting", EnrolledAt: time.Now(),
+		ID: waiting.ID, State: store.Pending, Announcement: "x", Revision: 1, Keys: waiting.Keys.Chain(), CurrentKey: waiting.ID, Name: "waiting",
+		EnrolledAt: time.Now(),
 	}, 10); err != nil {
 		t.Fatal(err)
 	}
@@ -340,56 +345,190 @@ func refusals(t *testing.T, dsn string) {
 		want               int
 		location, detail   string
 	}{
-		"NoCertificate": {reason: "Who shows no certificate writes nothing ...", method: http.MethodPut, path: mine, body: publication(t, first), want: 401, detail: "certificate"},
-		"NoReader":      {reason: "... and reads nothing.", method: http.MethodGet, path: "/v1/offers", want: 401, detail: "certificate"},
-		"NoWatcher":     {reason: "Nor does it watch.", method: http.MethodGet, path: "/v1/watch", want: 401, detail: "certificate"},
-		"V0":            {reason: "The older form is for those who may read.", method: http.MethodGet, path: "/catalog", want: 401},
-		"Stranger":      {reason: "A key that nobody has announced is nobody's.", by: &stranger.Key, method: http.MethodGet, path: "/v1/offers", want: 403, detail: "announce"},
-		"Waiting":       {reason: "Who waits for approval learns that it does.", by: &waiting.Key, method: http.MethodGet, path: "/v1/offers", want: 403, detail: "approv"},
-		"WaitingWrites": {reason: "... and writes nothing.", by: &waiting.Key, method: http.MethodPut, path: path(waiting.ID, "a"), body: publication(t, waiting.Offer(t, "a", 1)), want: 403, detail: "approv"},
-		"Overwrite":     {reason: "Nobody overwrites what another one offers ...", by: &other.Key, method: http.MethodPut, path: mine, body: publication(t, other.Offer(t, "a", 9)), want: 403, detail: seller.ID},
-		"Replayed":      {reason: "... not even with what the other one has signed.", by: &other.Key, method: http.MethodPut, path: mine, body: publication(t, seller.Offer(t, "a", 9)), want: 403, detail: seller.ID},
-		"Delete":        {reason: "Nobody withdraws it either.", by: &other.Key, method: http.MethodDelete, path: mine, want: 403, detail: seller.ID},
-		"Lease":         {reason: "Nobody is alive for another one.", by: &other.Key, method: http.MethodPut, path: "/v1/parties/" + seller.ID + "/lease", want: 403, detail: seller.ID},
-		"Foreign":       {reason: "What another one has signed is not one's own.", by: &other.Key, method: http.MethodPut, path: path(other.ID, "a"), body: publication(t, first), want: 422, location: "body.offer"},
-		"Named":         {reason: "An offer that names another party is not the caller's.", by: &other.Key, method: http.MethodPut, path: path(other.ID, "a"), body: publication(t, other.Sign(t, offer.Type, seller.Document(t, "a", 9))), want: 403, location: "body.offer.party"},
-		"OtherID":       {reason: "An offer is where its ID says.", by: &seller.Key, method: http.MethodPut, path: path(seller.ID, "b"), body: publication(t, first), want: 422, location: "body.offer.id"},
-		"OtherType":     {reason: "A signature for something else is none for an offer.", by: &seller.Key, method: http.MethodPut, path: mine, body: publication(t, seller.Sign(t, registryv1.TypeAnnouncement, seller.Document(t, "a", 9))), want: 422, location: "body.offer"},
-		"Older":         {reason: "A revision does not go back.", by: &seller.Key, method: http.MethodPut, path: mine, body: publication(t, seller.Offer(t, "a", 4)), want: 409, location: "body.offer.revision"},
-		"Same":          {reason: "One revision is one document.", by: &seller.Key, method: http.MethodPut, path: mine, body: publication(t, seller.Sign(t, offer.Type, func() offer.Offer { d := seller.Document(t, "a", 5); d.Name = "Another"; return d }())), want: 409, location: "body.offer.revision"},
-		"Again":         {reason: "The same document again is fine.", by: &seller.Key, method: http.MethodPut, path: mine, body: publication(t, first), want: 200},
-		"Bytes":         {reason: "Quantities are those of Kubernetes.", by: &seller.Key, method: http.MethodPut, path: mine, body: quantity("8GB"), want: 422, location: "body.offer.plans[0].resources"},
-		"Negative":      {reason: "They are positive.", by: &seller.Key, method: http.MethodPut, path: mine, body: quantity("-1"), want: 422, location: "body.offer.plans[0].resources"},
-		"Exponent":      {reason: "They are numbers.", by: &seller.Key, method: http.MethodPut, path: mine, body: quantity("1e1.5"), want: 422, location: "body.offer.plans[0].resources"},
-		"Token":         {reason: "No offer has anything that this registry does not know, such as a token.", by: &seller.Key, method: http.MethodPut, path: mine, body: changed(func(d map[string]any) { d["token"] = "secret" }), want: 422, location: "body.offer"},
-		"Expired":       {reason: "What is not valid any more is not published.", by: &seller.Key, method: http.MethodPut, path: mine, body: changed(func(d map[string]any) { d["validUntil"] = "2020-01-01T00:00:00Z" }), want: 422, location: "body.offer.validUntil"},
-		"Forged":        {reason: "A signature that is cut is none.", by: &seller.Key, method: http.MethodPut, path: mine, body: publication(t, first[:len(first)-4]), want: 422, location: "body.offer"},
-		"NoJWS":         {reason: "What is no signed document is none.", by: &seller.Key, method: http.MethodPut, path: mine, body: publication(t, "..."), want: 422, location: "body.offer"},
-		"Field":         {reason: "A body has nothing but what it may have.", by: &seller.Key, method: http.MethodPut, path: mine, body: `{"offer":"` + first + `","admin":true}`, want: 422},
-		"NoJSON":        {reason: "A body is JSON.", by: &seller.Key, method: http.MethodPut, path: mine, body: `{"offer":`, want: 400},
-		"Large":         {reason: "A body of 10 MB is not read.", by: &seller.Key, method: http.MethodPut, path: mine, body: publication(t, strings.Repeat("x", 10<<20)), want: 413},
-		"PathParty":     {reason: "A party has 52 characters.", by: &seller.Key, method: http.MethodPut, path: path("x", "a"), body: publication(t, first), want: 403},
-		"PathOffer":     {reason: "An ID is a DNS label.", by: &seller.Key, method: http.MethodPut, path: path(seller.ID, "A_B"), body: publication(t, first), want: 422, location: "path.offer"},
-		"NoOffer":       {reason: "What is not there cannot be withdrawn.", by: &seller.Key, method: http.MethodDelete, path: path(seller.ID, "none"), want: 404},
-		"GetNoOffer":    {reason: "... nor read.", by: &seller.Key, method: http.MethodGet, path: path(seller.ID, "none"), want: 404},
-		"GetNoParty":    {reason: "A party that waits is not shown to others.", by: &seller.Key, method: http.MethodGet, path: "/v1/parties/" + waiting.ID, want: 404},
-		"EnrolOther":    {reason: "Nobody announces another one ...", by: &other.Key, method: http.MethodPut, path: "/v1/parties/" + seller.ID, body: enrolment(seller, func(*registryv1.Announcement) {}), want: 403, location: "body.keys"},
-		"EnrolAs":       {reason: "... nor itself as another one.", by: &other.Key, method: http.MethodPut, path: "/v1/parties/" + seller.ID, body: enrolment(other, func(*registryv1.Announcement) {}), want: 403, location: "body.keys"},
-		"EnrolNamed":    {reason: "An announcement is about who signs it.", by: &other.Key, method: http.MethodPut, path: "/v1/parties/" + other.ID, body: enrolment(other, func(a *registryv1.Announcement) { a.Party = seller.ID }), want: 422, location: "body.announcement.party"},
-		"EnrolPassword": {reason: "No endpoint has a password.", by: &other.Key, method: http.MethodPut, path: "/v1/parties/" + other.ID, body: enrolment(other, func(a *registryv1.Announcement) { a.Endpoint = "https://a:b@x.example" }), want: 422, location: "body.announcement.endpoint"},
-		"EnrolPlain":    {reason: "No endpoint is without TLS.", by: &other.Key, method: http.MethodPut, path: "/v1/parties/" + other.ID, body: enrolment(other, func(a *registryv1.Announcement) { a.Endpoint = "http://x.example" }), want: 422, location: "body.announcement.endpoint"},
-		"EnrolName":     {reason: "A name is one line that a terminal can show.", by: &other.Key, method: http.MethodPut, path: "/v1/parties/" + other.ID, body: enrolment(other, func(a *registryv1.Announcement) { a.Name = "a\x1b[2Jb" }), want: 422, location: "body.announcement.name"},
-		"EnrolFuture":   {reason: "An announcement does not come from the future.", by: &other.Key, method: http.MethodPut, path: "/v1/parties/" + other.ID, body: enrolment(other, func(a *registryv1.Announcement) { a.IssuedAt = time.Now().Add(time.Hour) }), want: 422, location: "body.announcement.issuedAt"},
-		"EnrolOlder":    {reason: "An announcement does not go back.", by: &other.Key, method: http.MethodPut, path: "/v1/parties/" + other.ID, body: enrolment(other, func(a *registryv1.Announcement) { a.Revision = 1; a.Name = "x" }), want: 409, location: "body.announcement"},
-		"EnrolToken":    {reason: "A token that nobody has made lets nobody in.", by: &stranger.Key, method: http.MethodPut, path: "/v1/parties/" + stranger.ID, body: text(t, stranger.Enrolment(t, 1, "guess")), want: 403, location: "body.token"},
-		"EnrolCA":       {reason: "Where no authority is trusted no certificate counts.", by: &stranger.Key, method: http.MethodPut, path: "/v1/parties/" + stranger.ID, body: text(t, func() registryv1.Enrolment { e := stranger.Enrolment(t, 1, ""); e.Certificates = "x"; return e }()), want: 403, location: "body.certificates"},
-		"Query":         {reason: "A filter that is not known is not passed over.", by: &seller.Key, method: http.MethodGet, path: "/v1/offers?colour=red", want: 422, location: "query.colour"},
-		"QueryQuantity": {reason: "A filter is as strict as an offer.", by: &seller.Key, method: http.MethodGet, path: "/v1/offers?resource=memory=8GB", want: 422, location: "query.resource"},
-		"QueryCurrency": {reason: "A price has a currency.", by: &seller.Key, method: http.MethodGet, path: "/v1/offers?maxPrice=1", want: 422, location: "query.maxPrice"},
-		"QueryContinue": {reason: "A page is of the list that is asked for.", by: &seller.Key, method: http.MethodGet, path: "/v1/offers?continue=eA", want: 400, location: "query.continue"},
-		"WatchQuantity": {reason: "... in a watch as well.", by: &seller.Key, method: http.MethodGet, path: "/v1/watch?resource=memory=8GB", want: 422, location: "query.resource"},
-		"Method":        {reason: "Other methods are not allowed.", by: &seller.Key, method: http.MethodPost, path: "/v1/offers", want: 405},
-		"Path":          {reason: "There is nothing else.", by: &seller.Key, method: http.MethodGet, path: "/v1/nothing", want: 404},
+		"NoCertificate": {
+			reason: "Who shows no certificate writes nothing ...", method: http.MethodPut, path: mine, body: publication(t, first), want: 401,
+			detail: "certificate",
+		},
+		"NoReader":  {reason: "... and reads nothing.", method: http.MethodGet, path: "/v1/offers", want: 401, detail: "certificate"},
+		"NoWatcher": {reason: "Nor does it watch.", method: http.MethodGet, path: "/v1/watch", want: 401, detail: "certificate"},
+		"V0":        {reason: "The older form is for those who may read.", method: http.MethodGet, path: "/catalog", want: 401},
+		"Stranger": {
+			reason: "A key that nobody has announced is nobody's.", by: &stranger.Key, method: http.MethodGet, path: "/v1/offers", want: 403,
+			detail: "announce",
+		},
+		"Waiting": {
+			reason: "Who waits for approval learns that it does.", by: &waiting.Key, method: http.MethodGet, path: "/v1/offers", want: 403,
+			detail: "approv",
+		},
+		"WaitingWrites": {
+			reason: "... and writes nothing.", by: &waiting.Key, method: http.MethodPut, path: path(waiting.ID, "a"),
+			body: publication(t, waiting.Offer(t, "a", 1)), want: 403, detail: "approv",
+		},
+		"Overwrite": {
+			reason: "Nobody overwrites what another one offers ...", by: &other.Key, method: http.MethodPut, path: mine,
+			body: publication(t, other.Offer(t, "a", 9)), want: 403, detail: seller.ID,
+		},
+		"Replayed": {
+			reason: "... not even with what the other one has signed.", by: &other.Key, method: http.MethodPut, path: mine,
+			body: publication(t, seller.Offer(t, "a", 9)), want: 403, detail: seller.ID,
+		},
+		"Delete": {
+			reason: "Nobody withdraws it either.", by: &other.Key, method: http.MethodDelete, path: mine, want: 403, detail: seller.ID,
+		},
+		"Lease": {
+			reason: "Nobody is alive for another one.", by: &other.Key, method: http.MethodPut, path: "/v1/parties/" + seller.ID + "/lease",
+			want: 403, detail: seller.ID,
+		},
+		"Foreign": {
+			reason: "What another one has signed is not one's own.", by: &other.Key, method: http.MethodPut, path: path(other.ID, "a"),
+			body: publication(t, first), want: 422, location: "body.offer",
+		},
+		"Named": {
+			reason: "An offer that names another party is not the caller's.", by: &other.Key, method: http.MethodPut, path: path(other.ID, "a"),
+			body: publication(t, other.Sign(t, offer.Type, seller.Document(t, "a", 9))), want: 403, location: "body.offer.party",
+		},
+		"OtherID": {
+			reason: "An offer is where its ID says.", by: &seller.Key, method: http.MethodPut, path: path(seller.ID, "b"),
+			body: publication(t, first), want: 422, location: "body.offer.id",
+		},
+		"OtherType": {
+			reason: "A signature for something else is none for an offer.", by: &seller.Key, method: http.MethodPut, path: mine,
+			body: publication(t, seller.Sign(t, registryv1.TypeAnnouncement, seller.Document(t, "a", 9))), want: 422, location: "body.offer",
+		},
+		"Older": {
+			reason: "A revision does not go back.", by: &seller.Key, method: http.MethodPut, path: mine,
+			body: publication(t, seller.Offer(t, "a", 4)), want: 409, location: "body.offer.revision",
+		},
+		"Same": {
+			reason: "One revision is one document.", by: &seller.Key, method: http.MethodPut, path: mine, body: publication(t,
+				seller.Sign(t, offer.Type, func() offer.Offer { d := seller.Document(t, "a", 5); d.Name = "Another"; return d }())), want: 409,
+			location: "body.offer.revision",
+		},
+		"Again": {
+			reason: "The same document again is fine.", by: &seller.Key, method: http.MethodPut, path: mine, body: publication(t, first), want: 200,
+		},
+		"Bytes": {
+			reason: "Quantities are those of Kubernetes.", by: &seller.Key, method: http.MethodPut, path: mine, body: quantity("8GB"), want: 422,
+			location: "body.offer.plans[0].resources",
+		},
+		"Negative": {
+			reason: "They are positive.", by: &seller.Key, method: http.MethodPut, path: mine, body: quantity("-1"), want: 422,
+			location: "body.offer.plans[0].resources",
+		},
+		"Exponent": {
+			reason: "They are numbers.", by: &seller.Key, method: http.MethodPut, path: mine, body: quantity("1e1.5"), want: 422,
+			location: "body.offer.plans[0].resources",
+		},
+		"Token": {
+			reason: "No offer has anything that this registry does not know, such " +
+				"as a token.", by: &seller.Key, method: http.MethodPut, path: mine, body: changed(func(d map[string]any) { d["token"] = "secret" }),
+			want: 422, location: "body.offer",
+		},
+		"Expired": {
+			reason: "What is not valid any more is not published.", by: &seller.Key, method: http.MethodPut, path: mine, body: changed(
+				func(d map[string]any) { d["validUntil"] = "2020-01-01T00:00:00Z" },
+			), want: 422, location: "body.offer.validUntil",
+		},
+		"Forged": {
+			reason: "A signature that is cut is none.", by: &seller.Key, method: http.MethodPut, path: mine,
+			body: publication(t, first[:len(first)-4]), want: 422, location: "body.offer",
+		},
+		"NoJWS": {
+			reason: "What is no signed document is none.", by: &seller.Key, method: http.MethodPut, path: mine, body: publication(t, "..."),
+			want: 422, location: "body.offer",
+		},
+		"Field": {
+			reason: "A body has nothing but what it may have.", by: &seller.Key, method: http.MethodPut, path: mine,
+			body: `{"offer":"` + first + `","admin":true}`, want: 422,
+		},
+		"NoJSON": {reason: "A body is JSON.", by: &seller.Key, method: http.MethodPut, path: mine, body: `{"offer":`, want: 400},
+		"Large": {
+			reason: "A body of 10 MB is not read.", by: &seller.Key, method: http.MethodPut, path: mine,
+			body: publication(t, strings.Repeat("x", 10<<20)), want: 413,
+		},
+		"PathParty": {
+			reason: "A party has 52 characters.", by: &seller.Key, method: http.MethodPut, path: path("x", "a"),
+			body: publication(t, first), want: 403,
+		},
+		"PathOffer": {
+			reason: "An ID is a DNS label.", by: &seller.Key, method: http.MethodPut, path: path(seller.ID, "A_B"), body: publication(t, first),
+			want: 422, location: "path.offer",
+		},
+		"NoOffer": {
+			reason: "What is not there cannot be withdrawn.", by: &seller.Key, method: http.MethodDelete, path: path(seller.ID, "none"), want: 404,
+		},
+		"GetNoOffer": {reason: "... nor read.", by: &seller.Key, method: http.MethodGet, path: path(seller.ID, "none"), want: 404},
+		"GetNoParty": {
+			reason: "A party that waits is not shown to others.", by: &seller.Key, method: http.MethodGet,
+			path: "/v1/parties/" + waiting.ID, want: 404,
+		},
+		"EnrolOther": {
+			reason: "Nobody announces another one ...", by: &other.Key, method: http.MethodPut, path: "/v1/parties/" + seller.ID,
+			body: enrolment(seller, func(*registryv1.Announcement) {}), want: 403, location: "body.keys",
+		},
+		"EnrolAs": {
+			reason: "... nor itself as another one.", by: &other.Key, method: http.MethodPut, path: "/v1/parties/" + seller.ID,
+			body: enrolment(other, func(*registryv1.Announcement) {}), want: 403, location: "body.keys",
+		},
+		"EnrolNamed": {
+			reason: "An announcement is about who signs it.", by: &other.Key, method: http.MethodPut, path: "/v1/parties/" +
+				other.ID, body: enrolment(other, func(a *registryv1.Announcement) { a.Party = seller.ID }), want: 422,
+			location: "body.announcement.party",
+		},
+		"EnrolPassword": {
+			reason: "No endpoint has a password.", by: &other.Key, method: http.MethodPut, path: "/v1/parties/" + other.ID, body: enrolment(other,
+				func(a *registryv1.Announcement) { a.Endpoint = "https://a:b@x.example" }), want: 422, location: "body.announcement.endpoint",
+		},
+		"EnrolPlain": {
+			reason: "No endpoint is without TLS.", by: &other.Key, method: http.MethodPut, path: "/v1/parties/" + other.ID, body: enrolment(other,
+				func(a *registryv1.Announcement) { a.Endpoint = "http://x.example" }), want: 422, location: "body.announcement.endpoint",
+		},
+		"EnrolName": {
+			reason: "A name is one line that a terminal can show.", by: &other.Key, method: http.MethodPut, path: "/v1/parties/" +
+				other.ID, body: enrolment(other, func(a *registryv1.Announcement) { a.Name = "a\x1b[2Jb" }), want: 422,
+			location: "body.announcement.name",
+		},
+		"EnrolFuture": {
+			reason: "An announcement does not come from the future.", by: &other.Key, method: http.MethodPut, path: "/v1/parties/" +
+				other.ID, body: enrolment(other, func(a *registryv1.Announcement) { a.IssuedAt = time.Now().Add(time.Hour) }), want: 422,
+			location: "body.announcement.issuedAt",
+		},
+		"EnrolOlder": {
+			reason: "An announcement does not go back.", by: &other.Key, method: http.MethodPut, path: "/v1/parties/" +
+				other.ID, body: enrolment(other, func(a *registryv1.Announcement) { a.Revision = 1; a.Name = "x" }), want: 409,
+			location: "body.announcement",
+		},
+		"EnrolToken": {
+			reason: "A token that nobody has made lets nobody in.", by: &stranger.Key, method: http.MethodPut, path: "/v1/parties/" + stranger.ID,
+			body: text(t, stranger.Enrolment(t, 1, "guess")), want: 403, location: "body.token",
+		},
+		"EnrolCA": {
+			reason: "Where no authority is trusted no certificate counts.", by: &stranger.Key, method: http.MethodPut, path: "/v1/parties/" +
+				stranger.ID, body: text(t, func() registryv1.Enrolment { e := stranger.Enrolment(t, 1, ""); e.Certificates = "x"; return e }()),
+			want: 403, location: "body.certificates",
+		},
+		"Query": {
+			reason: "A filter that is not known is not passed over.", by: &seller.Key, method: http.MethodGet, path: "/v1/offers?colour=red",
+			want: 422, location: "query.colour",
+		},
+		"QueryQuantity": {
+			reason: "A filter is as strict as an offer.", by: &seller.Key, method: http.MethodGet, path: "/v1/offers?resource=memory=8GB", want: 422,
+			location: "query.resource",
+		},
+		"QueryCurrency": {
+			reason: "A price has a currency.", by: &seller.Key, method: http.MethodGet, path: "/v1/offers?maxPrice=1", want: 422,
+			location: "query.maxPrice",
+		},
+		"QueryContinue": {
+			reason: "A page is of the list that is asked for.", by: &seller.Key, method: http.MethodGet, path: "/v1/offers?continue=eA", want: 400,
+			location: "query.continue",
+		},
+		"WatchQuantity": {
+			reason: "... in a watch as well.", by: &seller.Key, method: http.MethodGet, path: "/v1/watch?resource=memory=8GB", want: 422,
+			location: "query.resource",
+		},
+		"Method": {reason: "Other methods are not allowed.", by: &seller.Key, method: http.MethodPost, path: "/v1/offers", want: 405},
+		"Path":   {reason: "There is nothing else.", by: &seller.Key, method: http.MethodGet, path: "/v1/nothing", want: 404},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -445,18 +584,24 @@ func bounds(t *testing.T, dsn string) {
 		"party/Long":            {reason: "A party has 52 characters.", query: url.Values{"party": {of + "a"}}},
 		"party/Many":            {reason: "Each is compared with each offer.", query: url.Values{"party": many(33, of)}},
 		"expression/Long":       {reason: "An expression is bounded.", query: url.Values{"expression": {"true" + strings.Repeat(" ", 1024)}}},
-		"expression/Nested":     {reason: "Its nesting is bounded.", query: url.Values{"expression": {strings.Repeat("(", 40) + "true" + strings.Repeat(")", 40)}}},
-		"expression/Wrong":      {reason: "It compiles.", query: url.Values{"expression": {"offer.colour == 1"}}},
-		"expression/Costly":     {reason: "Its cost is bounded.", query: url.Values{"expression": {costly}}},
-		"expression/Twice":      {reason: "One expression is meant.", query: url.Values{"expression": {"true", "false"}}},
-		"alive/Other":           {reason: "It is true or false.", query: url.Values{"alive": {"maybe"}}},
-		"limit/Large":           {reason: "A page is bounded.", query: url.Values{"limit": {"501"}}, notInWatch: true},
-		"limit/None":            {reason: "A page is not empty.", query: url.Values{"limit": {"0"}}, notInWatch: true},
-		"limit/Number":          {reason: "It is a number.", query: url.Values{"limit": {"x"}}, notInWatch: true},
-		"limit/Twice":           {reason: "One limit is meant.", query: url.Values{"limit": {"1", "2"}}, notInWatch: true},
-		"continue/Long":         {reason: "No page has such a continuation.", query: url.Values{"continue": {long(2049)}}, notInWatch: true},
-		"region/AsMany":         {reason: "As many and as long as may be.", query: url.Values{"region": many(32, long(256)), "limit": {"500"}}, ok: true, notInWatch: true},
-		"expression/Usual":      {reason: "What people write is answered.", query: url.Values{"expression": {"((plan.available > 1))"}}, ok: true, notInWatch: true},
+		"expression/Nested": {
+			reason: "Its nesting is bounded.", query: url.Values{"expression": {strings.Repeat("(", 40) + "true" + strings.Repeat(")", 40)}},
+		},
+		"expression/Wrong":  {reason: "It compiles.", query: url.Values{"expression": {"offer.colour == 1"}}},
+		"expression/Costly": {reason: "Its cost is bounded.", query: url.Values{"expression": {costly}}},
+		"expression/Twice":  {reason: "One expression is meant.", query: url.Values{"expression": {"true", "false"}}},
+		"alive/Other":       {reason: "It is true or false.", query: url.Values{"alive": {"maybe"}}},
+		"limit/Large":       {reason: "A page is bounded.", query: url.Values{"limit": {"501"}}, notInWatch: true},
+		"limit/None":        {reason: "A page is not empty.", query: url.Values{"limit": {"0"}}, notInWatch: true},
+		"limit/Number":      {reason: "It is a number.", query: url.Values{"limit": {"x"}}, notInWatch: true},
+		"limit/Twice":       {reason: "One limit is meant.", query: url.Values{"limit": {"1", "2"}}, notInWatch: true},
+		"continue/Long":     {reason: "No page has such a continuation.", query: url.Values{"continue": {long(2049)}}, notInWatch: true},
+		"region/AsMany": {
+			reason: "As many and as long as may be.", query: url.Values{"region": many(32, long(256)), "limit": {"500"}}, ok: true, notInWatch: true,
+		},
+		"expression/Usual": {
+			reason: "What people write is answered.", query: url.Values{"expression": {"((plan.available > 1))"}}, ok: true, notInWatch: true,
+		},
 	}
 	for name, tc := range cases {
 		parameter, _, _ := strings.Cut(name, "/")
@@ -475,11 +620,13 @@ func bounds(t *testing.T, dsn string) {
 		}
 	}
 	for _, query := range []url.Values{{"after": {long(129)}}, {"after": {"a", "b"}}} {
-		if a := r.call(t, &reader.Key, http.MethodGet, "/v1/watch?"+query.Encode(), ""); a.status != http.StatusUnprocessableEntity || a.location() != "query.after" {
+		if a := r.call(t, &reader.Key, http.MethodGet, "/v1/watch?"+query.Encode(), ""); a.status != http.StatusUnprocessableEntity ||
+			a.location() != "query.after" {
 			t.Errorf("after %s: answered %d at %s", query, a.status, a.location())
 		}
 	}
-	if a := r.call(t, &reader.Key, http.MethodGet, "/v1/watch", "", "Last-Event-ID", long(129)); a.status != http.StatusUnprocessableEntity || a.location() != "header.Last-Event-ID" {
+	if a := r.call(t, &reader.Key, http.MethodGet, "/v1/watch", "", "Last-Event-ID", long(129)); a.status != http.StatusUnprocessableEntity ||
+		a.location() != "header.Last-Event-ID" {
 		t.Errorf("Last-Event-ID: answered %d at %s: %s", a.status, a.location(), a.body)
 	}
 }
@@ -494,7 +641,9 @@ func admission(t *testing.T, dsn string) {
 		c.AnonymousEnrol = false
 		c.Authorities = func() *x509.CertPool { return authority.pool }
 	})
-	if err := r.store.CreateToken(t.Context(), store.Token{Digest: store.Digest("secret"), Uses: 1, ExpiresAt: time.Now().Add(time.Hour), CreatedAt: time.Now()}); err != nil {
+	if err := r.store.CreateToken(t.Context(), store.Token{
+		Digest: store.Digest("secret"), Uses: 1, ExpiresAt: time.Now().Add(time.Hour), CreatedAt: time.Now(),
+	}); err != nil {
 		t.Fatal(err)
 	}
 	enrol := func(p *registrytest.Party, e registryv1.Enrolment) (registryv1.Party, error) {
@@ -610,7 +759,8 @@ func listing(t *testing.T, dsn string) {
 	// The older form.
 	var older []OffersV0
 	a := r.call(t, nil, http.MethodGet, "/catalog", "")
-	if err := json.Unmarshal([]byte(a.body), &older); err != nil || len(older) != 1 || len(older[0].Offers) != 5 || older[0].ClusterID != seller.ID {
+	if err := json.Unmarshal([]byte(a.body), &older); err != nil || len(older) != 1 || len(older[0].Offers) != 5 ||
+		older[0].ClusterID != seller.ID {
 		t.Fatalf("the older form is %s (%v)", a.body, err)
 	}
 	plan := older[0].Offers[0].Plans[0]

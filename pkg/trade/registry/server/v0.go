@@ -13,7 +13,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/trade/registry/registryv1"
 )
 
-// OffersV0 is what a cluster offers, in the form that older programs read. It has no token: what lets a buyer peer is given to it when both have signed.
+// OffersV0 is what a cluster offers, in the form that older programs read. It has no token: what lets a buyer peer is given to it when both
+// have signed.
 type OffersV0 struct {
 	ClusterID        string    `doc:"The party's ID."                                        json:"clusterID"`
 	ClusterName      string    `json:"clusterName"`
@@ -94,7 +95,9 @@ func (s *Server) offersV0(ctx context.Context, in *offersV0Input) (*offersV0List
 	if err != nil {
 		return nil, err
 	}
-	return &offersV0Listed{ETag: page.ETag, Body: v0(page.Body.Items), Link: nextPage(registryv1.PathV0, url.Values{}, in.Paging, page.Body.Continue)}, nil
+	return &offersV0Listed{
+		ETag: page.ETag, Body: v0(page.Body.Items), Link: nextPage(registryv1.PathV0, url.Values{}, in.Paging, page.Body.Continue),
+	}, nil
 }
 
 // v0 gathers offers by their sellers.
@@ -102,7 +105,9 @@ func v0(sold []soldV0) []OffersV0 {
 	all := []OffersV0{}
 	for _, one := range sold {
 		if n := len(all); n == 0 || all[n-1].ClusterID != one.owner.ID {
-			all = append(all, OffersV0{ClusterID: one.owner.ID, ClusterName: one.owner.Name, Endpoint: one.owner.Endpoint, ContractEndpoint: one.owner.Endpoint})
+			all = append(all, OffersV0{
+				ClusterID: one.owner.ID, ClusterName: one.owner.Name, Endpoint: one.owner.Endpoint, ContractEndpoint: one.owner.Endpoint,
+			})
 		}
 		of := &all[len(all)-1]
 		of.Created = max(of.Created, one.made)
@@ -114,8 +119,8 @@ func v0(sold []soldV0) []OffersV0 {
 // offerV0 returns an offer in the older form.
 func offerV0(owner *registryv1.Party, o *offer.Offer) OfferV0 {
 	older := OfferV0{
-		OfferID: owner.ID + "_" + o.ID, OfferName: o.Name, OfferType: o.Type, Description: o.Description, ClusterID: owner.ID, PrettyName: owner.Name,
-		Created: o.IssuedAt.UnixMilli(), Status: owner.Alive, Plans: []PlanV0{},
+		OfferID: owner.ID + "_" + o.ID, OfferName: o.Name, OfferType: o.Type, Description: o.Description, ClusterID: owner.ID,
+		PrettyName: owner.Name, Created: o.IssuedAt.UnixMilli(), Status: owner.Alive, Plans: []PlanV0{},
 	}
 	for _, plan := range o.Plans {
 		if plan.Range != nil {
@@ -123,8 +128,8 @@ func offerV0(owner *registryv1.Party, o *offer.Offer) OfferV0 {
 		}
 		cost, _ := plan.Price.Amount.Rat().Float64()
 		older.Plans = append(older.Plans, PlanV0{
-			PlanID: older.OfferID + "_" + plan.ID, PlanName: plan.Name, PlanCost: cost, CostCurrency: plan.Price.Currency, CostPeriod: periodV0(plan.Price.Period),
-			PlanQuantity: plan.Available, Resources: plan.Resources.Texts(),
+			PlanID: older.OfferID + "_" + plan.ID, PlanName: plan.Name, PlanCost: cost, CostCurrency: plan.Price.Currency,
+			CostPeriod: periodV0(plan.Price.Period), PlanQuantity: plan.Available, Resources: plan.Resources.Texts(),
 		})
 	}
 	return older

@@ -49,10 +49,11 @@ type watchInput struct {
 // watching registers the watch.
 func (s *Server) watching() {
 	op := s.operation("watch", http.MethodGet, registryv1.PathWatch, reads, "Watch what is offered, by server-sent events")
-	op.Description = "At first there is an event snapshot, an event upsert for each party and offer that there is, and an event bookmark. Then there are events " +
-		"upsert and delete, and a bookmark after some of them; and a heartbeat when nothing happens. A watcher that calls again with the last ID goes on where it was, and gets a heartbeat at once if nothing has happened since. " +
-		"If too much has happened since, or the registry has another history, all begins again with a snapshot. " +
-		"A filter is about offers: parties come in any case. One with an expression that costs much makes the watch slow. A watcher that does not read fast enough is cut off."
+	op.Description = "At first there is an event snapshot, an event upsert for each party and offer that there is, and an event bookmark. " +
+		"Then there are events upsert and delete, and a bookmark after some of them; and a heartbeat when nothing happens. A watcher that " +
+		"calls again with the last ID goes on where it was, and gets a heartbeat at once if nothing has happened since. If too much has " +
+		"happened since, or the registry has another history, all begins again with a snapshot. A filter is about offers: parties come in any " +
+		"case. One with an expression that costs much makes the watch slow. A watcher that does not read fast enough is cut off."
 	op.Errors = append(op.Errors, http.StatusServiceUnavailable)
 	schemas := s.api.OpenAPI().Components.Schemas
 	schemas.Schema(reflect.TypeFor[registryv1.Upsert](), true, "Upsert")
@@ -77,7 +78,9 @@ func (s *Server) watch(ctx huma.Context, filter *filter, id string) {
 	leave, ok := s.watchers.Enter(who.source())
 	if !ok {
 		s.metrics.watches.WithLabelValues("refused").Inc()
-		s.api.RefuseIn(ctx, rest.Later(http.StatusTooManyRequests, fmt.Sprintf(messageTooManyWatches, s.cfg.Limits.WatchersEach, s.cfg.Limits.Watchers), "10"))
+		s.api.RefuseIn(
+			ctx, rest.Later(http.StatusTooManyRequests, fmt.Sprintf(messageTooManyWatches, s.cfg.Limits.WatchersEach, s.cfg.Limits.Watchers), "10"),
+		)
 		return
 	}
 	defer leave()

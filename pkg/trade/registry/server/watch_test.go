@@ -219,7 +219,8 @@ func slowWatcher(t *testing.T, dsn string) {
 		for n := range 12 {
 			d.Properties[fmt.Sprint("property-", n)] = strings.Repeat("x", 1000)
 		}
-		if _, err := r.store.PutOffer(t.Context(), store.StoredOffer{Party: seller.ID, ID: d.ID, Keys: 1, Revision: 1, JWS: seller.Sign(t, offer.Type, d), ValidUntil: d.ValidUntil}, 1000); err != nil {
+		if _, err := r.store.PutOffer(t.Context(), store.StoredOffer{Party: seller.ID, ID: d.ID, Keys: 1, Revision: 1,
+			JWS: seller.Sign(t, offer.Type, d), ValidUntil: d.ValidUntil}, 1000); err != nil {
 			t.Fatal(err)
 		}
 	}

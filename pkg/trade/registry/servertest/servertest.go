@@ -56,7 +56,8 @@ func (r *Registry) Begin(tb testing.TB) {
 	limits := server.DefaultLimits()
 	limits.PerSecond, limits.Offers = 1000, 1000
 	r.Server, err = server.New(ctx, server.Config{
-		Store: s, Log: logr.Discard(), AnonymousEnrol: true, Limits: limits, Lease: 10 * time.Second, Timing: server.Timing{Heartbeat: 50 * time.Millisecond},
+		Store: s, Log: logr.Discard(), AnonymousEnrol: true, Limits: limits, Lease: 10 * time.Second,
+		Timing: server.Timing{Heartbeat: 50 * time.Millisecond},
 	})
 	if err != nil {
 		tb.Fatal(err)

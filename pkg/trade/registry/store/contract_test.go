@@ -82,7 +82,10 @@ func announcements(t *testing.T, dsn string) {
 		{"what the key before has signed, of whatever revision", with(math.MaxInt64, "far", "k1", "k2"), ErrChain, 5},
 		{"another party with its ID as current key", otherWith("p"), ErrKey, 5},
 		{"another party with another key", otherWith("q"), nil, 6},
-		{"its current key is another party's", func() Party { p := with(7, "seven", "k1", "k2", "k3", "k4"); p.CurrentKey = "q"; return p }(), ErrKey, 6},
+		{
+			"its current key is another party's", func() Party { p := with(7, "seven", "k1", "k2", "k3", "k4"); p.CurrentKey = "q"; return p }(),
+			ErrKey, 6,
+		},
 	} {
 		stored, err := s.PutParty(t.Context(), step.put, 10)
 		refused(t, step.reason, err, step.want)
@@ -619,7 +622,10 @@ func oneTokenForMany(t *testing.T, dsn string) {
 // hostileTexts stores what looks like SQL as it is, and refuses what is not text.
 func hostileTexts(t *testing.T, dsn string) {
 	s := opened(t, dsn)
-	names := []string{`x'); DROP TABLE offers; --`, `"; SELECT pg_sleep(9)`, `$1`, `?`, `%s`, `\`, `a/b`, ` `, "Zoë 🚀", "new\nline", "É", "é", strings.Repeat("x", MaxText)}
+	names := []string{
+		`x'); DROP TABLE offers; --`, `"; SELECT pg_sleep(9)`, `$1`, `?`, `%s`, `\`, `a/b`, ` `, "Zoë 🚀", "new\nline", "É", "é",
+		strings.Repeat("x", MaxText),
+	}
 	for _, name := range names {
 		p := announced(name)
 		p.Name, p.Endpoint, p.Announcement, p.EnrolledBy = name, name, name, name

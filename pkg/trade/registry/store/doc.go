@@ -5,8 +5,8 @@
 // It is SQL, on a file of SQLite or on PostgreSQL, with one schema and one code for both.
 //
 // It does not know what a document says, and verifies no signature: whoever calls has read the document and says who its owner is. It asks
-// no clock: every time is an argument, and [Store.Now] is the one that several registries agree on. It compares and counts inside its transactions, so that several registries on one PostgreSQL, or a
-// registry and an administrator's command on one file, decide as one.
+// no clock: every time is an argument, and [Store.Now] is the one that several registries agree on. It compares and counts inside its
+// transactions, so that several registries on one PostgreSQL, or a registry and an administrator's command on one file, decide as one.
 //
 // # Revisions
 //

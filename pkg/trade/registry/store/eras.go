@@ -13,8 +13,8 @@ import (
 // maxEras is how many eras are remembered.
 const maxEras = 64
 
-// Era is a part of the history of a database. Revisions of two eras are of one history only as far as the database has both: one that was restored from a copy does not
-// have those that began after the copy, and in one that began before, it has no more than up to the next.
+// Era is a part of the history of a database. Revisions of two eras are of one history only as far as the database has both: one that was
+// restored from a copy does not have those that began after the copy, and in one that began before, it has no more than up to the next.
 type Era struct {
 	// Name is random.
 	Name string `json:"name"`
@@ -22,8 +22,8 @@ type Era struct {
 	From int64 `json:"from"`
 }
 
-// BeginEra begins an era with a revision of its own, at which nothing else changes. Whoever begins to show the database to others calls it, and who sees that the database
-// has gone back.
+// BeginEra begins an era with a revision of its own, at which nothing else changes. Whoever begins to show the database to others calls it,
+// and who sees that the database has gone back.
 func (s *Store) BeginEra(ctx context.Context) error {
 	return s.write(ctx, func(w *writing) error {
 		eras, err := readEras(ctx, w)

@@ -48,7 +48,8 @@ func inspect(ctx context.Context, db *sql.DB, tables string) error {
 		return fmt.Errorf("list the tables: %w", err)
 	}
 	if len(found) > 0 && !slices.Contains(found, versions) {
-		return fmt.Errorf("it has tables (%s), but not %s; take an empty one: %w", strings.Join(found[:min(3, len(found))], ", "), versions, ErrForeign)
+		return fmt.Errorf("it has tables (%s), but not %s; take an empty one: %w", strings.Join(found[:min(3, len(found))], ", "),
+			versions, ErrForeign)
 	}
 	return nil
 }

@@ -59,7 +59,9 @@ func migration(t *testing.T, dsn string) {
 	publish(t, present, signed("p", "o", 2))
 
 	// A migration that fails leaves nothing behind.
-	broken := fstest.MapFS{"migrations/09998_broken.sql": {Data: []byte("-- +goose Up\nCREATE TABLE half (id BIGINT);\nINSERT INTO nowhere VALUES (1);\n")}}
+	broken := fstest.MapFS{
+		"migrations/09998_broken.sql": {Data: []byte("-- +goose Up\nCREATE TABLE half (id BIGINT);\nINSERT INTO nowhere VALUES (1);\n")},
+	}
 	if s, err := open(t.Context(), dsn, upTo(t, "09997", broken)); err == nil {
 		s.Close()
 		t.Error("a broken migration was applied")
@@ -69,7 +71,9 @@ func migration(t *testing.T, dsn string) {
 	}
 
 	// One of the future.
-	future := fstest.MapFS{"migrations/09999_future.sql": {Data: []byte("-- +goose Up\nALTER TABLE parties ADD COLUMN rating BIGINT NOT NULL DEFAULT 5;\n")}}
+	future := fstest.MapFS{
+		"migrations/09999_future.sql": {Data: []byte("-- +goose Up\nALTER TABLE parties ADD COLUMN rating BIGINT NOT NULL DEFAULT 5;\n")},
+	}
 	newer, err := open(t.Context(), dsn, upTo(t, "09998", future))
 	if err != nil {
 		t.Fatal(err)

@@ -48,12 +48,12 @@ func checkKey(party, offer string) error {
 }
 
 // PutOffer stores an offer of a party, and returns it with its digest and its registry revision. The same document again changes nothing.
-// A document that was deleted by its owner comes back with a greater revision only; one that has expired, or was dropped, as it was too. Documents are ordered by the
-// length of the chain of keys and then by their revision, as announcements are. One that was signed with a key that is not the party's current one any more is
-// not taken: ErrChain.
+// A document that was deleted by its owner comes back with a greater revision only; one that has expired, or was dropped, as it was too.
+// Documents are ordered by the length of the chain of keys and then by their revision, as announcements are. One that was signed with a key
+// that is not the party's current one any more is not taken: ErrChain.
 //
-// errors.Is finds ErrInvalid, ErrStale, ErrChain, ErrNotFound (the party), ErrNotApproved, ErrRevoked, and ErrLimit if a new offer would be one more
-// than limit of this party.
+// errors.Is finds ErrInvalid, ErrStale, ErrChain, ErrNotFound (the party), ErrNotApproved, ErrRevoked, and ErrLimit if a new offer would be
+// one more than limit of this party.
 func (s *Store) PutOffer(ctx context.Context, o StoredOffer, limit int) (stored StoredOffer, err error) {
 	if err := checkKey(o.Party, o.ID); err != nil {
 		return StoredOffer{}, err

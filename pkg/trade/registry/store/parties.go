@@ -24,7 +24,8 @@ func scanParty(from row) (Party, error) {
 	var p Party
 	var keys string
 	var enrolled, lease, silent int64
-	if err := from.Scan(&p.ID, &p.State, &p.Announcement, &p.Revision, &keys, &p.CurrentKey, &p.Name, &p.Endpoint, &p.EnrolledBy, &enrolled, &p.Network, &lease, &silent,
+	if err := from.Scan(&p.ID, &p.State, &p.Announcement, &p.Revision, &keys, &p.CurrentKey, &p.Name, &p.Endpoint, &p.EnrolledBy, &enrolled,
+		&p.Network, &lease, &silent,
 		&p.RegistryRevision); err != nil {
 		return Party{}, err
 	}
@@ -61,13 +62,14 @@ func (s *Store) Party(ctx context.Context, id string) (Party, error) { return pa
 
 // PutParty stores what a party announces, and returns the party as it is then. State is Pending or Approved; EnrolledBy and EnrolledAt
 // count for a party that is new, or that was Pending and is now Approved. Nothing takes an approval away but Revoke. LeaseUntil counts if
-// it is later than the lease that there is. The same announcement again changes nothing. Announcements are ordered by the length of the chain and then by their
-// revision, so that who has had a key for a while can block nothing of who has replaced it.
+// it is later than the lease that there is. The same announcement again changes nothing. Announcements are ordered by the length of the
+// chain and then by their revision, so that who has had a key for a while can block nothing of who has replaced it.
 //
-// A new party that is Pending takes the place of the one of its network that has waited longest, if MaxWaitingEach of that wait already, and of the one that has waited
-// longest of the network of which most do, if it would be one more than waiting.
+// A new party that is Pending takes the place of the one of its network that has waited longest, if MaxWaitingEach of that wait already,
+// and of the one that has waited longest of the network of which most do, if it would be one more than waiting.
 //
-// errors.Is finds ErrInvalid, ErrStale, ErrChain, ErrKey, ErrRevoked, and ErrLimit if none may wait, or if there would be more of OpenRegistry than may be.
+// errors.Is finds ErrInvalid, ErrStale, ErrChain, ErrKey, ErrRevoked, and ErrLimit if none may wait, or if there would be more of
+// OpenRegistry than may be.
 func (s *Store) PutParty(ctx context.Context, p Party, waiting int) (stored Party, err error) {
 	if err := checkParty(p); err != nil {
 		return Party{}, err
@@ -114,8 +116,9 @@ func checkParty(p Party) error {
 		return fmt.Errorf("party %q: %w: revision %d", p.ID, ErrInvalid, p.Revision)
 	}
 	_, err := encodeKeys(p.Keys)
-	err = errors.Join(err, checkTexts(document("the announcement", p.Announcement), line("the name", p.Name), line("the endpoint", p.Endpoint), line("the network", p.Network),
-		line("how it was enrolled", p.EnrolledBy)))
+	err = errors.Join(err,
+		checkTexts(document("the announcement", p.Announcement), line("the name", p.Name), line("the endpoint", p.Endpoint),
+			line("the network", p.Network), line("how it was enrolled", p.EnrolledBy)))
 	if err != nil {
 		return fmt.Errorf("party %q: %w", p.ID, err)
 	}
@@ -161,7 +164,8 @@ func (w *writing) putParty(ctx context.Context, p Party, waiting int) (Party, er
 // ownKey refuses a current key that is another party's current or first one.
 func (w *writing) ownKey(ctx context.Context, p Party) error {
 	var other string
-	err := w.QueryRowContext(ctx, `SELECT id FROM parties WHERE id <> $1 AND (current_key = $2 OR id = $2) LIMIT 1`, p.ID, p.CurrentKey).Scan(&other)
+	err := w.QueryRowContext(ctx, `SELECT id FROM parties WHERE id <> $1 AND (current_key = $2 OR id = $2) LIMIT 1`, p.ID,
+		p.CurrentKey).Scan(&other)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil
@@ -171,7 +175,8 @@ func (w *writing) ownKey(ctx context.Context, p Party) error {
 	return fmt.Errorf("party %q: %w", p.ID, ErrKey)
 }
 
-// newer reports whether a document counts more than another one of the same name: that of a longer chain of keys, or of the same one with the higher revision.
+// newer reports whether a document counts more than another one of the same name: that of a longer chain of keys, or of the same one with
+// the higher revision.
 func newer(keys int, revision int64, thanKeys int, thanRevision int64) bool {
 	return keys > thanKeys || keys == thanKeys && revision > thanRevision
 }
@@ -185,12 +190,14 @@ func (w *writing) addParty(ctx context.Context, p Party, waiting int) (Party, er
 	if _, err := w.ExecContext(ctx, `DELETE FROM deletions WHERE party = $1 AND offer = ''`, p.ID); err != nil {
 		return Party{}, fmt.Errorf("remember party %q: %w", p.ID, err)
 	}
-	p.EnrolledAt, p.LeaseUntil, p.Silent, p.RegistryRevision = fromMicros(micros(p.EnrolledAt)), fromMicros(micros(p.LeaseUntil)), false, w.next()
+	p.EnrolledAt, p.LeaseUntil, p.Silent, p.RegistryRevision = fromMicros(micros(p.EnrolledAt)), fromMicros(micros(p.LeaseUntil)),
+		false, w.next()
 	keys, err := encodeKeys(p.Keys)
 	if err != nil {
 		return Party{}, err
 	}
-	if _, err := w.ExecContext(ctx, `INSERT INTO parties (`+partyColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
+	if _, err := w.ExecContext(ctx, `INSERT INTO parties (`+partyColumns+
+		`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
 		p.ID, string(p.State), p.Announcement, p.Revision, keys, p.CurrentKey, p.Name, p.Endpoint, p.EnrolledBy, micros(p.EnrolledAt), p.Network,
 		micros(p.LeaseUntil), flag(p.Silent), p.RegistryRevision); err != nil {
 		return Party{}, fmt.Errorf("add party %q: %w", p.ID, err)
@@ -209,7 +216,8 @@ func (w *writing) makeRoom(ctx context.Context, p Party, waiting int) error {
 	var all, each int
 	switch {
 	case p.State == Approved && p.EnrolledBy == OpenRegistry:
-		err := errors.Join(count(&all, `enrolled_by = $1`, OpenRegistry), count(&each, `enrolled_by = $1 AND network = $2`, OpenRegistry, p.Network))
+		err := errors.Join(count(&all, `enrolled_by = $1`, OpenRegistry),
+			count(&each, `enrolled_by = $1 AND network = $2`, OpenRegistry, p.Network))
 		if err == nil && (all >= MaxOpen || each >= MaxOpenEach) {
 			err = fmt.Errorf("party %q: %d parties have let themselves in, %d of this network: %w", p.ID, all, each, ErrLimit)
 		}
@@ -245,14 +253,16 @@ func (w *writing) changeParty(ctx context.Context, p Party) (Party, error) {
 	}
 	if _, err := w.ExecContext(ctx, `UPDATE parties SET state = $2, announcement = $3, revision = $4, key_chain = $5, current_key = $6, name = $7, endpoint = $8,
 		enrolled_by = $9, enrolled_at = $10, lease_until = $11, silent = $12, registry_revision = $13 WHERE id = $1`,
-		p.ID, string(p.State), p.Announcement, p.Revision, keys, p.CurrentKey, p.Name, p.Endpoint, p.EnrolledBy, micros(p.EnrolledAt), micros(p.LeaseUntil),
+		p.ID, string(p.State), p.Announcement, p.Revision, keys, p.CurrentKey, p.Name, p.Endpoint, p.EnrolledBy, micros(p.EnrolledAt),
+		micros(p.LeaseUntil),
 		flag(p.Silent), p.RegistryRevision); err != nil {
 		return Party{}, fmt.Errorf("change party %q: %w", p.ID, err)
 	}
 	return p, nil
 }
 
-// Approve lets a party publish, by an administrator's word. One that is approved stays as it is. errors.Is finds ErrNotFound and ErrRevoked.
+// Approve lets a party publish, by an administrator's word. One that is approved stays as it is. errors.Is finds ErrNotFound and
+// ErrRevoked.
 func (s *Store) Approve(ctx context.Context, id string) (approved Party, err error) {
 	err = s.write(ctx, func(w *writing) error {
 		approved, err = party(ctx, w, id)
@@ -388,7 +398,8 @@ func (s *Store) DropPending(ctx context.Context, before time.Time) (forgotten in
 	return forgotten, err
 }
 
-// forgetPending forgets the parties that wait and that a condition selects, and returns how many they were. The condition's parameters begin at $1.
+// forgetPending forgets the parties that wait and that a condition selects, and returns how many they were. The condition's parameters
+// begin at $1.
 func (w *writing) forgetPending(ctx context.Context, condition string, args ...any) (int, error) {
 	base := w.revision
 	n, err := w.affect(ctx, fmt.Sprintf(`INSERT INTO deletions (party, offer, keys, revision, digest, withdrawn, registry_revision)

@@ -28,7 +28,8 @@ const (
 	listenAgain = time.Second
 )
 
-// parameters keep a replica that hangs, or whose machine was stopped, from holding the counter of revisions for ever. The DSN may set others.
+// parameters keep a replica that hangs, or whose machine was stopped, from holding the counter of revisions for ever. The DSN may set
+// others.
 var parameters = map[string]string{
 	"application_name":                    "registry",
 	"idle_in_transaction_session_timeout": "10s",
@@ -48,7 +49,9 @@ func newServer(dsn string) (place, error) {
 	_, rest, _ := strings.Cut(dsn, "//")
 	if err != nil || strings.Contains(rest[len(authority(rest)):], "@") {
 		// The parser's error repeats the URL, and nobody knows where in such a one the password is.
-		return nil, errors.New("the DSN is not a URL; percent-encode what is special in its password: postgres://USER:PASSWORD@HOST:PORT/DATABASE")
+		return nil, errors.New(
+			"the DSN is not a URL; percent-encode what is special in its password: postgres://USER:PASSWORD@HOST:PORT/DATABASE",
+		)
 	}
 	hide := secrets(address)
 	config, err := pgx.ParseConfig(address.String()) // Written again, so that the two parsers see the same parts.

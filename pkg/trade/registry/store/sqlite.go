@@ -112,7 +112,8 @@ func (f file) inspect(ctx context.Context) error {
 	defer db.Close()
 	err = inspect(ctx, db, sqliteTables)
 	// https://www.sqlite.org/rescode.html; the upper bits say more.
-	if refusal := (*sqlite.Error)(nil); errors.As(err, &refusal) && (refusal.Code()&0xff == sqlite3.SQLITE_NOTADB || refusal.Code()&0xff == sqlite3.SQLITE_CORRUPT) {
+	if refusal := (*sqlite.Error)(nil); errors.As(err, &refusal) &&
+		(refusal.Code()&0xff == sqlite3.SQLITE_NOTADB || refusal.Code()&0xff == sqlite3.SQLITE_CORRUPT) {
 		return fmt.Errorf("%w: %w", err, ErrForeign)
 	}
 	return err

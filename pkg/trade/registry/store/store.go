@@ -30,7 +30,8 @@ type Store struct {
 }
 
 // Open opens the database of a DSN, "sqlite:FILE" or "postgres://USER:PASSWORD@HOST:PORT/DATABASE?...", and migrates it. A file that is not
-// there is created, for its owner only; a database of PostgreSQL must exist. errors.Is finds ErrForeign and ErrNewer. No error tells a password.
+// there is created, for its owner only; a database of PostgreSQL must exist. errors.Is finds ErrForeign and ErrNewer. No error tells a
+// password.
 func Open(ctx context.Context, dsn string) (*Store, error) {
 	return open(ctx, dsn, migrations)
 }
@@ -89,8 +90,8 @@ func (s *Store) Revision(ctx context.Context) (int64, error) {
 	return revision, nil
 }
 
-// Now returns the time of the database, which all that have it open agree on: PostgreSQL's clock, or for a file that of its machine. Who writes a time, or compares
-// one that was written, asks it.
+// Now returns the time of the database, which all that have it open agree on: PostgreSQL's clock, or for a file that of its machine. Who
+// writes a time, or compares one that was written, asks it.
 func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	var now int64
 	if err := s.reader.QueryRowContext(ctx, s.clock).Scan(&now); err != nil {

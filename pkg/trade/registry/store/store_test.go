@@ -61,13 +61,17 @@ func opened(tb testing.TB, dsn string) *Store {
 
 // announced is an approved party.
 func announced(id string) Party {
-	return Party{ID: id, State: Approved, Announcement: "announcement 1 of " + id, Revision: 1, Keys: []string{"first key of " + id}, CurrentKey: id, Name: "Name of " + id,
+	return Party{ID: id, State: Approved, Announcement: "announcement 1 of " + id, Revision: 1, Keys: []string{"first key of " + id},
+		CurrentKey: id, Name: "Name of " + id,
 		Endpoint: "https://" + id, EnrolledBy: "test", EnrolledAt: now, LeaseUntil: now.Add(time.Minute)}
 }
 
 // signed is an offer; each revision is another document.
 func signed(party, id string, revision int64) StoredOffer {
-	return StoredOffer{Party: party, ID: id, Keys: 1, Revision: revision, JWS: fmt.Sprintf("document %d of %s/%s", revision, party, id), ValidUntil: now.Add(time.Hour)}
+	return StoredOffer{
+		Party: party, ID: id, Keys: 1, Revision: revision, JWS: fmt.Sprintf("document %d of %s/%s", revision, party, id),
+		ValidUntil: now.Add(time.Hour),
+	}
 }
 
 // admit puts parties there.

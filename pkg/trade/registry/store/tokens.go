@@ -45,7 +45,8 @@ func useToken(ctx context.Context, in executor, digest string, now time.Time) er
 	if err := checkTexts(id("the digest of the token", digest)); err != nil {
 		return err
 	}
-	used, err := in.ExecContext(ctx, `UPDATE tokens SET uses = uses - 1 WHERE digest = $1 AND uses > 0 AND expires_at > $2`, digest, micros(now))
+	used, err := in.ExecContext(ctx, `UPDATE tokens SET uses = uses - 1 WHERE digest = $1 AND uses > 0 AND expires_at > $2`, digest,
+		micros(now))
 	if err != nil {
 		return fmt.Errorf("use token %s: %w", short(digest), err)
 	}

@@ -61,7 +61,7 @@ func document(name, value string) text {
 // line returns a text for people, which may be empty.
 func line(name, value string) text { return text{name: name, value: value, most: MaxText} }
 
-// check refuses what is too long, too short, or what only one of the two databases would take.
+// checkTexts refuses what is too long, too short, or what only one of the two databases would take.
 func checkTexts(texts ...text) error {
 	for _, t := range texts {
 		switch {

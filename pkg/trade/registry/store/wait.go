@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// pollInterval is how often Wait looks for what nobody has told it: changes of another process on SQLite, or while PostgreSQL cannot be heard.
+// pollInterval is how often Wait looks for what nobody has told it: changes of another process on SQLite, or while PostgreSQL cannot be
+// heard.
 const pollInterval = 250 * time.Millisecond
 
 // Wait returns the revision of the database as soon as it is another than the one that the caller knows: usually a later one, and an

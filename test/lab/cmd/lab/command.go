@@ -99,7 +99,8 @@ func newUp(o *options) *cobra.Command {
 	f.StringSliceVar(&clusters, "clusters", nil, "only these clusters (default: all)")
 	f.StringVar(&topologyName, "topology", topologyName, topology.Usage)
 	f.StringArrayVar(&images, "image", nil, "archive with images that all clusters get (repeatable)")
-	f.StringArrayVar(&settings, "liqo-set", nil, "CLUSTER:KEY=VALUE, a setting of Liqo's Helm chart in one cluster, or in all with * as CLUSTER (repeatable)")
+	f.StringArrayVar(&settings, "liqo-set", nil,
+		"CLUSTER:KEY=VALUE, a setting of Liqo's Helm chart in one cluster, or in all with * as CLUSTER (repeatable)")
 	f.BoolVar(&up.WithoutLiqo, "without-liqo", false, "only make the clusters")
 	return cmd
 }
@@ -182,7 +183,8 @@ func newStatus(o *options) *cobra.Command {
 					fmt.Fprintf(table, "%s\t%s\n", s.Name, s.Problem)
 					continue
 				}
-				fmt.Fprintf(table, "%s\t%s\t%d/%d\t%s\t%s\n", s.Name, describeLink(s), s.PodsReady, s.Pods, strings.Join(s.Nodes, " "), strings.Join(s.Peers, " "))
+				fmt.Fprintf(table, "%s\t%s\t%d/%d\t%s\t%s\n", s.Name, describeLink(s), s.PodsReady, s.Pods, strings.Join(s.Nodes, " "),
+					strings.Join(s.Peers, " "))
 			}
 			if err := table.Flush(); err != nil {
 				return err

@@ -22,8 +22,10 @@ func TestParseSettings(t *testing.T) {
 		want     map[string][]string
 		fails    bool
 	}{
-		"One":     {"values may have colons", []string{"broker:a.b=c:7000"}, map[string][]string{"broker": {"a.b=c:7000"}}, false},
-		"Star":    {"a star is every cluster", []string{"*:a=1", "broker:b=2"}, map[string][]string{"consumer": {"a=1"}, "broker": {"a=1", "b=2"}}, false},
+		"One": {"values may have colons", []string{"broker:a.b=c:7000"}, map[string][]string{"broker": {"a.b=c:7000"}}, false},
+		"Star": {
+			"a star is every cluster", []string{"*:a=1", "broker:b=2"}, map[string][]string{"consumer": {"a=1"}, "broker": {"a=1", "b=2"}}, false,
+		},
 		"NoKey":   {"it sets nothing", []string{"broker:a"}, nil, true},
 		"Unknown": {"a typing error must not go unseen", []string{"brokr:a=1"}, nil, true},
 	} {

@@ -37,7 +37,8 @@ func (a *Arrivals) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, err
 	}
 	id := v09.Identity(fc).ID
-	used := incoming && slices.Contains(listed(secret, annotationIssued), id) || outgoing && slices.Contains(listed(secret, annotationTold), id)
+	used := incoming && slices.Contains(listed(secret, annotationIssued), id) ||
+		outgoing && slices.Contains(listed(secret, annotationTold), id)
 	if !used {
 		return ctrl.Result{}, nil
 	}

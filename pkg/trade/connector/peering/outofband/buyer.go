@@ -127,8 +127,8 @@ func (d *Driver) Peer(ctx context.Context, with peering.Credentials) error {
 	return d.patch(ctx, fc, func() { d.provideHere(fc, with.AuthURL()) })
 }
 
-// resolves returns why the host of credentials leads where no other cluster is. A name is resolved as this process does: Liqo asks again, with
-// the same DNS.
+// resolves returns why the host of credentials leads where no other cluster is. A name is resolved as this process does: Liqo asks again,
+// with the same DNS.
 func (d *Driver) resolves(ctx context.Context, host string) error {
 	if _, err := netip.ParseAddr(host); err == nil {
 		return nil // It was looked at when it was read.
@@ -395,8 +395,8 @@ func (d *Driver) Unpeer(ctx context.Context, remote cluster.ID) (done bool, err 
 	return d.forgetCluster(ctx, remote, fc)
 }
 
-// forget deletes what is known of a cluster with which nothing is shared any more: its token, and the foreign cluster, which is nil or marked. It
-// reports whether all is gone.
+// forgetCluster deletes what is known of a cluster with which nothing is shared any more: its token, and the foreign cluster, which is nil or
+// marked. It reports whether all is gone.
 func (d *Driver) forgetCluster(ctx context.Context, id cluster.ID, fc *v09.ForeignCluster) (gone bool, err error) {
 	if fc != nil && v09.Outgoing(fc).Exists {
 		return true, nil // This cluster still buys from it.
@@ -422,10 +422,10 @@ func (d *Driver) forgetCluster(ctx context.Context, id cluster.ID, fc *v09.Forei
 	return apierrors.IsNotFound(err), nil // Liqo has a finalizer on it.
 }
 
-// lookAgain has Liqo look at a foreign cluster every few seconds, until what was asked of it is done. Liqo 0.9.4 looks at one when it or what it
-// owns changes, and else after ten hours; if it fails to let one go that is deleted, since something is there still, then after twice the
-// time that it waited last, which comes to minutes (foreign-cluster-controller.go and crdReplicator-operator.go@v0.9.4). A changed label is a
-// change to both.
+// lookAgain has Liqo look at a foreign cluster every few seconds, until what was asked of it is done. Liqo 0.9.4 looks at one when it or
+// what it owns changes, and else after ten hours; if it fails to let one go that is deleted, since something is there still, then after
+// twice the time that it waited last, which comes to minutes (foreign-cluster-controller.go and crdReplicator-operator.go@v0.9.4). A
+// changed label is a change to both.
 func (d *Driver) lookAgain(ctx context.Context, fc *v09.ForeignCluster) error {
 	now := d.clock.Now().Unix()
 	last, err := strconv.ParseInt(fc.Labels[labelLooked], 10, 64)

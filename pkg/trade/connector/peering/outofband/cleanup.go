@@ -17,8 +17,8 @@ import (
 // askedAgain is how soon it is looked again whether a cluster with which nothing is shared still asks for something.
 const askedAgain = 5 * time.Second
 
-// Cleanup removes what contracts have left of a cluster with which nothing is shared any more: the other side may end its peering after this
-// one has.
+// Cleanup removes what contracts have left of a cluster with which nothing is shared any more: the other side may end its peering after
+// this one has.
 type Cleanup struct{ driver *Driver }
 
 // NewCleanup returns Cleanup of a driver.

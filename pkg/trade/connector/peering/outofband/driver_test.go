@@ -181,8 +181,13 @@ func TestBuy(t *testing.T) {
 
 	node := state.Nodes[0].Name
 	pod := func(name, kind string, phase corev1.PodPhase) {
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{Phase: phase}}
-		p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("250m")}}}}
+		p := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: corev1.PodSpec{NodeName: node},
+			Status: corev1.PodStatus{Phase: phase},
+		}
+		p.Spec.Containers = []corev1.Container{
+			{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("250m")}}},
+		}
 		if kind != "" {
 			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: "owner", UID: "1", Controller: new(true)}}
 		}
@@ -193,7 +198,8 @@ func TestBuy(t *testing.T) {
 	pod("web", "ReplicaSet", corev1.PodRunning)
 	pod("agent", "DaemonSet", corev1.PodRunning)
 	pod("done", "Job", corev1.PodSucceeded)
-	if requested, err := w.Requested(t.Context(), remote.ID); err != nil || requested.Pods().Value() != 2 || requested.Cpu().MilliValue() != 500 {
+	if requested, err := w.Requested(t.Context(), remote.ID); err != nil || requested.Pods().Value() != 2 ||
+		requested.Cpu().MilliValue() != 500 {
 		t.Errorf("requested: %v, %v; want that of the two that have not ended", requested, err)
 	}
 	if left, err := w.Drain(t.Context(), remote.ID); err != nil || left != 1 {
@@ -358,7 +364,8 @@ func TestSell(t *testing.T) {
 		}
 	}
 	if done, err := w.Withdraw(t.Context(), remote.ID); err != nil || !done || w.foreign() != nil || w.secret("remote-token-2222") != nil {
-		t.Errorf("withdrawn from who has left: %t, %v; left: %v, the buyer's token %t", done, err, w.foreign(), w.secret("remote-token-2222") != nil)
+		t.Errorf("withdrawn from who has left: %t, %v; left: %v, the buyer's token %t", done, err, w.foreign(),
+			w.secret("remote-token-2222") != nil)
 	}
 }
 
@@ -474,8 +481,8 @@ func TestPeerInTurn(t *testing.T) {
 	}
 }
 
-// TestSellLeavesOthers has people know the buyer's cluster without a contract, in whichever direction they share with it, before something is
-// issued to it and after.
+// TestSellLeavesOthers has people know the buyer's cluster without a contract, in whichever direction they share with it, before something
+// is issued to it and after.
 func TestSellLeavesOthers(t *testing.T) {
 	for name, fc := range map[string]*v09.ForeignCluster{
 		"Consumes": liqotest.ForeignCluster(remote, false, true), "Provides": liqotest.ForeignCluster(remote, true, false),
@@ -530,7 +537,8 @@ func (w *world) leaves(fc *v09.ForeignCluster) {
 // arrive has the connector look at the foreign cluster after Liqo has changed it.
 func (w *world) arrive() {
 	w.t.Helper()
-	if _, err := NewArrivals(w.Driver).Reconcile(w.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.foreign())}); err != nil {
+	if _, err := NewArrivals(w.Driver).Reconcile(w.t.Context(),
+		ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.foreign())}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -558,7 +566,8 @@ func TestToldOnce(t *testing.T) {
 	}
 }
 
-// TestToldTogether keeps the token that two sellers were told until both have used it, since Liqo tells it once, and not if one of them may not any more.
+// TestToldTogether keeps the token that two sellers were told until both have used it, since Liqo tells it once, and not if one of them may
+// not any more.
 func TestToldTogether(t *testing.T) {
 	for _, leaves := range []bool{false, true} {
 		w := newWorld(t)
@@ -600,7 +609,8 @@ func TestToldTogether(t *testing.T) {
 	}
 }
 
-// TestComeTogether takes a cluster that comes with an identity of before for that of its contract, also after another one has used the token.
+// TestComeTogether takes a cluster that comes with an identity of before for that of its contract, also after another one has used the
+// token.
 func TestComeTogether(t *testing.T) {
 	w := newWorld(t)
 	for _, buyer := range []cluster.Identity{remote, other} {
@@ -701,7 +711,8 @@ func TestRemoval(t *testing.T) {
 	seen := map[string]bool{}
 	for range 3 * int(askedAgain/time.Second) {
 		seen[unpeer().Labels[labelLooked]] = true
-		if result, err := NewCleanup(w.Driver).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(fc)}); err != nil || result.RequeueAfter != askedAgain {
+		if result, err := NewCleanup(w.Driver).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(fc)}); err != nil ||
+			result.RequeueAfter != askedAgain {
 			t.Fatalf("what is left is looked at again after %s, %v", result.RequeueAfter, err)
 		}
 		w.at = w.at.Add(time.Second)

@@ -39,7 +39,8 @@ func (d *Driver) Fit(ctx context.Context, remote cluster.ID, room corev1.Resourc
 		}
 		for i := range pods {
 			if pod := &pods[i]; !podstate.Ended(pod) {
-				requests := resources.Sum(capacity.Requests(&pod.Spec), corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(1, resource.DecimalSI)})
+				requests := resources.Sum(capacity.Requests(&pod.Spec),
+					corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(1, resource.DecimalSI)})
 				resources.Add(used, requests)
 				all = append(all, running{pod, requests})
 			}
@@ -87,8 +88,8 @@ func larger(nodes []corev1.Node, room corev1.ResourceList) bool {
 	return false
 }
 
-// leavers returns the pods that have to leave until what is used fits into the room: first those that leave already, then those of the lowest
-// priority, and of those the youngest.
+// leavers returns the pods that have to leave until what is used fits into the room: first those that leave already, then those of the
+// lowest priority, and of those the youngest.
 func leavers(all []running, used, room corev1.ResourceList) []*corev1.Pod {
 	slices.SortStableFunc(all, func(a, b running) int {
 		stays := func(r running) int32 {

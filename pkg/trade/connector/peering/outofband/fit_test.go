@@ -17,8 +17,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 )
 
-// TestFit evicts what does not fit: the least important, then the youngest, and nothing that does not help. Nothing new comes while the node is larger
-// than what contracts give.
+// TestFit evicts what does not fit: the least important, then the youngest, and nothing that does not help. Nothing new comes while the
+// node is larger than what contracts give.
 func TestFit(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	node := liqotest.VirtualNode(remote, true)

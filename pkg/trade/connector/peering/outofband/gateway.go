@@ -33,9 +33,9 @@ const (
 	sparedFor = 10 * time.Minute
 )
 
-// Gateway restarts Liqo's gateway where it translates what it sends through a tunnel as it did for the last one that had the same addresses: that
-// tunnel would never come up (docs/trade/buyer.md). It does so once for a tunnel, for all that wait together, not again within 10 minutes, and
-// only if it has seen the last one end.
+// Gateway restarts Liqo's gateway where it translates what it sends through a tunnel as it did for the last one that had the same
+// addresses: that tunnel would never come up (docs/trade/buyer.md). It does so once for a tunnel, for all that wait together, not again
+// within 10 minutes, and only if it has seen the last one end.
 type Gateway struct {
 	client    client.Client
 	namespace string

@@ -111,8 +111,8 @@ func TestGateway(t *testing.T) {
 	}
 }
 
-// TestGatewayIsSpared holds that no peer has the gateway restarted again and again: one that makes tunnels which never come up, with the same
-// addresses, ends all other tunnels for some seconds each time. Nor is it restarted for a tunnel that is being removed.
+// TestGatewayIsSpared holds that no peer has the gateway restarted again and again: one that makes tunnels which never come up, with the
+// same addresses, ends all other tunnels for some seconds each time. Nor is it restarted for a tunnel that is being removed.
 func TestGatewayIsSpared(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {

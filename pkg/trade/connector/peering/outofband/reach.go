@@ -36,8 +36,8 @@ const (
 	maxIDs, maxHeaders = 4 << 10, 16 << 10
 )
 
-// Reach implements [peering.Reach] as Liqo 0.9 peers out of band: each of two clusters authenticates at the other one and writes into its API
-// server, and one of their gateways reaches the other one's.
+// Reach implements [peering.Reach] as Liqo 0.9 peers out of band: each of two clusters authenticates at the other one and writes into its
+// API server, and one of their gateways reaches the other one's.
 type Reach struct {
 	client client.Client
 	liqo   string
@@ -51,8 +51,8 @@ type Reach struct {
 
 var _ peering.Reach = (*Reach)(nil)
 
-// NewReach returns a Reach. The client reads from the API server, and namespace is where Liqo runs. Admits returns why nothing is to be dialled at a
-// host, which is a name, or an address also where a name leads to it; nil is [peering.Outside].
+// NewReach returns a Reach. The client reads from the API server, and namespace is where Liqo runs. Admits returns why nothing is to be
+// dialled at a host, which is a name, or an address also where a name leads to it; nil is [peering.Outside].
 func NewReach(c client.Client, namespace string, admits func(host string) error) *Reach {
 	if admits == nil {
 		admits = peering.Outside
@@ -90,8 +90,8 @@ func (r *Reach) find(ctx context.Context) (peering.Endpoints, error) {
 	return own, errors.Join(failed, err)
 }
 
-// Try implements [peering.Reach]. All endpoints are tried at once. That of a gateway is left out if it is empty, and counts as reached unless it is
-// known that nobody is there: WireGuard answers nobody whom it does not know.
+// Try implements [peering.Reach]. All endpoints are tried at once. That of a gateway is left out if it is empty, and counts as reached
+// unless it is known that nobody is there: WireGuard answers nobody whom it does not know.
 func (r *Reach) Try(ctx context.Context, at peering.Endpoints) error {
 	trying, cancel := context.WithTimeout(ctx, tryFor)
 	defer cancel()
@@ -151,7 +151,8 @@ func (r *Reach) place(at string) (string, error) {
 	return net.JoinHostPort(parsed.Hostname(), port), r.admits(parsed.Hostname())
 }
 
-// anyCertificate has TLS end at whoever answers: Liqo's authentication service has a certificate that nobody signs, and nothing is told here.
+// anyCertificate has TLS end at whoever answers: Liqo's authentication service has a certificate that nobody signs, and nothing is told
+// here.
 func anyCertificate() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true} //nolint:gosec // As said.
 }
@@ -166,7 +167,9 @@ func (r *Reach) auth(ctx context.Context, at, id string) error {
 		return errors.New("it is not https://HOST[:PORT]")
 	}
 	asking := http.Client{
-		Transport:     &http.Transport{DialContext: r.dialer().DialContext, TLSClientConfig: anyCertificate(), DisableKeepAlives: true, MaxResponseHeaderBytes: maxHeaders},
+		Transport: &http.Transport{
+			DialContext: r.dialer().DialContext, TLSClientConfig: anyCertificate(), DisableKeepAlives: true, MaxResponseHeaderBytes: maxHeaders,
+		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	response, err := asking.Do(request)

@@ -106,21 +106,34 @@ func TestTry(t *testing.T) {
 		why       string
 		notLonger time.Duration
 	}{
-		"All":             {change: func(at *peering.Endpoints) { at.Gateway = gateway.LocalAddr().String() }},
-		"NoGateway":       {change: func(*peering.Endpoints) {}},
-		"AnotherCluster":  {change: func(at *peering.Endpoints) { at.Cluster = "here" }, endpoint: isAuth, why: `cluster "there" answers`},
-		"NoAuth":          {change: func(at *peering.Endpoints) { at.Auth = "" }, endpoint: isAuth, why: "it is not told"},
-		"NoAPIServer":     {change: func(at *peering.Endpoints) { at.APIServer = "" }, endpoint: isAPI, why: "it is not told"},
-		"AuthRefuses":     {change: func(at *peering.Endpoints) { at.Auth = "https://" + nobody(t, "tcp") }, endpoint: isAuth, why: "connection refused"},
-		"APIRefuses":      {change: func(at *peering.Endpoints) { at.APIServer = "https://" + nobody(t, "tcp") }, endpoint: isAPI, why: "connection refused"},
-		"GatewayRefuses":  {change: func(at *peering.Endpoints) { at.Gateway = nobody(t, "udp") }, endpoint: isGateway, why: "connection refused"},
-		"AuthIsOther":     {change: func(at *peering.Endpoints) { at.Auth = api.URL }, endpoint: isAuth, why: "it answers with status 404"},
-		"AuthPath":        {change: func(at *peering.Endpoints) { at.Auth += "/latest" }, endpoint: isAuth, why: "it is not https://HOST[:PORT]"},
-		"AuthUser":        {change: func(at *peering.Endpoints) { at.Auth = strings.Replace(at.Auth, "//", "//a:b@", 1) }, endpoint: isAuth, why: "it is not https://HOST[:PORT]"},
-		"AuthPlain":       {change: func(at *peering.Endpoints) { at.Auth = plain.URL }, endpoint: isAuth, why: "it is not https://HOST[:PORT]"},
-		"APIServerPlain":  {change: func(at *peering.Endpoints) { at.APIServer = "https://" + plain.Listener.Addr().String() }, endpoint: isAPI, why: "tls: first record"},
-		"APIServerSilent": {change: func(at *peering.Endpoints) { at.APIServer = "https://" + silent.Addr().String() }, endpoint: isAPI, why: "no answer in 4s", notLonger: 6 * time.Second},
-		"GatewayNoPort":   {change: func(at *peering.Endpoints) { at.Gateway = "127.0.0.1" }, endpoint: isGateway, why: "it is not HOST:PORT"},
+		"All":            {change: func(at *peering.Endpoints) { at.Gateway = gateway.LocalAddr().String() }},
+		"NoGateway":      {change: func(*peering.Endpoints) {}},
+		"AnotherCluster": {change: func(at *peering.Endpoints) { at.Cluster = "here" }, endpoint: isAuth, why: `cluster "there" answers`},
+		"NoAuth":         {change: func(at *peering.Endpoints) { at.Auth = "" }, endpoint: isAuth, why: "it is not told"},
+		"NoAPIServer":    {change: func(at *peering.Endpoints) { at.APIServer = "" }, endpoint: isAPI, why: "it is not told"},
+		"AuthRefuses": {
+			change: func(at *peering.Endpoints) { at.Auth = "https://" + nobody(t, "tcp") }, endpoint: isAuth, why: "connection refused",
+		},
+		"APIRefuses": {
+			change: func(at *peering.Endpoints) { at.APIServer = "https://" + nobody(t, "tcp") }, endpoint: isAPI, why: "connection refused",
+		},
+		"GatewayRefuses": {change: func(at *peering.Endpoints) { at.Gateway = nobody(t, "udp") }, endpoint: isGateway, why: "connection refused"},
+		"AuthIsOther":    {change: func(at *peering.Endpoints) { at.Auth = api.URL }, endpoint: isAuth, why: "it answers with status 404"},
+		"AuthPath":       {change: func(at *peering.Endpoints) { at.Auth += "/latest" }, endpoint: isAuth, why: "it is not https://HOST[:PORT]"},
+		"AuthUser": {
+			change: func(at *peering.Endpoints) { at.Auth = strings.Replace(at.Auth, "//", "//a:b@", 1) }, endpoint: isAuth,
+			why: "it is not https://HOST[:PORT]",
+		},
+		"AuthPlain": {change: func(at *peering.Endpoints) { at.Auth = plain.URL }, endpoint: isAuth, why: "it is not https://HOST[:PORT]"},
+		"APIServerPlain": {
+			change: func(at *peering.Endpoints) { at.APIServer = "https://" + plain.Listener.Addr().String() }, endpoint: isAPI,
+			why: "tls: first record",
+		},
+		"APIServerSilent": {
+			change: func(at *peering.Endpoints) { at.APIServer = "https://" + silent.Addr().String() }, endpoint: isAPI, why: "no answer in 4s",
+			notLonger: 6 * time.Second,
+		},
+		"GatewayNoPort": {change: func(at *peering.Endpoints) { at.Gateway = "127.0.0.1" }, endpoint: isGateway, why: "it is not HOST:PORT"},
 		"Redirects": {change: func(at *peering.Endpoints) {
 			at.Auth = serve(t, func(w http.ResponseWriter, r *http.Request) {
 				http.Redirect(w, r, elsewhere.URL+"/ids", http.StatusFound)
@@ -146,7 +159,8 @@ func TestTry(t *testing.T) {
 			switch as := errors.As(err, &found); {
 			case tc.endpoint == "" && err != nil:
 				t.Errorf("it is not reached: %v", err)
-			case tc.endpoint != "" && (!as || !errors.Is(err, peering.ErrNotReachable) || len(found) != 1 || found[0].Endpoint != tc.endpoint || !strings.Contains(found[0].Why, tc.why)):
+			case tc.endpoint != "" && (!as || !errors.Is(err, peering.ErrNotReachable) || len(found) != 1 || found[0].Endpoint != tc.endpoint ||
+				!strings.Contains(found[0].Why, tc.why)):
 				t.Errorf("%v, want %s: %s", err, tc.endpoint, tc.why)
 			case tc.notLonger > 0 && took > tc.notLonger:
 				t.Errorf("it took %s", took)
@@ -193,9 +207,19 @@ func TestTryInside(t *testing.T) {
 		at     peering.Endpoints
 	}{
 		"Address": {nil, peering.Endpoints{Cluster: "there", Auth: auth.URL, APIServer: api.URL, Gateway: gateway.LocalAddr().String()}},
-		"Inside":  {nil, peering.Endpoints{Cluster: "there", Auth: named(auth.URL), APIServer: named(api.URL), Gateway: named(gateway.LocalAddr().String())}},
-		"Service": {addressesPass, peering.Endpoints{Cluster: "there", Auth: named(auth.URL), APIServer: named(api.URL), Gateway: named(gateway.LocalAddr().String())}},
-		"Name":    {namesPass, peering.Endpoints{Cluster: "there", Auth: named(auth.URL), APIServer: named(api.URL), Gateway: named(gateway.LocalAddr().String())}},
+		"Inside": {
+			nil, peering.Endpoints{Cluster: "there", Auth: named(auth.URL), APIServer: named(api.URL), Gateway: named(gateway.LocalAddr().String())},
+		},
+		"Service": {
+			addressesPass, peering.Endpoints{
+				Cluster: "there", Auth: named(auth.URL), APIServer: named(api.URL), Gateway: named(gateway.LocalAddr().String()),
+			},
+		},
+		"Name": {
+			namesPass, peering.Endpoints{
+				Cluster: "there", Auth: named(auth.URL), APIServer: named(api.URL), Gateway: named(gateway.LocalAddr().String()),
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := outofband.NewReach(nil, "liqo", tc.admits).Try(t.Context(), tc.at)
@@ -214,7 +238,8 @@ func TestTryInside(t *testing.T) {
 func TestTryEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	err := outofband.NewReach(nil, "liqo", anywhere).Try(ctx, peering.Endpoints{Cluster: "there", Auth: "https://192.0.2.1", APIServer: "https://192.0.2.1"})
+	err := outofband.NewReach(nil, "liqo", anywhere).Try(ctx,
+		peering.Endpoints{Cluster: "there", Auth: "https://192.0.2.1", APIServer: "https://192.0.2.1"})
 	if !errors.Is(err, context.Canceled) || errors.Is(err, peering.ErrNotReachable) {
 		t.Errorf("%v, want %v", err, context.Canceled)
 	}
@@ -229,7 +254,9 @@ func TestOwn(t *testing.T) {
 		return d
 	}
 	balanced := func(name, at string, port corev1.ServicePort) *corev1.Service {
-		s := &corev1.Service{ObjectMeta: named(name), Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{port}}}
+		s := &corev1.Service{
+			ObjectMeta: named(name), Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{port}},
+		}
 		s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: at}}
 		return s
 	}
@@ -238,7 +265,9 @@ func TestOwn(t *testing.T) {
 	onNode := gateway.DeepCopy()
 	onNode.Annotations, onNode.Spec.Type = map[string]string{"net.liqo.io/gatewayNodeIP": "192.0.2.20"}, corev1.ServiceTypeNodePort
 	onNode.Spec.Ports[0].NodePort = 30871
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "control", Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}}}
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "control", Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}},
+	}
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.20"}}
 
 	for name, tc := range map[string]struct {
@@ -248,11 +277,15 @@ func TestOwn(t *testing.T) {
 	}{
 		"Told": {
 			objects: []client.Object{auth, gateway, told("--namespace=liqo", "--advertise-api-server-address=api.example.org:443")},
-			want:    peering.Endpoints{Cluster: "here", Auth: "https://192.0.2.7", APIServer: "https://api.example.org:443", Gateway: "192.0.2.8:5871"},
+			want: peering.Endpoints{
+				Cluster: "here", Auth: "https://192.0.2.7", APIServer: "https://api.example.org:443", Gateway: "192.0.2.8:5871",
+			},
 		},
 		"Nodes": {
 			objects: []client.Object{auth, onNode, told(), node},
-			want:    peering.Endpoints{Cluster: "here", Auth: "https://192.0.2.7", APIServer: "https://192.0.2.20:6443", Gateway: "192.0.2.20:30871"},
+			want: peering.Endpoints{
+				Cluster: "here", Auth: "https://192.0.2.7", APIServer: "https://192.0.2.20:6443", Gateway: "192.0.2.20:30871",
+			},
 		},
 		"NoGateway": {
 			objects: []client.Object{auth, told("--advertise-api-server-address", "https://192.0.2.9:6443")},
@@ -260,7 +293,8 @@ func TestOwn(t *testing.T) {
 		},
 		"NoAPIServer": {
 			objects: []client.Object{auth, gateway, told()},
-			want:    peering.Endpoints{Cluster: "here", Auth: "https://192.0.2.7", Gateway: "192.0.2.8:5871"}, fails: "--advertise-api-server-address",
+			want:    peering.Endpoints{Cluster: "here", Auth: "https://192.0.2.7", Gateway: "192.0.2.8:5871"},
+			fails:   "--advertise-api-server-address",
 		},
 		"Nothing": {want: peering.Endpoints{Cluster: "here"}, fails: "liqo-auth"},
 	} {

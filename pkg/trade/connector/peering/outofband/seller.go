@@ -18,9 +18,9 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/peering"
 )
 
-// annotationIssued and annotationTold are on the Secret with Liqo's token: the clusters that were issued credentials and have not come yet, and those
-// that Liqo tells the token, because this cluster peers with them, and that have not used it yet; in order, with commas between. annotationSpent is
-// there while a token that was used is kept for those that were told it: Liqo tells it once.
+// annotationIssued and annotationTold are on the Secret with Liqo's token: the clusters that were issued credentials and have not come yet,
+// and those that Liqo tells the token, because this cluster peers with them, and that have not used it yet; in order, with commas between.
+// annotationSpent is there while a token that was used is kept for those that were told it: Liqo tells it once.
 const (
 	annotationIssued = "brokering.liqo.io/issued-to"
 	annotationTold   = "brokering.liqo.io/told-to"
@@ -30,8 +30,8 @@ const (
 // usedToken is what a cluster is issued that has an identity here: it needs no token, and must not have one.
 const usedToken = "used"
 
-// Issue implements [peering.Seller]. Liqo 0.9 has one token for all, which is replaced as soon as a cluster that was told it has its identity, or
-// may not peer any more: what was issued to others before and not used yet is issued again, with the new one.
+// Issue implements [peering.Seller]. Liqo 0.9 has one token for all, which is replaced as soon as a cluster that was told it has its
+// identity, or may not peer any more: what was issued to others before and not used yet is issued again, with the new one.
 func (d *Driver) Issue(ctx context.Context, buyer cluster.Identity) (peering.Credentials, error) {
 	own, err := v09.OwnIdentity(ctx, d.client, d.liqo)
 	if err != nil {
@@ -70,7 +70,8 @@ func (d *Driver) Issue(ctx context.Context, buyer cluster.Identity) (peering.Cre
 	return peering.NewCredentials(own, url, v09.Token(secret))
 }
 
-// came reports whether Liqo has made a foreign cluster because a cluster came with the token that it was issued. What people have made is none.
+// came reports whether Liqo has made a foreign cluster because a cluster came with the token that it was issued. What people have made is
+// none.
 func came(fc *v09.ForeignCluster, secret *corev1.Secret) bool {
 	return v09.CameUnasked(fc) && slices.Contains(listed(secret, annotationIssued), v09.Identity(fc).ID)
 }
@@ -117,8 +118,8 @@ func (d *Driver) PeerInTurn(ctx context.Context, buyer cluster.ID) (done bool, e
 	})
 }
 
-// Withdraw implements [peering.Seller]. What Liqo 0.9 cannot take back is the certificate that the buyer's cluster was issued: it is good for
-// nothing but to ask for resources again, of which there are none without a contract.
+// Withdraw implements [peering.Seller]. What Liqo 0.9 cannot take back is the certificate that the buyer's cluster was issued: it is good
+// for nothing but to ask for resources again, of which there are none without a contract.
 func (d *Driver) Withdraw(ctx context.Context, buyer cluster.ID) (done bool, err error) {
 	fc, err := v09.ForeignClusterOf(ctx, d.client, buyer)
 	if err != nil {
@@ -166,7 +167,7 @@ func (d *Driver) Withdraw(ctx context.Context, buyer cluster.ID) (done bool, err
 	return d.forgetCluster(ctx, buyer, fc)
 }
 
-// tell notes in the Secret with this cluster's token that another cluster is told it.
+// noteCluster notes in the Secret with this cluster's token that another cluster is told it.
 func (d *Driver) noteCluster(ctx context.Context, secret *corev1.Secret, annotation string, id cluster.ID) error {
 	told := listed(secret, annotation)
 	if slices.Contains(told, id) {
@@ -185,8 +186,8 @@ func (d *Driver) replaceToken(ctx context.Context, id cluster.ID) error {
 	return d.renewToken(ctx, secret)
 }
 
-// spend notes that a cluster has used the token that it was told. The token is replaced as soon as nobody is left who was told it by Liqo: who was
-// issued it is issued the next one, and the others are told once.
+// spend notes that a cluster has used the token that it was told. The token is replaced as soon as nobody is left who was told it by Liqo:
+// who was issued it is issued the next one, and the others are told once.
 func (d *Driver) spend(ctx context.Context, secret *corev1.Secret, id cluster.ID) error {
 	if !strike(secret, id) {
 		return nil

@@ -50,7 +50,8 @@ func TestTunnels(t *testing.T) {
 			if err := c.Get(t.Context(), key, tunnel); err != nil {
 				t.Fatal(err)
 			}
-			if got := tunnel.Status.Connection.PeerConfiguration["publicKey"]; got != tc.want || (tunnel.Status.Connection.Status == "Connected") != tc.made {
+			if got := tunnel.Status.Connection.PeerConfiguration["publicKey"]; got != tc.want ||
+				(tunnel.Status.Connection.Status == "Connected") != tc.made {
 				t.Errorf("%s: %+v", tc.reason, tunnel.Status.Connection)
 			}
 		})

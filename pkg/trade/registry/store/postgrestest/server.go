@@ -55,7 +55,8 @@ func Start(tb testing.TB) *Server {
 			tb.Fatal(err)
 		}
 	}
-	s.run(tb, "initdb", "--pgdata="+s.data(), "--username=registry", "--pwfile="+password, "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C.UTF-8")
+	s.run(tb, "initdb", "--pgdata="+s.data(), "--username=registry", "--pwfile="+password, "--auth=scram-sha-256", "--encoding=UTF8",
+		"--locale=C.UTF-8")
 
 	// The shell stops the server, and removes its folder, when the shell's input ends, which is when the test ends, however it does.
 	var log bytes.Buffer
