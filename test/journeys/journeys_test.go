@@ -174,8 +174,9 @@ func TestRun(t *testing.T) {
 		},
 		"LabIsNotWhole": {
 			reason: "The second run would be on another lab.", env: map[string]string{"TestA": "flaky"}, lab: fakeLab{breaks: true},
-			fails: "TestA failed, and is not run again, since the lab is not whole", red: []string{"TestA"}, told: "status status",
-			after: `{"fixture":{}}`, //nolint:dupword // It is asked more than once.
+			fails: "TestA failed, and is not run again, since the lab is not whole", red: []string{"TestA"},
+			told:  "status status", //nolint:dupword // It is asked more than once.
+			after: `{"fixture":{}}`,
 		},
 		"SkippedThen": {
 			reason: "A second run without the journey says nothing.", env: map[string]string{"TestA": "skipped"},

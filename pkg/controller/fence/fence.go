@@ -24,7 +24,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // Peers knows how peers are seen here.

@@ -19,7 +19,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // Provider returns a request for the Provider or Consumer of a cluster; none for an empty ID.

@@ -39,7 +39,7 @@ func After[T any](
 		value, err := get(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return nil // The program ends.
+			return nil //nolint:nilerr // The program ends.
 		case err != nil:
 			return err
 		}

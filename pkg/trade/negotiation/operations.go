@@ -108,7 +108,7 @@ func (s *Server) quote(ctx context.Context, in *quoting) (*quoted, error) {
 		return nil, err
 	}
 	// What the plan gives for what is asked, and what that costs.
-	plan, ok := listing.Offer.Plan(asked.Plan)
+	plan, ok := listing.Plan(asked.Plan)
 	if !ok {
 		return nil, fmt.Errorf("plan %.63q of offer %s does not exist: %w", asked.Plan, asked.Offer, contract.ErrTerms)
 	}
@@ -127,7 +127,7 @@ func (s *Server) quote(ctx context.Context, in *quoting) (*quoted, error) {
 	// The whole contract as it would be signed, so that the buyer sees each of its terms.
 	terms := contract.Terms{
 		ID: asked.ID, Buyer: string(callerOf(ctx).ID()), Seller: string(s.cfg.Party), Revision: 1, Cluster: readCluster(asked.Cluster),
-		Offer: listing.Offer.ID, OfferRevision: listing.Offer.Revision, OfferDigest: listing.Offer.Fingerprint(), Plan: plan.ID,
+		Offer: listing.ID, OfferRevision: listing.Revision, OfferDigest: listing.Fingerprint(), Plan: plan.ID,
 		Resources: granted.List(), Price: price,
 		StartsAt: asked.StartsAt.UTC().Truncate(time.Second), EndsAt: asked.EndsAt.UTC().Truncate(time.Second),
 		Notice: time.Duration(plan.Notice), Drain: s.cfg.Drain,
@@ -166,7 +166,7 @@ func (s *Server) admitTerms(ctx context.Context, terms contract.Terms) (contract
 	if err != nil {
 		return "", "", err
 	}
-	plan, _ := listing.Offer.Plan(terms.Plan)
+	plan, _ := listing.Plan(terms.Plan)
 	if err := s.fits(contract.Reserve, terms, listing.Offer, time.Duration(plan.Notice), s.cfg.Drain); err != nil {
 		return "", "", fmt.Errorf("%w: %w", err, contract.ErrTerms)
 	}
@@ -185,7 +185,7 @@ func (s *Server) admitChange(ctx context.Context, event contract.Event, terms, w
 	if err != nil && !errors.Is(err, ErrNotOffered) {
 		return "", "", fmt.Errorf("read offer %s: %w", terms.Offer, err)
 	}
-	_, sold := listing.Offer.Plan(terms.Plan)
+	_, sold := listing.Plan(terms.Plan)
 	sold = sold && err == nil && s.cfg.Clock.Now().Before(listing.Offer.ValidUntil)
 	switch {
 	case !sold && (event != contract.Renew || !signed):

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // watchTunnels keeps the peers of the addresses up to date until the context

@@ -34,7 +34,7 @@ import (
 	"github.com/capacitorset/liqo-broker/cmd/virtual-kubelet/internal/reflectiontest"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 const (

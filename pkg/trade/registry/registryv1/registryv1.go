@@ -130,11 +130,11 @@ type Lease struct {
 // Registry is what a registry says of itself.
 type Registry struct {
 	Epoch        string `doc:"Which history the revisions are of. It changes when the registry begins again." json:"epoch"`
-	Revision     int64  `doc:"How often something has changed."                                              json:"revision"`
+	Revision     int64  `doc:"How often something has changed."                                               json:"revision"`
 	Parties      int    `json:"parties"`
 	Offers       int    `json:"offers"`
 	LeaseSeconds int64  `json:"leaseSeconds"`
-	MaxOffers    int    `doc:"How many offers a party may have."                                             json:"maxOffers"`
+	MaxOffers    int    `doc:"How many offers a party may have."                                              json:"maxOffers"`
 	Version      string `json:"version"`
 	// Caller is who asks.
 	Caller *Caller `doc:"Who asks, by the key of its certificate; missing without one." json:"caller,omitempty"`
