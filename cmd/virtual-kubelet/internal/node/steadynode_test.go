@@ -123,7 +123,8 @@ func TestSteadyNode(t *testing.T) {
 		var answer, direct atomic.Bool
 		var failure atomic.Pointer[error]
 		answer.Store(true)
-		node := newSteadyNode(inner, corev1.NodeStatus{}, Pods{Present: func() bool { return true }, Direct: direct.Load}, patience, time.Now, logr.Discard())
+		pods := Pods{Present: func() bool { return true }, Direct: direct.Load}
+		node := newSteadyNode(inner, corev1.NodeStatus{}, pods, patience, time.Now, logr.Discard())
 		ctx, cancel := context.WithCancel(t.Context())
 		var shown atomic.Pointer[corev1.Node]
 		node.NotifyNodeStatus(ctx, func(now *corev1.Node) { shown.Store(now) })
@@ -281,7 +282,8 @@ func TestOwnAddress(t *testing.T) {
 	inner.show(told)
 	_, shown := s.current()
 	for reason, node := range map[string]*corev1.Node{"it is shown": shown, "it is created again": s.completed(told)} {
-		if got := node.Status; got.Addresses[0] != own.Addresses[0] || got.DaemonEndpoints != own.DaemonEndpoints || got.NodeInfo != own.NodeInfo {
+		got := node.Status
+		if got.Addresses[0] != own.Addresses[0] || got.DaemonEndpoints != own.DaemonEndpoints || got.NodeInfo != own.NodeInfo {
 			t.Errorf("%s with %v, %v and %v, want %v, %v and %v", reason, got.Addresses, got.DaemonEndpoints, got.NodeInfo,
 				own.Addresses, own.DaemonEndpoints, own.NodeInfo)
 		}

@@ -178,7 +178,7 @@ func leavingPage() string {
 func TestDocuments(t *testing.T) {
 	cases := map[string]struct{ file, begin, end, want string }{
 		"doc comment":        {"doc.go", "// The table (same: it is so already):\n", "//\n// The buyer's table", "//\n" + comment()},
-		"doc comment, buyer": {"doc.go", "// its clusters have parted:\n", "package contract\n", "//\n" + leavingComment()},
+		"doc comment, buyer": {"doc.go", "also when its clusters have parted:\n", "package contract\n", "//\n" + leavingComment()},
 		"page": {
 			"../../../../docs/trade/contract.md", "<!-- states: go test ./pkg/trade/core/contract -run Documents -update -->\n",
 			"<!-- end of states -->\n", page(),

@@ -395,8 +395,8 @@ func (d *Driver) Unpeer(ctx context.Context, remote cluster.ID) (done bool, err 
 	return d.forgetCluster(ctx, remote, fc)
 }
 
-// forgetCluster deletes what is known of a cluster with which nothing is shared any more: its token, and the foreign cluster, which is nil or
-// marked. It reports whether all is gone.
+// forgetCluster deletes what is known of a cluster with which nothing is shared any more: its token, and the foreign cluster, which is nil
+// or marked. It reports whether all is gone.
 func (d *Driver) forgetCluster(ctx context.Context, id cluster.ID, fc *v09.ForeignCluster) (gone bool, err error) {
 	if fc != nil && v09.Outgoing(fc).Exists {
 		return true, nil // This cluster still buys from it.
