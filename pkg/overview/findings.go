@@ -104,6 +104,7 @@ func findings(o Observed) []Finding {
 	for i := range o.Consumers {
 		all = append(all, ofConsumer(&o.Consumers[i])...)
 	}
+	// What people have asked the broker for, and it cannot do.
 	for i := range o.Policies {
 		all = append(all, ofPolicy(&o.Policies[i])...)
 	}
@@ -114,6 +115,7 @@ func findings(o Observed) []Finding {
 				problem("See what Prometheus answers, and correct the query: kubectl edit providerquery.brokering.liqo.io "+q.Name)))
 		}
 	}
+	// Problems come first, each kind in the order above.
 	slices.SortStableFunc(all, func(a, b Finding) int {
 		switch {
 		case a.Problem == b.Problem:

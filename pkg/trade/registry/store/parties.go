@@ -213,6 +213,7 @@ func (w *writing) makeRoom(ctx context.Context, p Party, waiting int) error {
 		}
 		return nil
 	}
+	// Who lets itself in finds a bound. Who waits needs a place, and nobody else is kept out.
 	var all, each int
 	switch {
 	case p.State == Approved && p.EnrolledBy == OpenRegistry:
@@ -230,6 +231,7 @@ func (w *writing) makeRoom(ctx context.Context, p Party, waiting int) error {
 	if err := errors.Join(count(&all, `state = 'Pending'`), count(&each, `state = 'Pending' AND network = $1`, p.Network)); err != nil {
 		return err
 	}
+	// One that waits makes room: the first of the same network if that has too many, else of the network with the most.
 	from := p.Network
 	switch {
 	case each >= MaxWaitingEach:
