@@ -17,7 +17,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/ipamguard"
 	"github.com/capacitorset/liqo-broker/pkg/ipamguard/nftables"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/logging"
 	"github.com/capacitorset/liqo-broker/pkg/logging/capture"
 	"github.com/capacitorset/liqo-broker/pkg/netflag"

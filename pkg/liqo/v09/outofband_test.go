@@ -10,7 +10,7 @@ import (
 	foreigncluster "github.com/liqotech/liqo/pkg/utils/foreignCluster"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // TestNewForeignCluster names a ForeignCluster as Liqo looks it up, and such that Liqo can make longer names of it.

@@ -186,7 +186,7 @@ func (s *Server) admitChange(ctx context.Context, event contract.Event, terms, w
 		return "", "", fmt.Errorf("read offer %s: %w", terms.Offer, err)
 	}
 	_, sold := listing.Plan(terms.Plan)
-	sold = sold && err == nil && s.cfg.Clock.Now().Before(listing.Offer.ValidUntil)
+	sold = sold && err == nil && s.cfg.Clock.Now().Before(listing.ValidUntil)
 	switch {
 	case !sold && (event != contract.Renew || !signed):
 		return "", "",

@@ -16,7 +16,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // late is for how long a peer may not know yet that it is offered less: its scheduler has bound pods by what it was told before.

@@ -183,7 +183,7 @@ func (s *Reconciler) getItem(ctx context.Context, id string) (item, error) {
 // Offer implements negotiation.Offers.
 func (s *Reconciler) Offer(ctx context.Context, id string) (offer.Signed, error) {
 	found, err := s.getItem(ctx, id)
-	if err == nil && (found.listing.JWS == "" || !s.cfg.Clock.Now().Before(found.listing.Offer.ValidUntil)) {
+	if err == nil && (found.listing.JWS == "" || !s.cfg.Clock.Now().Before(found.listing.ValidUntil)) {
 		err = fmt.Errorf("offer %.63q: %w", id, negotiation.ErrNotOffered)
 	}
 	return found.listing, err

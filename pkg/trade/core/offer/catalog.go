@@ -93,11 +93,11 @@ func (c *Catalog) Merge(registry string, s Signed, room int) (size int, fits boo
 	}
 	var holding Holding
 	s.Offer, holding = c.interner.Hold(s.Offer)
-	key, fingerprint := s.Offer.Key(), s.Offer.Fingerprint()
+	key, fingerprint := s.Offer.Key(), s.Fingerprint()
 	now := &kept{
 		Entry: Entry{
 			Offer: s.Offer, Keys: s.Keys, Fingerprint: fingerprint,
-			Seen: []Seen{{Registry: registry, Revision: s.Offer.Revision, Keys: s.Keys}},
+			Seen: []Seen{{Registry: registry, Revision: s.Revision, Keys: s.Keys}},
 		},
 		holding: holding,
 	}

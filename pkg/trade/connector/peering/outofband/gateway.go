@@ -18,7 +18,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 const (
