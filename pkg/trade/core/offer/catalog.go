@@ -93,7 +93,7 @@ func (c *Catalog) Merge(registry string, s Signed, room int) (size int, fits boo
 	}
 	var holding Holding
 	s.Offer, holding = c.interner.Hold(s.Offer)
-	key, fingerprint := s.Offer.Key(), s.Fingerprint()
+	key, fingerprint := s.Key(), s.Fingerprint()
 	now := &kept{
 		Entry: Entry{
 			Offer: s.Offer, Keys: s.Keys, Fingerprint: fingerprint,
