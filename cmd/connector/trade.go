@@ -131,7 +131,7 @@ func (t *trade) sell(ctx context.Context) (*sales.Grants, *negotiation.Server, e
 	if err != nil {
 		return nil, nil, err
 	}
-	shop, err := offers.Setup(t.mgr, t.offersConfig(store))
+	offered, err := offers.Setup(t.mgr, t.offersConfig(store))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -146,7 +146,7 @@ func (t *trade) sell(ctx context.Context) (*sales.Grants, *negotiation.Server, e
 	written := audit{t.cfg.log.WithName("contracts")}
 	err = sales.Setup(t.mgr, sales.Config{
 		Client: t.mgr.GetClient(), Reader: t.mgr.GetAPIReader(), Peerings: peerings, Retention: sales.DefaultRetention(),
-		Applier: negotiation.Applier{Store: store, Offers: shop, Seller: waits, Audit: written, Clock: t.clock},
+		Applier: negotiation.Applier{Store: store, Offers: offered, Seller: waits, Audit: written, Clock: t.clock},
 		Changed: func() { t.wakes.offers.Set(); t.cfg.granted() },
 		Tidy:    store.Tidy,
 		Ledger:  store.Lately,
@@ -161,7 +161,7 @@ func (t *trade) sell(ctx context.Context) (*sales.Grants, *negotiation.Server, e
 	server, err := negotiation.NewServer(negotiation.Config{
 		Party: t.cfg.self.identity.ID(), Key: t.cfg.self.identity.Key, Keys: t.cfg.self.identity.Keys,
 		Identify: identify(t.catalog.Identify, store), Learn: store.Learn,
-		Store: store, Offers: shop, Admission: negotiation.Owners{Admission: shop, Owns: owns(t.catalog, store)},
+		Store: store, Offers: offered, Admission: negotiation.Owners{Admission: offered, Owns: owns(t.catalog, store)},
 		Credentials: peerings, Reach: buyers{t.reach, t.catalog, log},
 		Audit: written, Seller: waits, Drain: t.cfg.options.drain, Limits: negotiation.DefaultLimits(), Log: log, Refused: t.cfg.refused,
 	})

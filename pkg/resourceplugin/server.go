@@ -28,6 +28,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/resourcereader"
+	"github.com/capacitorset/liqo-broker/pkg/wake"
 )
 
 const (
@@ -77,7 +78,7 @@ type Server struct {
 	stop   chan struct{} // Closed when Run ends.
 
 	mu          sync.Mutex
-	subscribers map[chan struct{}]bool // Each has room for one signal.
+	subscribers map[wake.Signal]bool
 }
 
 var _ resourcereader.Reader = (*Server)(nil)
@@ -91,7 +92,7 @@ func New(source Source, peers Peers, synced Synced, pause time.Duration) *Server
 		synced:      synced,
 		pause:       pause,
 		stop:        make(chan struct{}),
-		subscribers: map[chan struct{}]bool{},
+		subscribers: map[wake.Signal]bool{},
 	}
 }
 
@@ -136,10 +137,7 @@ func (s *Server) Changed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for signal := range s.subscribers {
-		select {
-		case signal <- struct{}{}:
-		default: // A signal is waiting already and stands for this one too.
-		}
+		signal.Set()
 	}
 }
 
@@ -206,7 +204,7 @@ func (s *Server) Remove(ctx context.Context, consumer cluster.ID) error {
 // (liqo/pkg/liqo-controller-manager/resource-request-controller/offerUpdater.go@v0.9.4):
 // also those of which it has asked for the first time, for it may have asked only to compare.
 func (s *Server) Subscribe(ctx context.Context, notify func(cluster.ID) error) error {
-	signal, caller := make(chan struct{}, 1), sessionOf(ctx)
+	signal, caller := wake.New(), sessionOf(ctx)
 	s.mu.Lock()
 	s.subscribers[signal] = true
 	s.mu.Unlock()
@@ -221,7 +219,7 @@ func (s *Server) Subscribe(ctx context.Context, notify func(cluster.ID) error) e
 	}
 	// After each change, who was told something else is named, and who is no peer any more is forgotten.
 	for {
-		if err := wait(ctx, s.stop, signal); err != nil {
+		if err := wait(ctx, s.stop, signal.Taken()); err != nil {
 			return err
 		}
 		offers, err := s.open(ctx)
