@@ -66,10 +66,13 @@ func TestWatchersSeeWhatThereIs(t *testing.T) {
 			}
 			begin()
 			follow := func() {
-				for entries, err := cursor.Next(ctx, time.Nanosecond); len(entries) > 0 ||
-					err != nil; entries, err = cursor.Next(ctx, time.Nanosecond) {
+				for {
+					entries, err := cursor.Next(ctx, time.Nanosecond)
 					if err != nil {
 						t.Fatal(err)
+					}
+					if len(entries) == 0 {
+						break
 					}
 					for _, e := range entries {
 						if known[e.Item.Key] = e.Item.Value.(string); e.Deleted {
