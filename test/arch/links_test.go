@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -42,7 +43,7 @@ var programs = map[string]struct {
 		"it runs in a pod of Liqo, and is about addresses alone", slices.Concat(trade, brokering, []string{virtualKubelet + "/internal"}),
 	},
 	"registry": {
-		"it needs no Kubernetes", slices.Concat(clients, brokering,
+		"it needs no Kubernetes, and knows nothing of contracts", slices.Concat(clients, brokering,
 			[]string{"pkg/api", "pkg/trade/connector", "pkg/trade/negotiation", "pkg/trade/core/contract"}),
 	},
 	"virtual-kubelet": {"it runs on consumers too, which have none of our objects", slices.Concat(trade, brokering, []string{"pkg/api"})},
@@ -81,6 +82,29 @@ func TestPrograms(t *testing.T) {
 	}
 	if len(folders) != len(programs) {
 		t.Errorf("there are %d programs, and links_test.go knows %d", len(folders), len(programs))
+	}
+}
+
+// TestWhatTheRegistryLinks compares the table of ARCHITECTURE.md with what the program links of this module.
+func TestWhatTheRegistryLinks(t *testing.T) {
+	_, table, found := strings.Cut(architecture(t), "| the registry links | for |")
+	if !found {
+		t.Fatal("ARCHITECTURE.md does not say what the registry links")
+	}
+	table, _, _ = strings.Cut(table, "\n\n")
+	var said, linked []string
+	for _, name := range regexp.MustCompile("`(pkg/[^`]+)`").FindAllStringSubmatch(table, -1) {
+		said = append(said, name[1])
+	}
+	for _, dependency := range dependencies(t, "cmd/registry") {
+		if name, own := strings.CutPrefix(dependency, module+"/"); own && name != "cmd/registry" {
+			linked = append(linked, name)
+		}
+	}
+	slices.Sort(said)
+	slices.Sort(linked)
+	if !slices.Equal(said, linked) {
+		t.Errorf("ARCHITECTURE.md says that the registry links\n%q, and it links\n%q", said, linked)
 	}
 }
 

@@ -173,8 +173,8 @@ func (s *Server) admitTerms(ctx context.Context, terms contract.Terms) (contract
 	return s.verdict(ctx, terms, listing.Offer)
 }
 
-// admitChange is admit for new terms of a contract. Who has bought keeps the notice and the drain that both have signed. It can always give
-// back a part, and renew when the plan is not for sale any more, both at the signed price; what the plan costs now is good as well.
+// admitChange is admitTerms for new terms of a contract. Who has bought keeps the notice and the drain that both have signed. It can always
+// give back a part, and renew when the plan is not for sale any more, both at the signed price; what the plan costs now is good as well.
 func (s *Server) admitChange(ctx context.Context, event contract.Event, terms, was contract.Terms) (contract.Verdict, string, error) {
 	smaller := event == contract.Resize && within(terms, was)
 	signed := terms.Price == was.Price && terms.OfferRevision == was.OfferRevision && terms.OfferDigest == was.OfferDigest

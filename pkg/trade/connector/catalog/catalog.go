@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package catalog is what a connector knows of the catalog: it follows the registries that Registries name, each by itself, and makes
-// one catalog of what they show, in which an offer is once. It publishes there what this cluster sells.
+// one catalog of what they show, in which an offer is once. It publishes there the signed offers that it is given.
 //
 // Registries may be dead, or lie: what is in the catalog was verified against its owner's keys, and stays until it is over or withdrawn.
-// The package does not buy anything, and does not know what this cluster has to sell.
+// The package does not buy anything, and does not decide what this cluster sells.
 package catalog
 
 import (

@@ -4,7 +4,8 @@
 // Package peering is how a connector has clusters peer and part: what a buyer does with the credentials that it was given, and what a
 // seller gives and takes back.
 //
-// It knows neither contracts nor how they were made, and nothing of Liqo: that is in the packages below, one for each way to peer.
+// It knows neither contracts nor how they were made, and none of Liqo's objects: those are in the packages below, one for each way to peer.
+// Credentials and Endpoints have what Liqo 0.9 needs.
 package peering
 
 import (

@@ -234,12 +234,12 @@ func (n *news) take(c *store.Change) {
 	case c.Kind == store.Delete:
 		n.gone(offer.Key{Party: c.PartyID, Offer: c.OfferID}, c.RegistryRevision)
 	case c.Kind == store.PartyDeleted: // It was never shown.
-		n.forgetEntry(c.PartyID)
+		n.forgetParty(c.PartyID)
 	}
 }
 
-// forgetEntry forgets a party.
-func (n *news) forgetEntry(id string) {
+// forgetParty forgets a party.
+func (n *news) forgetParty(id string) {
 	old := n.parties.byID[id]
 	if old == nil {
 		return
@@ -252,7 +252,7 @@ func (n *news) forgetEntry(id string) {
 
 // party takes what a party is into account. One that cannot be read is as if it were not there.
 func (n *news) party(p *store.Party) {
-	n.forgetEntry(p.ID)
+	n.forgetParty(p.ID)
 	keys, err := party.ParseKeys(p.Keys)
 	if err != nil {
 		n.skip(err, offer.Key{Party: p.ID}, p.RegistryRevision)
