@@ -75,6 +75,9 @@ func programs() []program {
 	}
 }
 
+// published returns the name of the image in a registry, of which to is what stands before the last slash, as ghcr.io/someone.
+func (p program) published(to, tag string) string { return to + "/" + p.Image + ":" + tag }
+
 const (
 	// nonRoot is whom images run as: numbers that Kubernetes can tell from root.
 	nonRoot = "65532:65532"

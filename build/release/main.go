@@ -39,7 +39,8 @@ func main() {
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	commands := map[string]func(context.Context, *flag.FlagSet, []string, io.Writer) error{
-		"image": runImage, "pack": runPack, "charts": runCharts, "publish": runPublish, "set-version": runSetVersion,
+		"image": runImage, "pack": runPack, "charts": runCharts, "names": runNames, "publish": runPublish,
+		"set-version": runSetVersion,
 	}
 	if len(args) == 0 || commands[args[0]] == nil {
 		return fmt.Errorf("what to do is one of: %s", strings.Join(sortedKeys(commands), ", "))
@@ -189,6 +190,19 @@ func runPublish(ctx context.Context, flags *flag.FlagSet, args []string, out io.
 		return errors.New("-registry is missing")
 	}
 	return publish(ctx, *folder, *to, out)
+}
+
+// runNames prints under which names the images are when they have been published.
+func runNames(_ context.Context, flags *flag.FlagSet, args []string, out io.Writer) error {
+	to := flags.String("registry", "", "where they are: what stands before the last slash of names, as ghcr.io/someone")
+	version := flags.String("version", "", "the version")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	for _, p := range programs() {
+		fmt.Fprintln(out, p.published(*to, *version))
+	}
+	return nil
 }
 
 func runSetVersion(_ context.Context, flags *flag.FlagSet, args []string, out io.Writer) error {

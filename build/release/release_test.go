@@ -199,7 +199,7 @@ func imagesRun(t *testing.T, out string, p packer) {
 		digests := map[v1.Hash]bool{}
 		for _, tag := range append([]string{p.Source.Version}, program.Tags...) {
 			for _, on := range imagePlatforms {
-				image := pull(t, to+"/"+program.Image+":"+tag, on)
+				image := pull(t, program.published(to, tag), on)
 				digest, err := image.Digest()
 				if err != nil {
 					t.Fatal(err)

@@ -6,7 +6,10 @@ package chart
 import (
 	"fmt"
 	"maps"
+	"os/exec"
 	"path"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -120,6 +123,35 @@ func (r release) render(t *testing.T, c *chart.Chart) (objects map[string]object
 		}
 	}
 	return objects, text
+}
+
+// TestImagesArePublished renders each chart for images in a registry of one's own: each is where make publish pushes it.
+func TestImagesArePublished(t *testing.T) {
+	const registry, version = "ghcr.io/someone", "v0.0.7"
+	list := exec.CommandContext(t.Context(), "go", "run", ".", "names", "-registry", registry, "-version", version)
+	list.Dir = root + "/build/release"
+	names, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	published := strings.Fields(string(names))
+	for _, folder := range charts() {
+		c := load(t, folder)
+		c.Metadata.AppVersion = version
+		found := 0
+		objects, _ := release{set: "image.registry=" + registry}.render(t, c)
+		for key, o := range objects {
+			for _, image := range regexp.MustCompile(`"image":"([^"]+)"`).FindAllStringSubmatch(text(t, o), -1) {
+				found++
+				if !slices.Contains(published, image[1]) {
+					t.Errorf("%s of %s asks for %s; published are %v", key, folder, image[1], published)
+				}
+			}
+		}
+		if found == 0 {
+			t.Errorf("%s asks for no image", folder)
+		}
+	}
 }
 
 // decode reads the objects of a manifest, which it takes apart as Helm does. A key that is there twice is an error.

@@ -78,7 +78,7 @@ func TestSwitches(t *testing.T) {
 			adds:   []string{"Namespace/liqo-broker"}, object: "Namespace/liqo-broker", has: `"pod-security.kubernetes.io/enforce":"restricted"`},
 		"Registry": {release: release{set: "image.registry=registry.example:5000/mirror,image.tag=v9"},
 			reason: "Images come from where people say.",
-			object: deployment, has: `"image":"registry.example:5000/mirror/capacitorset/liqo-broker:v9"`},
+			object: deployment, has: `"image":"registry.example:5000/mirror/liqo-broker:v9"`},
 		"Digest": {release: release{set: "image.digest=sha256:" + strings.Repeat("a", 64)}, reason: "A digest names one image for ever.",
 			object: deployment, has: `"image":"capacitorset/liqo-broker@sha256:aaaa`},
 		"Pull": {release: release{set: "image.pullPolicy=Always,image.pullSecrets={mine}"}, reason: "Private registries need a Secret.",
@@ -100,7 +100,7 @@ func TestSwitches(t *testing.T) {
 		"GuardPull": {release: release{set: "guard.pullSecrets={mine}"}, reason: "Its namespace has a Secret of its own.",
 			object: guard, has: `"imagePullSecrets":[{"name":"mine"}]`},
 		"GuardImage": {release: release{set: "image.registry=registry.example:5000/mirror,image.tag=v9"},
-			reason: "The guard is of the broker's image.", object: guard, has: `"image":"registry.example:5000/mirror/capacitorset/liqo-broker:v9"`},
+			reason: "The guard is of the broker's image.", object: guard, has: `"image":"registry.example:5000/mirror/liqo-broker:v9"`},
 		"NoGuard": {
 			release: release{set: "guard.enabled=false"}, reason: "Another release brings the guard, and its policies.", removes: ofGuard(t),
 		},
@@ -234,7 +234,7 @@ func TestRefusals(t *testing.T) {
 		},
 		"Tag": {release: release{set: "image.tag=a:b"}, reason: "A tag is no image.", err: "tag"},
 		"Repository": {
-			release: release{set: "image.repository=capacitorset/liqo-broker:v1"}, reason: "The tag is a value of its own.", err: "repository",
+			release: release{set: "image.repository=liqo-broker:v1"}, reason: "The tag is a value of its own.", err: "repository",
 		},
 		"Digest":      {release: release{set: "image.digest=abc"}, reason: "A digest names its hash.", err: "digest"},
 		"Pull":        {release: release{set: "image.pullPolicy=Sometimes"}, reason: "Kubernetes knows three.", err: "pullPolicy"},

@@ -19,7 +19,7 @@ drain: {{ .Values.drain | quote }}
 {{- end }}
 
 {{- define "liqo-broker-connector.guardImage" -}}
-{{- with .Values.guard.image.registry }}{{ . }}/{{ end }}{{ .Values.guard.image.repository }}
+{{- with .Values.guard.image.registry | default .Values.image.registry }}{{ . }}/{{ end }}{{ .Values.guard.image.repository }}
 {{- if .Values.guard.image.digest }}@{{ .Values.guard.image.digest }}{{ else }}:{{ .Values.guard.image.tag | default .Chart.AppVersion }}{{ end }}
 {{- end }}
 
