@@ -7,6 +7,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -46,9 +47,11 @@ func TestBareVerbs(t *testing.T) {
 	}
 }
 
-// TestModernWords refuses words that people do not use any more, in code and on pages.
+// TestModernWords refuses words that people do not use any more, in code and on pages, and on pages sentences that begin with "Who has":
+// they need a subject, as "Whoever has".
 func TestModernWords(t *testing.T) {
 	old := regexp.MustCompile(`\b(anew|of late|whereof|hitherto)\b`)
+	headless := regexp.MustCompile(`(?m)(^|\. |\| |^[*-] )Who [a-z]+ [^?.|\n]*[.|\n]`)
 	texts, err := docs.Pages(root)
 	if err != nil {
 		t.Fatal(err)
@@ -61,6 +64,11 @@ func TestModernWords(t *testing.T) {
 	for file, text := range texts {
 		for _, found := range old.FindAllString(text, -1) {
 			t.Errorf("%s has the old word %q", file, found)
+		}
+		if filepath.Ext(file) == ".md" && !strings.HasPrefix(file, "docs/decisions/") {
+			for _, found := range headless.FindAllString(text, -1) {
+				t.Errorf("%s has a sentence without a subject: %q", file, found)
+			}
 		}
 	}
 }

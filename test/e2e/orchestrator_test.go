@@ -7,7 +7,9 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/netip"
 	"sync"
 	"testing"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
@@ -36,6 +39,7 @@ func TestOrchestrator(t *testing.T) {
 	checkAddresses(t, pods)
 	checkTold(t, v1alpha1.ModeOrchestrated, namespace, pods)
 	checkBypassesBroker(t, pods[0])
+	checkCallers(t, pods)
 
 	// Move, with a daemon that is killed on the way.
 	watch := watchReady(t, namespace)
@@ -59,6 +63,7 @@ func TestOrchestrator(t *testing.T) {
 	}
 	checkAddresses(t, pods)
 	checkTold(t, v1alpha1.ModeOrchestrated, namespace, pods)
+	checkCallers(t, pods)
 
 	// One of them is recreated while its provider is cordoned: it alone goes elsewhere.
 	cordon(t, fed.ProviderB)
@@ -89,6 +94,54 @@ func takesPods(ctx context.Context, c *federation.Cluster) error {
 		return fmt.Errorf("no pods can go to %s: %+v", c.Name, ready)
 	}
 	return nil
+}
+
+// checkCallers asks each pod from where it was called: directly from the caller's own address as the provider sees it, and by relay from
+// the first address of the broker's external CIDR, whoever calls.
+func checkCallers(t *testing.T, pods []federation.Copy) {
+	t.Helper()
+	caller := pod(t, fed.Consumer, "default", "tools").Status.PodIP
+	for _, p := range pods {
+		output, err := fed.Consumer.Curl(t.Context(), fmt.Sprintf("http://%s:8080/", p.Address[fed.Consumer.Name]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var answer struct {
+			Client string `json:"client"`
+		}
+		if err := json.Unmarshal([]byte(output), &answer); err != nil {
+			t.Fatalf("pod %s answered %q: %v", p.Name, output, err)
+		}
+		want := externalAt(t, p.RunsOn, fed.Broker).Masked().Addr().String()
+		if p.Path == federation.PathDirect {
+			want = seen(t, p.RunsOn, fed.Consumer, caller)
+		}
+		if answer.Client != want {
+			t.Errorf("pod %s, reached by path %q, was called from %s, want %s", p.Name, p.Path, answer.Client, want)
+		}
+	}
+}
+
+// externalAt returns the external CIDR of a peer as a cluster sees it.
+func externalAt(t *testing.T, observer, peer *federation.Cluster) netip.Prefix {
+	t.Helper()
+	var tunnels v09.TunnelEndpointList
+	if err := observer.List(t.Context(), &tunnels); err != nil {
+		t.Fatal(err)
+	}
+	for i := range tunnels.Items {
+		spec := &tunnels.Items[i].Spec
+		if spec.ClusterIdentity.ClusterID != string(peer.ID) {
+			continue
+		}
+		seen := spec.RemoteExternalCIDR
+		if spec.RemoteNATExternalCIDR != "None" && spec.RemoteNATExternalCIDR != "" {
+			seen = spec.RemoteNATExternalCIDR
+		}
+		return netip.MustParsePrefix(seen)
+	}
+	t.Fatalf("%s has no tunnel to %s", observer.Name, peer.Name)
+	return netip.Prefix{}
 }
 
 // checkBypassesBroker downloads 50 MB from a pod and looks at what arrives at the broker meanwhile.
