@@ -61,7 +61,7 @@ func TestPrograms(t *testing.T) {
 		if !known {
 			t.Errorf("cmd/%s is no program that links_test.go knows: say there what it must not link", folder.Name())
 		}
-		for _, dependency := range dependencies(t, "cmd/"+folder.Name()) {
+		for _, dependency := range listed(t, "cmd/"+folder.Name()) {
 			dependency = strings.TrimPrefix(dependency, module+"/")
 			for _, p := range programs {
 				for _, other := range p.without {
@@ -96,7 +96,7 @@ func TestWhatTheRegistryLinks(t *testing.T) {
 	for _, name := range regexp.MustCompile("`(pkg/[^`]+)`").FindAllStringSubmatch(table, -1) {
 		said = append(said, name[1])
 	}
-	for _, dependency := range dependencies(t, "cmd/registry") {
+	for _, dependency := range listed(t, "cmd/registry") {
 		if name, own := strings.CutPrefix(dependency, module+"/"); own && name != "cmd/registry" {
 			linked = append(linked, name)
 		}
@@ -108,15 +108,18 @@ func TestWhatTheRegistryLinks(t *testing.T) {
 	}
 }
 
-// dependencies returns all packages that the packages of a folder link, themselves included.
-func dependencies(t *testing.T, folder string) []string {
+// listed returns what `go list -deps` prints of all packages that those of a folder link, themselves included: their paths, unless flags
+// say otherwise.
+func listed(t *testing.T, folder string, flags ...string) []string {
 	t.Helper()
-	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "./"+folder)
-	list.Dir = root
+	flags = append([]string{"list", "-deps"}, flags...)
+	dir, packages := root, "./"+folder
 	if folder == virtualKubelet {
-		list = exec.CommandContext(t.Context(), "go", "list", "-deps", "-modfile="+publishedLiqo(t), ".")
-		list.Dir = filepath.Join(root, virtualKubelet)
+		flags = append(flags, "-modfile="+publishedLiqo(t))
+		dir, packages = filepath.Join(root, virtualKubelet), "."
 	}
+	list := exec.CommandContext(t.Context(), "go", append(flags, packages)...)
+	list.Dir = dir
 	list.Env = append(os.Environ(), "CGO_ENABLED=0") // As programs are built.
 	output, err := list.Output()
 	if err != nil {
