@@ -74,6 +74,15 @@ func tenant(peer cluster.ID) *corev1.Namespace {
 	}}}
 }
 
+func newRecorder(t *testing.T, api client.Client, now clock.PassiveClock) *reports.Recorder {
+	t.Helper()
+	recorder, err := reports.New(reports.Config{Client: api, Clock: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return recorder
+}
+
 func TestTunnels(t *testing.T) {
 	const a, b = cluster.ID("provider-a"), cluster.ID("provider-b")
 	near, far := netip.MustParsePrefix("10.83.0.0/16"), netip.MustParsePrefix("10.84.0.0/16")
@@ -83,7 +92,7 @@ func TestTunnels(t *testing.T) {
 		WithObjects(tenant(a), tenant(b), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}},
 			&v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "one"}}).
 		WithInterceptorFuncs(interceptor.Funcs{Patch: server.patch, Get: server.get}).Build()
-	recorder := reports.NewRecorder(api, clock.RealClock{})
+	recorder := newRecorder(t, api, clock.RealClock{})
 
 	record := func(consumer cluster.ID, prefixes map[cluster.ID]netip.Prefix) func(context.Context) error {
 		return func(ctx context.Context) error { return recorder.RecordTunnels(ctx, consumer, prefixes) }
@@ -159,7 +168,7 @@ func TestRestart(t *testing.T) {
 		{"it told one provider", map[cluster.ID]netip.Prefix{a: near}, "map[one:10.83.0.0/16], map[]"},
 		{"and another one after the restart", map[cluster.ID]netip.Prefix{b: near}, "map[], map[one:10.83.0.0/16]"},
 	} {
-		if err := reports.NewRecorder(api, clock.RealClock{}).RecordTunnels(t.Context(), "one", step.prefixes); err != nil {
+		if err := newRecorder(t, api, clock.RealClock{}).RecordTunnels(t.Context(), "one", step.prefixes); err != nil {
 			t.Fatal(err)
 		}
 		if got := fmt.Sprintf("%v, %v", entries(t, api, a), entries(t, api, b)); got != step.want {
@@ -174,7 +183,7 @@ func TestManyChanges(t *testing.T) {
 	server := &applied{owners: map[client.ObjectKey]map[string]map[string]string{}}
 	api := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(tenant(a)).
 		WithInterceptorFuncs(interceptor.Funcs{Patch: server.patch}).Build()
-	recorder := reports.NewRecorder(api, clock.RealClock{})
+	recorder := newRecorder(t, api, clock.RealClock{})
 	refused := 0
 	for i := range 2500 {
 		prefix := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(80 + i%2), 0, 0}), 16)
