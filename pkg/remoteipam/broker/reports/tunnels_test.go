@@ -10,12 +10,14 @@ import (
 	"maps"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -177,13 +179,13 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestManyChanges lets a consumer tell something else again and again.
+// TestManyChanges lets a consumer tell something else again and again, while no time passes.
 func TestManyChanges(t *testing.T) {
 	const a = cluster.ID("provider-a")
 	server := &applied{owners: map[client.ObjectKey]map[string]map[string]string{}}
 	api := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(tenant(a)).
 		WithInterceptorFuncs(interceptor.Funcs{Patch: server.patch}).Build()
-	recorder := newRecorder(t, api, clock.RealClock{})
+	recorder := newRecorder(t, api, testingclock.NewFakePassiveClock(time.Unix(1_800_000_000, 0)))
 	refused := 0
 	for i := range 2500 {
 		prefix := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(80 + i%2), 0, 0}), 16)
