@@ -77,7 +77,7 @@ type announced struct {
 // New returns an Announcer that has not announced anything yet.
 func New(cfg Config) (*Announcer, error) {
 	if cfg.Client == nil || cfg.Broker == "" || cfg.Issued == nil || cfg.Clock == nil {
-		return nil, errors.New("an announcer needs a client, the broker's ID, what was issued and a clock")
+		return nil, errors.New("an announcer needs a client, the broker's ID, what looks certificates up and a clock")
 	}
 	return &Announcer{cfg: cfg, renewed: make(chan event.GenericEvent, 1), announced: map[types.UID]announced{}}, nil
 }

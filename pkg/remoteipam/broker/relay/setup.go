@@ -33,7 +33,7 @@ type Config struct {
 func Setup(mgr ctrl.Manager, cfg Config) (*Allocator, error) {
 	if cfg.IPAM == nil || cfg.Pods == nil || cfg.Known == nil || cfg.Cached == nil || cfg.Live == nil || cfg.Limit <= 0 || cfg.Clock == nil {
 		return nil, errors.New(
-			"relay addresses need an IPAM, pods, when these are known, a cache, the API server, a positive limit and a clock")
+			"relay addresses need an IPAM, pods and when they are known, a cache, the API server, a positive limit and a clock")
 	}
 	allocator := NewAllocator(cfg.IPAM, cfg.Pods, NatMappings{cfg.Cached}, NatMappings{cfg.Live}, cfg.Limit)
 	collector := NewCollector(allocator, cfg.Cached, cfg.Known, cfg.Clock)

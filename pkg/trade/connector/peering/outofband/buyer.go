@@ -87,7 +87,7 @@ type Config struct {
 // New returns a Driver. What it has peered is looked after by the controllers of Setup.
 func New(cfg Config) (*Driver, error) {
 	if cfg.Client == nil || cfg.Namespace == "" || cfg.Clock == nil {
-		return nil, errors.New("a driver needs a client, the namespace of Liqo and a clock")
+		return nil, errors.New("a driver of peerings needs a client, the namespace of Liqo and a clock")
 	}
 	lookup := func(ctx context.Context, host string) ([]netip.Addr, error) {
 		return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
