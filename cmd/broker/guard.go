@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -19,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -247,8 +247,8 @@ func (g *guard) setup(ctx context.Context) (guardParts, error) {
 		return guardParts{}, err
 	}
 	reader := snapshot.New(mgr.GetClient(), own.ID, nil)
-	tally := allowance.NewTally(direct, time.Now)
-	grants := allowance.NewGrants(time.Now)
+	tally := allowance.NewTally(direct, clock.RealClock{})
+	grants := allowance.NewGrants(clock.RealClock{})
 	if err := grants.Watch(ctx, mgr.GetCache()); err != nil {
 		return guardParts{}, err
 	}

@@ -81,8 +81,8 @@ func newTrade(mgr ctrl.Manager, direct client.Client, cfg tradeConfig) (*trade, 
 		return nil, err
 	}
 	// Both sides peer by the same driver, and only on a cluster that is guarded.
-	driver := outofband.New(direct, cfg.options.liqoNamespace)
-	if err := errors.Join(prices.Setup(mgr), outofband.Setup(mgr, driver)); err != nil {
+	driver, err := outofband.Setup(mgr, outofband.Config{Client: direct, Namespace: cfg.options.liqoNamespace, Clock: clock.RealClock{}})
+	if err = errors.Join(err, prices.Setup(mgr)); err != nil {
 		return nil, err
 	}
 	return &trade{
@@ -193,7 +193,9 @@ func (t *trade) issuer() (peering.Seller, error) {
 		return issuer, nil
 	}
 	// With a broker, its Consumers are granted what was sold, before a buyer is let in.
-	consumers, err := sales.SetupConsumers(t.mgr, t.driver)
+	consumers, err := sales.SetupConsumers(t.mgr, sales.ConsumersConfig{
+		Client: t.mgr.GetClient(), Reader: t.mgr.GetAPIReader(), Peers: t.driver,
+	})
 	if err != nil {
 		return nil, err
 	}

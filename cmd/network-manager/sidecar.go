@@ -130,9 +130,11 @@ func (s *sidecar) setup(ctx context.Context) (*parts, error) {
 		return nil, err
 	}
 	issued := callers.FromLiqo(mgr.GetClient(), mgr.GetAPIReader())
-	announcements := announce.New(mgr.GetClient(), s.cfg.cluster(), issued)
-	if err := announcements.Setup(mgr); err != nil {
-		return nil, fmt.Errorf("set up the announcer: %w", err)
+	announcements, err := announce.Setup(mgr, announce.Config{
+		Client: mgr.GetClient(), Broker: s.cfg.cluster(), Issued: issued, Clock: clock.RealClock{},
+	})
+	if err != nil {
+		return nil, err
 	}
 	certificate := selfsigned.New(remoteipam.ServerName, announcements.Publish)
 	if err := mgr.Add(manager.RunnableFunc(certificate.Run)); err != nil {
@@ -140,9 +142,9 @@ func (s *sidecar) setup(ctx context.Context) (*parts, error) {
 	}
 
 	// What to answer, and what becomes of what is told.
-	recorder := reports.NewRecorder(mgr.GetClient(), clock.RealClock{})
-	if err := recorder.Setup(mgr); err != nil {
-		return nil, fmt.Errorf("set up the recorder of reports: %w", err)
+	recorder, err := reports.Setup(mgr, reports.Config{Client: mgr.GetClient(), Clock: clock.RealClock{}})
+	if err != nil {
+		return nil, err
 	}
 	relays, err := s.newRelays(mgr, certificate)
 	if err != nil {
@@ -168,12 +170,14 @@ func (s *sidecar) setup(ctx context.Context) (*parts, error) {
 
 // newRelays returns what makes relay addresses, and has them freed once the federation is known.
 func (s *sidecar) newRelays(mgr ctrl.Manager, certificate *selfsigned.Certificate) (*observedRelays, error) {
-	mappings := relay.NatMappings{Reader: mgr.GetClient()}
-	allocator := relay.NewAllocator(s.ipam, s.store, mappings, relay.NatMappings{Reader: mgr.GetAPIReader()}, s.cfg.maxRelays)
-	if err := relay.NewCollector(allocator, mgr.GetClient(), s.known).Setup(mgr); err != nil {
-		return nil, fmt.Errorf("set up the collector of relay addresses: %w", err)
+	allocator, err := relay.Setup(mgr, relay.Config{
+		IPAM: s.ipam, Pods: s.store, Known: s.known, Cached: mgr.GetClient(), Live: mgr.GetAPIReader(), Limit: s.cfg.maxRelays,
+		Clock: clock.RealClock{},
+	})
+	if err != nil {
+		return nil, err
 	}
-	relays := newObservedRelays(allocator, mappings, mgr.GetEventRecorderFor("remote-ipam"))
+	relays := newObservedRelays(allocator, relay.NatMappings{Reader: mgr.GetClient()}, mgr.GetEventRecorderFor("remote-ipam"))
 	return relays, errors.Join(relays.register(ctrlmetrics.Registry), registerProgram(ctrlmetrics.Registry, certificate.Get))
 }
 

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
 )
 
 const (
@@ -32,7 +33,7 @@ type files[T any] struct {
 	names []string
 	parse func(texts [][]byte) (T, error)
 	log   logr.Logger
-	now   func() time.Time
+	clock clock.PassiveClock
 
 	mu      sync.Mutex
 	current T
@@ -42,9 +43,9 @@ type files[T any] struct {
 }
 
 // readFiles reads files for the first time. The error names the file that is wrong.
-func readFiles[T any](log logr.Logger, now func() time.Time, parse func([][]byte) (T, error), names ...string) (*files[T], error) {
-	f := &files[T]{names: names, parse: parse, log: log, now: now}
-	f.looked = now()
+func readFiles[T any](log logr.Logger, now clock.PassiveClock, parse func([][]byte) (T, error), names ...string) (*files[T], error) {
+	f := &files[T]{names: names, parse: parse, log: log, clock: now}
+	f.looked = now.Now()
 	texts, err := f.readFiles()
 	if err == nil {
 		f.current, err = parse(texts)
@@ -60,7 +61,7 @@ func readFiles[T any](log logr.Logger, now func() time.Time, parse func([][]byte
 func (f *files[T]) latest() T {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now := f.now()
+	now := f.clock.Now()
 	if now.Sub(f.looked) < lookAgain {
 		return f.current
 	}
@@ -144,7 +145,7 @@ func parsePool(texts [][]byte) (*x509.CertPool, error) {
 }
 
 // ordinary returns the configuration with an ordinary certificate. Clients show one of their key in any case.
-func (o *serveOptions) ordinary(log logr.Logger, now func() time.Time) (*tls.Config, error) {
+func (o *serveOptions) ordinary(log logr.Logger, now clock.PassiveClock) (*tls.Config, error) {
 	pair, err := readFiles(log, now, parsePair, o.certFile, o.certKeyFile)
 	if err != nil {
 		return nil, fmt.Errorf("--tls-cert-file, --tls-private-key-file: %w", err)
@@ -156,7 +157,7 @@ func (o *serveOptions) ordinary(log logr.Logger, now func() time.Time) (*tls.Con
 }
 
 // roots returns what says the authorities of the moment; nil if there are none.
-func (o *serveOptions) roots(log logr.Logger, now func() time.Time) (func() *x509.CertPool, error) {
+func (o *serveOptions) roots(log logr.Logger, now clock.PassiveClock) (func() *x509.CertPool, error) {
 	if o.authorities == "" {
 		return nil, nil //nolint:nilnil // Without authorities there is no pool.
 	}

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
+	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/capacitorset/liqo-broker/pkg/serving/servingtest"
 	"github.com/capacitorset/liqo-broker/pkg/trade/registry/client"
@@ -103,15 +104,15 @@ func TestFilesAreReadAgain(t *testing.T) {
 	write(o.authorities, first.pem())
 
 	// The clock goes as the test says, and the log counts.
-	var clock, lines atomic.Int64
-	now := func() time.Time { return time.Unix(clock.Load(), 0) }
-	later := func() { clock.Add(int64(lookAgain / time.Second)) }
+	var lines atomic.Int64
+	clock := testingclock.NewFakePassiveClock(time.Unix(0, 0))
+	later := func() { clock.SetTime(clock.Now().Add(lookAgain)) }
 	log := funcr.New(func(_, args string) { lines.Add(1) }, funcr.Options{}).V(0)
-	config, err := o.ordinary(log, now)
+	config, err := o.ordinary(log, clock)
 	if err != nil {
 		t.Fatal(err)
 	}
-	authorities, err := o.roots(log, now)
+	authorities, err := o.roots(log, clock)
 	if err != nil {
 		t.Fatal(err)
 	}

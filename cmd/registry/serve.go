@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
+	"k8s.io/utils/clock"
 
 	"github.com/capacitorset/liqo-broker/pkg/logging"
 	"github.com/capacitorset/liqo-broker/pkg/serving/diagnostics"
@@ -133,7 +134,7 @@ func (o *serveOptions) runServer(ctx context.Context, d *database, log logr.Logg
 	if err != nil {
 		return err
 	}
-	authorities, err := o.roots(log, time.Now)
+	authorities, err := o.roots(log, clock.RealClock{})
 	if err != nil {
 		return err
 	}
@@ -185,7 +186,7 @@ func metrics(from prometheus.Gatherer) func(context.Context, net.Listener) error
 // tls returns the configuration of the API's port.
 func (o *serveOptions) tls(log logr.Logger) (*tls.Config, error) {
 	if o.certFile != "" {
-		return o.ordinary(log, time.Now)
+		return o.ordinary(log, clock.RealClock{})
 	}
 	key, err := o.key()
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
@@ -29,7 +30,7 @@ import (
 func TestPeeringByCredentials(t *testing.T) {
 	const namespace, replicas = "bought", 2
 	start(t, v1alpha1.ModeOrchestrated)
-	buyer, seller := outofband.New(fed.Consumer, liqo.DefaultNamespace), outofband.New(fed.ProviderB, liqo.DefaultNamespace)
+	buyer, seller := newDriver(t, fed.Consumer), newDriver(t, fed.ProviderB)
 	consumer := cluster.Identity{ID: fed.Consumer.ID, Name: fed.Consumer.Name}
 
 	issued, err := seller.Issue(t.Context(), consumer)
@@ -76,6 +77,16 @@ func TestPeeringByCredentials(t *testing.T) {
 		t.Error("what was withdrawn opens the cluster again")
 	}
 	part(t.Context(), t, buyer, seller)
+}
+
+// newDriver returns what peers and parts for a cluster, without the controllers that look after it.
+func newDriver(t *testing.T, c client.Client) *outofband.Driver {
+	t.Helper()
+	driver, err := outofband.New(outofband.Config{Client: c, Namespace: liqo.DefaultNamespace, Clock: clock.RealClock{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return driver
 }
 
 // part ends the peering of the consumer with provider-b on both sides, and waits until nothing is left.

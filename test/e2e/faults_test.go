@@ -338,7 +338,7 @@ func (w *faultWatch) check(t *testing.T, f fault, result faultResult, during map
 		case seen.Requests == 0:
 			t.Errorf("no request took the path %s", path)
 		case !interrupted[path] && seen.Gap > quiet:
-			t.Errorf("there was no answer for %s from %s on the path %s, which this fault spares", seen.Gap, clock(seen.GapFrom), path)
+			t.Errorf("there was no answer for %s from %s on the path %s, which this fault spares", seen.Gap, timeOfDay(seen.GapFrom), path)
 		case interrupted[path] && seen.Gap < least:
 			t.Errorf("there was an answer at least every %s on the path %s, which this fault interrupts for %s", seen.Gap, path, result.lasted)
 		}
@@ -363,7 +363,7 @@ func (w *faultWatch) checkMoves(t *testing.T, f fault, result faultResult, durin
 	}
 	if f.relays {
 		if w.relayed.IsZero() {
-			t.Errorf("the tunnel was lost at %s and the pods had no relay addresses until the end", clock(w.lost))
+			t.Errorf("the tunnel was lost at %s and the pods had no relay addresses until the end", timeOfDay(w.lost))
 		}
 		for target, answers := range during {
 			if !w.original[target] && target != w.service && answers.Requests == answers.Errors {
@@ -372,8 +372,8 @@ func (w *faultWatch) checkMoves(t *testing.T, f fault, result faultResult, durin
 		}
 	}
 	if w.redirected.IsZero() {
-		t.Errorf("the tunnel was back at %s and the pods had no direct addresses until the end", clock(w.found))
+		t.Errorf("the tunnel was back at %s and the pods had no direct addresses until the end", timeOfDay(w.found))
 	}
 }
 
-func clock(at time.Time) string { return at.Format("15:04:05.0") }
+func timeOfDay(at time.Time) string { return at.Format("15:04:05.0") }

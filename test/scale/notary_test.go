@@ -166,7 +166,10 @@ func (n *notary) sell(i int) *sold {
 		n.tb.Fatal(err)
 	}
 	n.Store, n.buyer = store, s.buyer
-	driver := outofband.New(api, liqo.DefaultNamespace)
+	driver, err := outofband.New(outofband.Config{Client: api, Namespace: liqo.DefaultNamespace, Clock: clock.RealClock{}})
+	if err != nil {
+		n.tb.Fatal(err)
+	}
 	controller, err := sales.New(sales.Config{
 		Client: api, Reader: api, Peerings: sales.NewPeerings(api, store, driver), Retention: sales.DefaultRetention(),
 		Applier: negotiation.Applier{Store: store, Offers: n, Seller: n.waits(), Clock: clock.RealClock{}},

@@ -14,6 +14,8 @@ import (
 	"math/big"
 	"sync"
 	"time"
+
+	"k8s.io/utils/clock"
 )
 
 const (
@@ -37,8 +39,8 @@ type TLS struct {
 	Peer func(fingerprint string) error
 	// Optional lets a server accept who shows no certificate. PeerKey then returns an error.
 	Optional bool
-	// Now is the clock; nil is time.Now.
-	Now func() time.Time
+	// Clock is that of this machine if it is nil.
+	Clock clock.PassiveClock
 }
 
 // ServerConfig returns the configuration of a server with one key, which asks all for a certificate but does not require it: PeerKey
@@ -110,10 +112,10 @@ func (t TLS) verify(state *tls.ConnectionState) error {
 }
 
 func (t TLS) now() time.Time {
-	if t.Now == nil {
+	if t.Clock == nil {
 		return time.Now()
 	}
-	return t.Now()
+	return t.Clock.Now()
 }
 
 // certificates returns a function that returns a certificate of the current key, and can be called concurrently.

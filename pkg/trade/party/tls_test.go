@@ -16,6 +16,8 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	testingclock "k8s.io/utils/clock/testing"
 )
 
 // clientOf returns the configuration of a client with one key, which speaks only to the server with the key of a fingerprint.
@@ -162,8 +164,9 @@ func TestTLSRefuses(t *testing.T) {
 
 // TestCertificates remakes certificates.
 func TestCertificates(t *testing.T) {
-	key, now := newKey(t, 'a'), time.Now()
-	get := TLS{Current: func() Key { return key }, Now: func() time.Time { return now }}.certificates()
+	key, clock := newKey(t, 'a'), testingclock.NewFakePassiveClock(time.Now())
+	get := TLS{Current: func() Key { return key }, Clock: clock}.certificates()
+	later := func(by time.Duration) { clock.SetTime(clock.Now().Add(by)) }
 	serial := func() string {
 		t.Helper()
 		certificate, err := get()
@@ -174,22 +177,22 @@ func TestCertificates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if now.Before(parsed.NotBefore) || now.After(parsed.NotAfter) || !key.Public().Equal(parsed.PublicKey) {
+		if now := clock.Now(); now.Before(parsed.NotBefore) || now.After(parsed.NotAfter) || !key.Public().Equal(parsed.PublicKey) {
 			t.Errorf("at %s: valid %s to %s", now, parsed.NotBefore, parsed.NotAfter)
 		}
 		return parsed.SerialNumber.String()
 	}
 	first := serial()
-	now = now.Add(certificateLifetime/2 - time.Minute)
+	later(certificateLifetime/2 - time.Minute)
 	if serial() != first {
 		t.Error("remade too early")
 	}
-	now = now.Add(2 * time.Minute)
+	later(2 * time.Minute)
 	second := serial()
 	if second == first {
 		t.Error("not remade")
 	}
-	now = now.Add(-48 * time.Hour)
+	later(-48 * time.Hour)
 	if third := serial(); third == second {
 		t.Error("not remade when the clock was set back")
 	}

@@ -19,6 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -69,15 +71,17 @@ func made(shadow *v09.ShadowPod) *corev1.Pod {
 type desk struct {
 	*Handler
 
-	clock time.Time
+	clock *testingclock.FakePassiveClock
 }
+
+// later lets time pass.
+func (d *desk) later(by time.Duration) { d.clock.SetTime(d.clock.Now().Add(by)) }
 
 // offered returns a Handler where a buyer is offered 4 cores, 8 GiB and 10 pods, and another cluster as much; the buyer's offer may be
 // changed first. All ShadowPods and pods are known.
 func offered(t *testing.T, change func(*v09.ResourceOffer), shadows []*v09.ShadowPod, has []*corev1.Pod) *desk {
 	t.Helper()
-	d := &desk{clock: time.Unix(1_000_000, 0)}
-	now := func() time.Time { return d.clock }
+	d := &desk{clock: testingclock.NewFakePassiveClock(time.Unix(1_000_000, 0))}
 	amount := list("cpu", "4", "memory", "8Gi", "pods", "10")
 	offer := liqotest.OfferTo(buyer(), amount)
 	change(offer)
@@ -86,7 +90,7 @@ func offered(t *testing.T, change func(*v09.ResourceOffer), shadows []*v09.Shado
 		liqotest.ForeignCluster(buyer(), false, true), liqotest.ForeignCluster(other(), false, true),
 		liqotest.TwinNamespace(web, buyer()), liqotest.TwinNamespace(jobs, buyer()), liqotest.TwinNamespace(others, other()),
 		offer, foreign, liqotest.OfferTo(other(), amount))
-	tally := NewTally(nil, now)
+	tally := NewTally(nil, d.clock)
 	var known, running []any
 	for _, s := range shadows {
 		known = append(known, s)
@@ -101,7 +105,7 @@ func offered(t *testing.T, change func(*v09.ResourceOffer), shadows []*v09.Shado
 		t.Fatal(err)
 	}
 	d.Handler = New(Config{
-		Scheme: liqotest.Scheme(t), Namespaces: api, Peers: snapshot.New(api, "own", nil), Tally: tally, Grants: NewGrants(now),
+		Scheme: liqotest.Scheme(t), Namespaces: api, Peers: snapshot.New(api, "own", nil), Tally: tally, Grants: NewGrants(d.clock),
 	})
 	return d
 }
@@ -362,7 +366,7 @@ func TestClaim(t *testing.T) {
 	t.Run("Refused", func(t *testing.T) {
 		d := claimed(t)
 		check(t, "its virtual kubelet tries again", d.Handle(t.Context(), asked(t, admissionv1.Create, whole, nil)), "")
-		d.clock = d.clock.Add(31 * time.Second)
+		d.later(31 * time.Second)
 		next(t, d, "it never came: another webhook refused it", "")
 	})
 	t.Run("Seen", func(t *testing.T) {
@@ -371,7 +375,7 @@ func TestClaim(t *testing.T) {
 		if err := see.Add(whole); err != nil {
 			t.Fatal(err)
 		}
-		d.clock = d.clock.Add(time.Hour)
+		d.later(time.Hour)
 		next(t, d, "it is there", "8 of 4 cpu")
 		if err := see.Update(wish(web, "a", corev1.PodSucceeded, spec("cpu", "4"))); err != nil {
 			t.Fatal(err)
@@ -433,12 +437,12 @@ func TestShrunk(t *testing.T) {
 	d.Grants.changed(v09.OfferOf(was), v09.OfferOf(is))
 	check(t, "a moment ago there was room", ask(t, d, "2"), "")
 	check(t, "no more than then", ask(t, d, "2001m"), "4001m of 4 cpu")
-	d.clock = d.clock.Add(59 * time.Second)
+	d.later(59 * time.Second)
 	middle := is.DeepCopy()
 	middle.Spec.ResourceQuota.Hard["cpu"] = resource.MustParse("3")
 	d.Grants.changed(v09.OfferOf(middle), v09.OfferOf(is))
 	check(t, "what was offered in between does not replace it", ask(t, d, "2"), "")
-	d.clock = d.clock.Add(61 * time.Second)
+	d.later(61 * time.Second)
 	check(t, "by now it knows", ask(t, d, "1m"), "2001m of 1 cpu")
 
 	d.Grants.changed(v09.OfferOf(is), v09.OfferOf(was))
@@ -451,7 +455,7 @@ func TestShrunk(t *testing.T) {
 // TestCold asks before all pods are known.
 func TestCold(t *testing.T) {
 	d := offered(t, unchanged, nil, nil)
-	d.Tally = NewTally(nil, time.Now)
+	d.Tally = NewTally(nil, clock.RealClock{})
 	for _, o := range []client.Object{wish(web, "a", "", spec()), made(wish(web, "a", "", spec()))} {
 		check(t, "nobody knows what runs", d.Handle(t.Context(), asked(t, admissionv1.Create, o, nil)), "does not know all pods")
 	}

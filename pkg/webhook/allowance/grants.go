@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,7 +25,7 @@ const late = time.Minute
 
 // Grants remember what peers were offered a moment ago. They may be used concurrently.
 type Grants struct {
-	now func() time.Time
+	clock clock.PassiveClock
 
 	mu      sync.Mutex
 	earlier map[client.ObjectKey]earlier // By offer.
@@ -36,9 +37,9 @@ type earlier struct {
 	until time.Time
 }
 
-// NewGrants returns Grants that remember nothing; now is the clock.
-func NewGrants(now func() time.Time) *Grants {
-	return &Grants{now: now, earlier: map[client.ObjectKey]earlier{}}
+// NewGrants returns Grants that remember nothing.
+func NewGrants(now clock.PassiveClock) *Grants {
+	return &Grants{clock: now, earlier: map[client.ObjectKey]earlier{}}
 }
 
 // Watch has the Grants follow the offers in a cache.
@@ -78,7 +79,7 @@ func (g *Grants) changed(was, is liqo.Offer) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	key, now := keyOf(&is), g.now()
+	key, now := keyOf(&is), g.clock.Now()
 	if last, ok := g.earlier[key]; ok && now.Before(last.until) {
 		before = resources.Max(before, last.list)
 	}
@@ -99,7 +100,7 @@ func keyOf(o *liqo.Offer) client.ObjectKey {
 func (g *Grants) of(offers []liqo.Offer) amounts {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	granted, now := corev1.ResourceList{}, g.now()
+	granted, now := corev1.ResourceList{}, g.clock.Now()
 	for i := range offers {
 		o := &offers[i]
 		if o.Ending {

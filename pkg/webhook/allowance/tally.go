@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
@@ -35,7 +36,7 @@ const (
 // A Tally knows what the pods of peers take. Of each it keeps the name, and what it requests. It may be used concurrently.
 type Tally struct {
 	client client.WithWatch
-	now    func() time.Time
+	clock  clock.PassiveClock
 
 	mu     sync.Mutex
 	names  liqo.Compactor
@@ -87,9 +88,9 @@ func (p *place) ended(now time.Time) bool {
 	return len(p.objects[wishes].takes) == 0 && len(p.objects[pods].takes) == 0 && !now.Before(p.until)
 }
 
-// NewTally returns a Tally that knows nothing yet. The client reads and watches ShadowPods and pods, and is no cache; now is the clock.
-func NewTally(c client.WithWatch, now func() time.Time) *Tally {
-	return &Tally{client: c, now: now, places: map[string]map[string]*place{}, synced: make(chan struct{})}
+// NewTally returns a Tally that knows nothing yet. The client reads and watches ShadowPods and pods, and is no cache.
+func NewTally(c client.WithWatch, now clock.PassiveClock) *Tally {
+	return &Tally{client: c, clock: now, places: map[string]map[string]*place{}, synced: make(chan struct{})}
 }
 
 // listed is a source that is listed before it is watched: what a watch shows at its beginning, a reflector would keep whole until it has
@@ -266,7 +267,7 @@ func (t *Tally) place(key client.ObjectKey) *place {
 
 // tidy forgets a place that is empty.
 func (t *Tally) tidy(namespace, name string, p *place) {
-	if !p.empty(t.now()) {
+	if !p.empty(t.clock.Now()) {
 		return
 	}
 	delete(t.places[namespace], name)
@@ -303,7 +304,7 @@ func (t *Tally) admit(namespaces []string, key client.ObjectKey, asked, granted 
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	now, used, ended := t.now(), make([]int64, len(asked)), 0
+	now, used, ended := t.clock.Now(), make([]int64, len(asked)), 0
 	for _, namespace := range namespaces {
 		for name, p := range t.places[namespace] {
 			if p.empty(now) {

@@ -16,6 +16,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -68,7 +69,7 @@ func TestRun(t *testing.T) {
 	api := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(append(objects, people)...).
 		WithInterceptorFuncs(pages(&largest)).Build()
 	d := offered(t, unchanged, nil, nil)
-	d.Tally = NewTally(api, time.Now)
+	d.Tally = NewTally(api, clock.RealClock{})
 	ctx, cancel := context.WithCancel(t.Context())
 	ran := make(chan error, 1)
 	go func() { ran <- d.Tally.Run(ctx) }()
@@ -140,7 +141,7 @@ func TestMemory(t *testing.T) {
 		runtime.ReadMemStats(&stats)
 		return int64(stats.HeapAlloc)
 	}
-	tally := NewTally(nil, time.Now)
+	tally := NewTally(nil, clock.RealClock{})
 	before := live()
 	for n := range count {
 		shadow := wish(web, fmt.Sprintf("deployment-7d4b9c6f5d-%05d", n), corev1.PodRunning,

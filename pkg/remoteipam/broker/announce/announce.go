@@ -10,6 +10,7 @@ package announce
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -18,6 +19,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -45,13 +47,20 @@ const (
 // none.
 type Issued = func(ctx context.Context, peer cluster.ID) (hash string, err error)
 
+// Config is what an Announcer needs. All must be there.
+type Config struct {
+	// Client reads namespaces, and writes ConfigMaps and RoleBindings.
+	Client client.Client
+	// Broker is this cluster.
+	Broker cluster.ID
+	Issued Issued
+	Clock  clock.PassiveClock
+}
+
 // Announcer is a reconciler of tenant namespaces. [Announcer.Publish] may be
 // called at any time.
 type Announcer struct {
-	client  client.Client
-	broker  cluster.ID
-	issued  Issued
-	now     func() time.Time
+	cfg     Config
 	ca      atomic.Pointer[[]byte]
 	renewed chan event.GenericEvent
 	// announced is what the namespaces were told last. Only Reconcile, of which one runs
@@ -65,22 +74,29 @@ type announced struct {
 	at       time.Time
 }
 
-// New returns an announcer for the broker. The client reads namespaces, and
-// writes ConfigMaps and RoleBindings.
-func New(client client.Client, broker cluster.ID, issued Issued) *Announcer {
-	return &Announcer{
-		client: client, broker: broker, issued: issued, now: time.Now,
-		renewed: make(chan event.GenericEvent, 1), announced: map[types.UID]announced{},
+// New returns an Announcer that has not announced anything yet.
+func New(cfg Config) (*Announcer, error) {
+	if cfg.Client == nil || cfg.Broker == "" || cfg.Issued == nil || cfg.Clock == nil {
+		return nil, errors.New("an announcer needs a client, the broker's ID, what looks certificates up and a clock")
 	}
+	return &Announcer{cfg: cfg, renewed: make(chan event.GenericEvent, 1), announced: map[types.UID]announced{}}, nil
 }
 
-// Setup registers the announcer with a manager.
-func (a *Announcer) Setup(manager ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(manager).
+// Setup registers the Announcer that it returns with a manager.
+func Setup(mgr ctrl.Manager, cfg Config) (*Announcer, error) {
+	a, err := New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	err = ctrl.NewControllerManagedBy(mgr).
 		Named("announcer").
 		For(&corev1.Namespace{}).
 		WatchesRawSource(source.Channel(a.renewed, handler.EnqueueRequestsFromMapFunc(a.tenants))).
 		Complete(a)
+	if err != nil {
+		return nil, fmt.Errorf("set up the announcer: %w", err)
+	}
+	return a, nil
 }
 
 // Publish announces a certificate, given as PEM, in place of the one before.
@@ -97,7 +113,7 @@ func (a *Announcer) Publish(ctx context.Context, ca []byte) error {
 // tenants lists the tenant namespaces.
 func (a *Announcer) tenants(ctx context.Context, _ client.Object) []reconcile.Request {
 	var namespaces corev1.NamespaceList
-	if err := a.client.List(ctx, &namespaces); err != nil {
+	if err := a.cfg.Client.List(ctx, &namespaces); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot list the tenant namespaces")
 		return nil
 	}
@@ -119,7 +135,7 @@ func (a *Announcer) Reconcile(ctx context.Context, request reconcile.Request) (r
 		return reconcile.Result{}, nil
 	}
 	var namespace corev1.Namespace
-	if err := a.client.Get(ctx, request.NamespacedName, &namespace); err != nil {
+	if err := a.cfg.Client.Get(ctx, request.NamespacedName, &namespace); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	peer, ok := liqo.TenantOf(&namespace)
@@ -127,19 +143,19 @@ func (a *Announcer) Reconcile(ctx context.Context, request reconcile.Request) (r
 		delete(a.announced, namespace.UID)
 		return reconcile.Result{}, nil
 	}
-	hash, err := a.issued(ctx, peer)
+	hash, err := a.cfg.Issued(ctx, peer)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	result := reconcile.Result{RequeueAfter: lookAgain}
-	if hash == "" && a.now().Sub(namespace.CreationTimestamp.Time) < soon {
+	result, now := reconcile.Result{RequeueAfter: lookAgain}, a.cfg.Clock.Now()
+	if hash == "" && now.Sub(namespace.CreationTimestamp.Time) < soon {
 		result.RequeueAfter = lookSoon
 	}
-	last, now := a.announced[namespace.UID], a.now()
+	last := a.announced[namespace.UID]
 	if last.hash == hash && last.ca == string(*ca) && now.Sub(last.at) < lookAgain {
 		return result, nil
 	}
-	if err := a.announce(ctx, namespace.Name, peer, remoteipam.Announcement{Broker: a.broker, CA: *ca, Client: hash}); err != nil {
+	if err := a.announce(ctx, namespace.Name, peer, remoteipam.Announcement{Broker: a.cfg.Broker, CA: *ca, Client: hash}); err != nil {
 		return reconcile.Result{}, err
 	}
 	if last.hash != hash || last.ca != string(*ca) {
@@ -152,7 +168,7 @@ func (a *Announcer) Reconcile(ctx context.Context, request reconcile.Request) (r
 // announce writes an announcement, and the right to read it.
 func (a *Announcer) announce(ctx context.Context, namespace string, peer cluster.ID, announcement remoteipam.Announcement) error {
 	for _, object := range []client.Object{forgeConfigMap(namespace, announcement), forgeRoleBinding(namespace, peer)} {
-		if err := a.client.Patch(ctx, object, client.Apply, fieldOwner, client.ForceOwnership); err != nil {
+		if err := a.cfg.Client.Patch(ctx, object, client.Apply, fieldOwner, client.ForceOwnership); err != nil {
 			return fmt.Errorf("announce the remote IPAM to cluster %s with %T %s/%s: %w",
 				peer, object, object.GetNamespace(), object.GetName(), err)
 		}

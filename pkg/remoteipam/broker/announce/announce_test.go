@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -22,9 +23,9 @@ import (
 
 // TestAnnouncements follows a tenant namespace from its creation.
 func TestAnnouncements(t *testing.T) {
-	clock := time.Unix(1_800_000_000, 0)
+	clock := testingclock.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
 	tenant := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name: "tenant", UID: "tenant", CreationTimestamp: metav1.NewTime(clock),
+		Name: "tenant", UID: "tenant", CreationTimestamp: metav1.NewTime(clock.Now()),
 		Labels: map[string]string{"discovery.liqo.io/cluster-id": "peer", "discovery.liqo.io/tenant-namespace": "true"},
 	}}
 	var written []map[string]string
@@ -37,13 +38,15 @@ func TestAnnouncements(t *testing.T) {
 		},
 	}).Build()
 	hash := ""
-	a := New(api, "broker", func(_ context.Context, peer cluster.ID) (string, error) {
+	a, err := New(Config{Client: api, Broker: "broker", Clock: clock, Issued: func(_ context.Context, peer cluster.ID) (string, error) {
 		if peer != "peer" {
 			t.Errorf("looked up %q", peer)
 		}
 		return hash, nil
-	})
-	a.now = func() time.Time { return clock }
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	publish := func(ca string) {
 		t.Helper()
 		if err := a.Publish(t.Context(), []byte(ca)); err != nil {
@@ -70,7 +73,7 @@ func TestAnnouncements(t *testing.T) {
 		{"and it asks for none", soon, nil, 1, "", lookAgain},
 	}
 	for _, step := range steps {
-		clock = clock.Add(step.after)
+		clock.SetTime(clock.Now().Add(step.after))
 		if step.do != nil {
 			step.do()
 		}

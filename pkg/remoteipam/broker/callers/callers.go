@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/singleflight"
+	"k8s.io/utils/clock"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
@@ -54,7 +55,7 @@ type Issued func(ctx context.Context, id cluster.ID) (hash string, err error)
 type Callers struct {
 	authorities *Authorities
 	issued      Issued
-	now         func() time.Time
+	clock       clock.PassiveClock
 
 	lookups singleflight.Group
 	mu      sync.Mutex
@@ -71,7 +72,7 @@ type known struct {
 
 // New returns callers that the authorities vouch for.
 func New(authorities *Authorities, issued Issued) *Callers {
-	return &Callers{authorities: authorities, issued: issued, now: time.Now, known: map[cluster.ID]known{}}
+	return &Callers{authorities: authorities, issued: issued, clock: clock.RealClock{}, known: map[cluster.ID]known{}}
 }
 
 // Name returns the name in the certificate that the peer of a connection showed, whose key
@@ -86,7 +87,7 @@ func (c *Callers) Name(connection *tls.ConnectionState) (cluster.ID, error) {
 	}
 	// The connection may be older than the authority's end, or the certificate's.
 	_, err := leaf.Verify(x509.VerifyOptions{
-		Roots: c.authorities.Pool(), Intermediates: intermediates, CurrentTime: c.now(),
+		Roots: c.authorities.Pool(), Intermediates: intermediates, CurrentTime: c.clock.Now(),
 		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
 	if err != nil {
@@ -105,7 +106,7 @@ func (c *Callers) Check(ctx context.Context, id cluster.ID, connection *tls.Conn
 	shown := remoteipam.KeyHash(connection.PeerCertificates[0].RawSubjectPublicKeyInfo)
 	last := c.last(id)
 	matches := func() bool { return last.hash == shown }
-	age := func(t time.Time) time.Duration { return c.now().Sub(t) }
+	age := func(t time.Time) time.Duration { return c.clock.Now().Sub(t) }
 	if matches() && age(last.found) < knownFor {
 		return nil
 	}
@@ -131,7 +132,7 @@ func (c *Callers) Known(connection *tls.ConnectionState) (cluster.ID, bool) {
 	leaf := connection.PeerCertificates[0]
 	id := cluster.ID(leaf.Subject.CommonName)
 	last := c.last(id)
-	return id, last.hash != "" && last.hash == remoteipam.KeyHash(leaf.RawSubjectPublicKeyInfo) && c.now().Sub(last.found) < knownAtMost
+	return id, last.hash != "" && last.hash == remoteipam.KeyHash(leaf.RawSubjectPublicKeyInfo) && c.clock.Now().Sub(last.found) < knownAtMost
 }
 
 func (c *Callers) last(id cluster.ID) known {
@@ -151,9 +152,9 @@ func (c *Callers) lookUp(ctx context.Context, id cluster.ID) known {
 		defer c.mu.Unlock()
 		fresh := c.known[id]
 		if err != nil {
-			fresh.failed, fresh.failure = c.now(), err
+			fresh.failed, fresh.failure = c.clock.Now(), err
 		} else {
-			fresh = known{hash: hash, found: c.now()}
+			fresh = known{hash: hash, found: c.clock.Now()}
 		}
 		c.known[id] = fresh
 		return fresh, nil

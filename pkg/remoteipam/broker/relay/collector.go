@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"time"
 
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -36,7 +37,7 @@ type Collector struct {
 	allocator *Allocator
 	// mappings reads NatMappings.
 	mappings client.Reader
-	now      func() time.Time
+	clock    clock.PassiveClock
 	// known is closed once the allocator knows all pods and endpoints.
 	known <-chan struct{}
 	// unused are the addresses without a pod. Only Reconcile, of which one runs at a
@@ -56,16 +57,8 @@ type idle struct{ since, freed time.Time }
 
 // NewCollector returns a collector of the allocator's addresses. It frees none
 // before known is closed: the allocator must know all pods and endpoints by then.
-func NewCollector(allocator *Allocator, mappings client.Reader, known <-chan struct{}) *Collector {
-	return &Collector{
-		allocator: allocator, mappings: mappings, known: known,
-		now: time.Now, unused: map[mapping]idle{},
-	}
-}
-
-// Setup registers the collector with a manager.
-func (c *Collector) Setup(manager ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(manager).Named("relay").For(&v09.NatMapping{}).Complete(c)
+func NewCollector(allocator *Allocator, mappings client.Reader, known <-chan struct{}, now clock.PassiveClock) *Collector {
+	return &Collector{allocator: allocator, mappings: mappings, known: known, clock: now, unused: map[mapping]idle{}}
 }
 
 // Reconcile looks at the mappings towards one cluster.
@@ -111,7 +104,7 @@ func (c *Collector) look(ctx context.Context, m mapping) error {
 		delete(c.unused, m)
 		return nil
 	}
-	now := c.now()
+	now := c.clock.Now()
 	state, known := c.unused[m]
 	if !known {
 		state.since = now

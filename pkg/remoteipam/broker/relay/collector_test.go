@@ -12,6 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -119,10 +120,8 @@ func TestCollector(t *testing.T) {
 			store.SetOffloaded(consumer, []string{"own"})
 			tc.prepare(store)
 
-			got, known := freed{}, make(chan struct{})
-			collector := NewCollector(NewAllocator(got, store, NatMappings{api}, NatMappings{api}, DefaultLimit), api, known)
-			clock := time.Unix(0, 0)
-			collector.now = func() time.Time { return clock }
+			got, known, clock := freed{}, make(chan struct{}), testingclock.NewFakePassiveClock(time.Unix(0, 0))
+			collector := NewCollector(NewAllocator(got, store, NatMappings{api}, NatMappings{api}, DefaultLimit), api, known, clock)
 			look := func() {
 				t.Helper()
 				if _, err := collector.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(nat)}); err != nil {
@@ -137,7 +136,7 @@ func TestCollector(t *testing.T) {
 			look()
 			tc.between(store)
 			look()
-			clock = clock.Add(tc.wait)
+			clock.SetTime(clock.Now().Add(tc.wait))
 			look()
 			if got[string(consumer)+" "+tc.mapped] != tc.want {
 				t.Errorf("%s: freed %v, want %t", tc.reason, got, tc.want)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -280,16 +281,16 @@ func TestForgotten(t *testing.T) {
 
 	known := make(chan struct{})
 	close(known)
-	collector := NewCollector(b.allocator, b.state.NatMappings(), known)
-	clock := time.Unix(0, 0)
-	collector.now = func() time.Time { return clock }
+	began := time.Unix(0, 0)
+	clock := testingclock.NewFakePassiveClock(began)
+	collector := NewCollector(b.allocator, b.state.NatMappings(), known, clock)
 	left := true
 	for range 4 {
 		if _, err := collector.Reconcile(t.Context(),
 			reconcile.Request{NamespacedName: client.ObjectKey{Name: liqotest.NatMappingOf(consumer)}}); err != nil {
 			t.Fatal(err)
 		}
-		clock = clock.Add(grace)
+		clock.SetTime(clock.Now().Add(grace))
 		of, err := b.allocator.live.Of(t.Context(), pod(1))
 		if err != nil {
 			t.Fatal(err)
@@ -297,7 +298,7 @@ func TestForgotten(t *testing.T) {
 		left = of[consumer].IsValid()
 	}
 	if left {
-		t.Errorf("pod 1 is gone for %s, and its address leads there", clock.Sub(time.Unix(0, 0)))
+		t.Errorf("pod 1 is gone for %s, and its address leads there", clock.Since(began))
 	}
 }
 

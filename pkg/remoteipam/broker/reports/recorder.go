@@ -11,6 +11,8 @@ package reports
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 
 	"golang.org/x/time/rate"
@@ -24,6 +26,14 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/fair"
 )
+
+// Config is what a Recorder needs. All must be there.
+type Config struct {
+	// Client lists namespaces, reads Consumers and patches their status, and reads and writes
+	// the ConfigMaps named [remoteipam.DirectName]; it must not read these from a cache.
+	Client client.Client
+	Clock  clock.PassiveClock
+}
 
 // Recorder writes into ConfigMaps and into the status of Consumers. It is safe for
 // concurrent use, and a reconciler of Consumers: the tunnels that a consumer reported are
@@ -40,20 +50,28 @@ type Recorder struct {
 	tunnelWrites, roundTripWrites paces
 }
 
-// NewRecorder returns a Recorder. The client lists namespaces, reads Consumers and patches
-// their status, and reads and writes the ConfigMaps named [remoteipam.DirectName]; it must
-// not read these from a cache.
-func NewRecorder(client client.Client, clock clock.PassiveClock) *Recorder {
+// New returns a Recorder that has not read any ConfigMap yet.
+func New(cfg Config) (*Recorder, error) {
+	if cfg.Client == nil || cfg.Clock == nil {
+		return nil, errors.New("a recorder of reports needs a client and a clock")
+	}
 	return &Recorder{
-		client: client, clock: clock, known: map[types.UID]*entries{},
+		client: cfg.Client, clock: cfg.Clock, known: map[types.UID]*entries{},
 		tunnelWrites:    paces{limit: tunnelsPerSecond, atOnce: tunnelsAtOnce, of: map[cluster.ID]*rate.Limiter{}},
 		roundTripWrites: paces{limit: rate.Every(roundTripsEvery), atOnce: roundTripsAtOnce, of: map[cluster.ID]*rate.Limiter{}},
-	}
+	}, nil
 }
 
-// Setup registers the recorder with a manager.
-func (r *Recorder) Setup(manager ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(manager).Named("reports").For(&v1alpha1.Consumer{}).Complete(r)
+// Setup registers the Recorder that it returns with a manager.
+func Setup(mgr ctrl.Manager, cfg Config) (*Recorder, error) {
+	r, err := New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctrl.NewControllerManagedBy(mgr).Named("reports").For(&v1alpha1.Consumer{}).Complete(r); err != nil {
+		return nil, fmt.Errorf("set up the recorder of reports: %w", err)
+	}
+	return r, nil
 }
 
 // Reconcile forgets a consumer that is gone.

@@ -16,7 +16,6 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/reports"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
@@ -31,7 +30,7 @@ func TestRoundTrips(t *testing.T) {
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
 	}, &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "id-c"}}, &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "id-d"}})
-	r := reports.NewRecorder(c, clock)
+	r := newRecorder(t, c, clock)
 	for _, step := range []struct {
 		reason string
 		after  time.Duration

@@ -10,12 +10,14 @@ import (
 	"maps"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -74,6 +76,15 @@ func tenant(peer cluster.ID) *corev1.Namespace {
 	}}}
 }
 
+func newRecorder(t *testing.T, api client.Client, now clock.PassiveClock) *reports.Recorder {
+	t.Helper()
+	recorder, err := reports.New(reports.Config{Client: api, Clock: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return recorder
+}
+
 func TestTunnels(t *testing.T) {
 	const a, b = cluster.ID("provider-a"), cluster.ID("provider-b")
 	near, far := netip.MustParsePrefix("10.83.0.0/16"), netip.MustParsePrefix("10.84.0.0/16")
@@ -83,7 +94,7 @@ func TestTunnels(t *testing.T) {
 		WithObjects(tenant(a), tenant(b), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}},
 			&v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "one"}}).
 		WithInterceptorFuncs(interceptor.Funcs{Patch: server.patch, Get: server.get}).Build()
-	recorder := reports.NewRecorder(api, clock.RealClock{})
+	recorder := newRecorder(t, api, clock.RealClock{})
 
 	record := func(consumer cluster.ID, prefixes map[cluster.ID]netip.Prefix) func(context.Context) error {
 		return func(ctx context.Context) error { return recorder.RecordTunnels(ctx, consumer, prefixes) }
@@ -159,7 +170,7 @@ func TestRestart(t *testing.T) {
 		{"it told one provider", map[cluster.ID]netip.Prefix{a: near}, "map[one:10.83.0.0/16], map[]"},
 		{"and another one after the restart", map[cluster.ID]netip.Prefix{b: near}, "map[], map[one:10.83.0.0/16]"},
 	} {
-		if err := reports.NewRecorder(api, clock.RealClock{}).RecordTunnels(t.Context(), "one", step.prefixes); err != nil {
+		if err := newRecorder(t, api, clock.RealClock{}).RecordTunnels(t.Context(), "one", step.prefixes); err != nil {
 			t.Fatal(err)
 		}
 		if got := fmt.Sprintf("%v, %v", entries(t, api, a), entries(t, api, b)); got != step.want {
@@ -168,13 +179,13 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestManyChanges lets a consumer tell something else again and again.
+// TestManyChanges lets a consumer tell something else again and again, while no time passes.
 func TestManyChanges(t *testing.T) {
 	const a = cluster.ID("provider-a")
 	server := &applied{owners: map[client.ObjectKey]map[string]map[string]string{}}
 	api := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(tenant(a)).
 		WithInterceptorFuncs(interceptor.Funcs{Patch: server.patch}).Build()
-	recorder := reports.NewRecorder(api, clock.RealClock{})
+	recorder := newRecorder(t, api, testingclock.NewFakePassiveClock(time.Unix(1_800_000_000, 0)))
 	refused := 0
 	for i := range 2500 {
 		prefix := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(80 + i%2), 0, 0}), 16)

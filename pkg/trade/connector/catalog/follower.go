@@ -102,7 +102,7 @@ func (c *Catalog) newFollower(registry *connectorv1alpha1.Registry, token string
 
 // tls returns how a registry is called, and known.
 func (c *Catalog) tls(spec connectorv1alpha1.RegistrySpec) (*tls.Config, error) {
-	own := party.TLS{Current: c.cfg.Identity.Key, Peer: party.Pin(spec.Fingerprint), Now: c.cfg.Clock.Now}.Client()
+	own := party.TLS{Current: c.cfg.Identity.Key, Peer: party.Pin(spec.Fingerprint), Clock: c.cfg.Clock}.Client()
 	if spec.Fingerprint != "" {
 		return own, nil
 	}
@@ -131,7 +131,7 @@ func (c *Catalog) begin(ctx context.Context, f *follower, last pages.Stored) err
 	backoff := c.cfg.Backoff
 	backoff.Most = cmp.Or(backoff.Most, watchPause)
 	f.watcher = registryclient.NewWatcher(registryclient.WatcherConfig{
-		Client: f.caller, After: after, Backoff: backoff, Now: c.cfg.Clock.Now,
+		Client: f.caller, After: after, Backoff: backoff, Clock: c.cfg.Clock,
 		Deliver: func(_ context.Context, changes []registryclient.Change, after string) ([]offer.Key, error) {
 			leftOut := c.merge(f, changes)
 			f.cache.Note(slices.Concat(changes, gone(leftOut)), after)

@@ -40,11 +40,20 @@ func Read(ctx context.Context, reader client.Reader, now time.Time) (all *listin
 	}
 	for _, registry := range slices.Sorted(maps.Keys(stored)) {
 		// A watcher that has not begun verifies what an earlier one knew.
-		verifier := registryclient.NewWatcher(registryclient.WatcherConfig{Now: func() time.Time { return now }})
+		verifier := registryclient.NewWatcher(registryclient.WatcherConfig{Clock: moment(now)})
 		leftOut += Restore(verifier, decoded(stored[registry]), func(restored []registryclient.Change) { all.Merge(registry, restored) })
 	}
 	return all, leftOut, nil
 }
+
+// moment is a clock that stands still.
+type moment time.Time
+
+// Now implements clock.PassiveClock.
+func (m moment) Now() time.Time { return time.Time(m) }
+
+// Since implements clock.PassiveClock.
+func (m moment) Since(t time.Time) time.Duration { return time.Time(m).Sub(t) }
 
 // decoded returns what was decoded before.
 func decoded(pages [][]byte) iter.Seq[Page] {

@@ -6,6 +6,7 @@ package sales
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -34,13 +35,18 @@ import (
 // they are deleted. A Consumer without it is people's, or the broker's own, and is left alone.
 const AnnotationContract = "brokering.liqo.io/by-contract"
 
+// ConsumersConfig is what Consumers need. All must be there.
+type ConsumersConfig struct {
+	// Client writes, and Reader reads from the API server.
+	Client client.Client
+	Reader client.Reader
+	// Peers lets the broker peer with its buyers in turn, so that its remote IPAM arrives there.
+	Peers Peers
+}
+
 // Consumers grants by the Consumers of the broker that runs on this cluster, in place of a resource plugin: what a cluster has bought is
 // reserved for it, and is its limit.
-type Consumers struct {
-	client client.Client
-	reader client.Reader
-	peers  Peers
-}
+type Consumers struct{ cfg ConsumersConfig }
 
 // Peers knows the clusters of buyers.
 type Peers interface {
@@ -53,10 +59,12 @@ type Peers interface {
 // peerAgain is how soon it is looked again whether a buyer has peered, and partAgain whether it has left.
 const peerAgain, partAgain = 3 * time.Second, 30 * time.Second
 
-// NewConsumers returns Consumers. The reader reads from the API server; the broker peers with its buyers in turn, so that its remote IPAM
-// arrives there.
-func NewConsumers(c client.Client, reader client.Reader, peers Peers) *Consumers {
-	return &Consumers{client: c, reader: reader, peers: peers}
+// NewConsumers returns Consumers.
+func NewConsumers(cfg ConsumersConfig) (*Consumers, error) {
+	if cfg.Client == nil || cfg.Reader == nil || cfg.Peers == nil {
+		return nil, errors.New("consumers with contracts need a client, a reader and peers")
+	}
+	return &Consumers{cfg: cfg}, nil
 }
 
 // Seller returns a seller on this broker. A cluster is issued nothing before it has a Consumer by contract, so that the broker never gives
@@ -80,7 +88,7 @@ func (s brokerSeller) Issue(ctx context.Context, buyer cluster.Identity) (peerin
 			ObjectMeta: metav1.ObjectMeta{Name: string(buyer.ID), Annotations: map[string]string{AnnotationContract: "true"}},
 		}
 		grantTo(made, corev1.ResourceList{}, false)
-		if err := s.consumers.client.Create(ctx, made); err != nil {
+		if err := s.consumers.cfg.Client.Create(ctx, made); err != nil {
 			return peering.Credentials{}, fmt.Errorf("make consumer %s: %w", buyer.ID, err)
 		}
 	case consumer.Annotations[AnnotationContract] == "":
@@ -92,7 +100,7 @@ func (s brokerSeller) Issue(ctx context.Context, buyer cluster.Identity) (peerin
 // getConsumer returns a Consumer as it is stored; nil if there is none.
 func (c *Consumers) getConsumer(ctx context.Context, name string) (*v1alpha1.Consumer, error) {
 	consumer := &v1alpha1.Consumer{}
-	err := c.reader.Get(ctx, types.NamespacedName{Name: name}, consumer)
+	err := c.cfg.Reader.Get(ctx, types.NamespacedName{Name: name}, consumer)
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // That there is none is an answer.
 	}
@@ -118,9 +126,12 @@ func grantTo(consumer *v1alpha1.Consumer, granted corev1.ResourceList, inForce b
 
 // SetupConsumers registers the controller that it returns with a manager. It looks at a Consumer when one of its contracts changes, or
 // somebody else changes it.
-func SetupConsumers(mgr ctrl.Manager, peers Peers) (*Consumers, error) {
-	c := NewConsumers(mgr.GetClient(), mgr.GetAPIReader(), peers)
-	err := ctrl.NewControllerManagedBy(mgr).Named("consumer-of-sales").For(&v1alpha1.Consumer{}).
+func SetupConsumers(mgr ctrl.Manager, cfg ConsumersConfig) (*Consumers, error) {
+	c, err := NewConsumers(cfg)
+	if err != nil {
+		return nil, err
+	}
+	err = ctrl.NewControllerManagedBy(mgr).Named("consumer-of-sales").For(&v1alpha1.Consumer{}).
 		Watches(&connectorv1alpha1.Sale{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
 			sale, ok := object.(*connectorv1alpha1.Sale)
 			if !ok || sale.Status.Cluster.ID == "" {
@@ -140,18 +151,18 @@ func (c *Consumers) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	if err != nil || consumer == nil || consumer.Annotations[AnnotationContract] == "" {
 		return ctrl.Result{}, err
 	}
-	all, err := list(ctx, c.reader)
+	all, err := list(ctx, c.cfg.Reader)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	id := cluster.ID(req.Name)
 	if !all.holds(id) {
 		// The broker would make another one, of nobody's contract, for who still asks.
-		if asks, err := c.peers.Sold(ctx, id); err != nil || asks {
+		if asks, err := c.cfg.Peers.Sold(ctx, id); err != nil || asks {
 			return ctrl.Result{RequeueAfter: partAgain}, err
 		}
 		same := client.Preconditions{UID: &consumer.UID, ResourceVersion: &consumer.ResourceVersion}
-		if err := c.client.Delete(ctx, consumer, same); apierrors.IsConflict(err) {
+		if err := c.cfg.Client.Delete(ctx, consumer, same); apierrors.IsConflict(err) {
 			return ctrl.Result{Requeue: true}, nil
 		} else if client.IgnoreNotFound(err) != nil {
 			return ctrl.Result{}, fmt.Errorf("delete consumer %s: %w", req.Name, err)
@@ -170,7 +181,7 @@ func (c *Consumers) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 		consumer.Spec.Mode = cmp.Or(mode, consumer.Spec.Mode)
 	}
 	if !equality.Semantic.DeepEqual(before.Spec, consumer.Spec) {
-		err = c.client.Patch(ctx, consumer, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		err = c.cfg.Client.Patch(ctx, consumer, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	}
 	switch {
 	case apierrors.IsConflict(err):
@@ -181,7 +192,7 @@ func (c *Consumers) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 		return ctrl.Result{}, nil
 	}
 	// The broker's remote IPAM reaches a consumer as a Service that Liqo reflects to it: for that this cluster peers with it, too.
-	switch done, err := c.peers.PeerInTurn(ctx, id); {
+	switch done, err := c.cfg.Peers.PeerInTurn(ctx, id); {
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("peer in turn with consumer %s: %w", req.Name, err)
 	case !done:
@@ -193,7 +204,7 @@ func (c *Consumers) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 // mode returns how an offer says that the broker serves its buyers; empty if it does not say, or is gone: then it stays as it is.
 func (c *Consumers) mode(ctx context.Context, name string) (v1alpha1.Mode, error) {
 	offer := &connectorv1alpha1.Offer{}
-	if err := c.reader.Get(ctx, types.NamespacedName{Name: name}, offer); client.IgnoreNotFound(err) != nil {
+	if err := c.cfg.Reader.Get(ctx, types.NamespacedName{Name: name}, offer); client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("get offer %s: %w", name, err)
 	}
 	return offer.Spec.Mode, nil

@@ -18,11 +18,21 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 )
 
+// consumers returns what grants by Consumers.
+func (s *seller) consumers() *sales.Consumers {
+	s.t.Helper()
+	consumers, err := sales.NewConsumers(sales.ConsumersConfig{Client: s.api, Reader: s.api, Peers: s.liqo})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return consumers
+}
+
 // consumer reconciles the Consumer of the edge cluster, and returns it; nil if there is none.
 func (s *seller) consumer() *v1alpha1.Consumer {
 	s.t.Helper()
 	name := client.ObjectKey{Name: string(edge.ID)}
-	if _, err := sales.NewConsumers(s.api, s.api, s.liqo).Reconcile(s.t.Context(), ctrl.Request{NamespacedName: name}); err != nil {
+	if _, err := s.consumers().Reconcile(s.t.Context(), ctrl.Request{NamespacedName: name}); err != nil {
 		s.t.Fatal(err)
 	}
 	var consumer v1alpha1.Consumer
@@ -176,7 +186,7 @@ func TestConsumerOfPeople(t *testing.T) {
 // TestInTurn peers in turn with a cluster that has a contract, as soon as that has peered, and with no other.
 func TestInTurn(t *testing.T) {
 	s := newBroker(t)
-	consumers := sales.NewConsumers(s.api, s.api, s.liqo)
+	consumers := s.consumers()
 	look := func() ctrl.Result {
 		t.Helper()
 		result, err := consumers.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: string(edge.ID)}})

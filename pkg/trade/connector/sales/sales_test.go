@@ -257,7 +257,7 @@ func TestWritesWhole(t *testing.T) {
 // issuer returns what issues credentials.
 func (s *seller) issuer() peering.Seller {
 	if s.broker {
-		return sales.NewConsumers(s.api, s.api, s.liqo).Seller(s.liqo)
+		return s.consumers().Seller(s.liqo)
 	}
 	return s.liqo
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/capacitorset/liqo-broker/pkg/serving/eventstream"
 	"github.com/capacitorset/liqo-broker/pkg/serving/servingtest"
@@ -228,11 +229,10 @@ func TestBehind(t *testing.T) {
 		}
 	}))
 	seen := &reader{offers: map[string]int64{}, parties: map[string]bool{}}
-	var now atomic.Int64
-	now.Store(time.Now().Unix())
+	clock := testingclock.NewFakePassiveClock(time.Now())
 	w := client.NewWatcher(client.WatcherConfig{
 		Client: func() *client.Client { return c }, Backoff: quick, Deliver: seen.deliver, Report: seen.report,
-		Now: func() time.Time { return time.Unix(now.Load(), 0) },
+		Clock: clock,
 	})
 	servingtest.Run(t, w.Run)
 	all := map[string]int64{"a": 2, "b": 1}
@@ -248,7 +248,7 @@ func TestBehind(t *testing.T) {
 	stays.Store(true)
 	ahead.next()
 	until(t, "it is asked again", func() bool { return calls.Load() >= 6 })
-	now.Add(100)
+	clock.SetTime(clock.Now().Add(100 * time.Second))
 	until(t, "it counts in the end", seen.told(client.ErrOlder))
 }
 
@@ -419,10 +419,10 @@ func TestLeftOut(t *testing.T) {
 		offers: map[string]int64{}, parties: map[string]bool{}, full: func(name string) bool { return name == "b" || name == "other" },
 	}
 	counts := make(chan int, 10)
-	now := time.Now()
+	clock := testingclock.NewFakePassiveClock(time.Now())
 	w := client.NewWatcher(client.WatcherConfig{
 		Client: func() *client.Client { return c }, Backoff: quick, Deliver: seen.deliver, Report: seen.report,
-		LeftOut: func(n int) { counts <- n }, Now: func() time.Time { seen.mu.Lock(); defer seen.mu.Unlock(); return now },
+		LeftOut: func(n int) { counts <- n }, Clock: clock,
 	})
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()
@@ -436,7 +436,8 @@ func TestLeftOut(t *testing.T) {
 
 	// There is room, and the connection is made again some time later.
 	seen.mu.Lock()
-	seen.full, now = nil, now.Add(time.Hour)
+	seen.full = nil
+	clock.SetTime(clock.Now().Add(time.Hour))
 	lies := slices.Clone(seen.lies)
 	seen.mu.Unlock()
 	if len(lies) > 0 {

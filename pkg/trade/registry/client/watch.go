@@ -17,6 +17,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/capacitorset/liqo-broker/pkg/serving/eventstream"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/trade/registry/registryv1"
@@ -73,8 +75,8 @@ type WatcherConfig struct {
 	// does that is behind: meanwhile everything stays as it is known. Then it counts, as that of a registry that has begun again. A minute if
 	// it is zero.
 	Patience time.Duration
-	// Now is the clock; time.Now if it is nil.
-	Now func() time.Time
+	// Clock is that of this machine if it is nil.
+	Clock clock.PassiveClock
 }
 
 // Watcher follows one registry, and hands on what it has verified.
@@ -93,8 +95,8 @@ type Watcher struct {
 
 // NewWatcher returns a watcher that has not begun.
 func NewWatcher(cfg WatcherConfig) *Watcher {
-	if cfg.Now == nil {
-		cfg.Now = time.Now
+	if cfg.Clock == nil {
+		cfg.Clock = clock.RealClock{}
 	}
 	if cfg.Report == nil {
 		cfg.Report = func(error) {}
@@ -118,7 +120,7 @@ func (w *Watcher) Restore(parties []registryv1.Party, offers []registryv1.Offer)
 		}
 	}
 	for i := range offers {
-		if o, _, err := w.known.offer(&offers[i], w.cfg.Now()); err == nil {
+		if o, _, err := w.known.offer(&offers[i], w.cfg.Clock.Now()); err == nil {
 			restored = append(restored, Change{Offer: o})
 		}
 	}
@@ -151,7 +153,7 @@ func (w *Watcher) connect(ctx context.Context, reached func()) error {
 	defer cancel()
 	query := url.Values{}
 	maps.Copy(query, w.cfg.Filter)
-	if len(w.known.left) > 0 && w.cfg.Now().Sub(w.whole) >= askAgain {
+	if len(w.known.left) > 0 && w.cfg.Clock.Now().Sub(w.whole) >= askAgain {
 		w.after = "" // There may be room by now.
 	}
 	if w.after != "" {
@@ -216,7 +218,7 @@ func (t *telling) event(ctx context.Context, e eventstream.Event) error {
 		t.missing = t.w.known.keys()
 		maps.Copy(t.missing, t.w.open)
 		clear(t.w.known.left)
-		t.w.whole = t.w.cfg.Now()
+		t.w.whole = t.w.cfg.Clock.Now()
 		return nil
 	case registryv1.EventUpsert:
 		var u registryv1.Upsert
@@ -261,7 +263,7 @@ func (w *Watcher) waits(snapshot []byte) bool {
 		w.behind = time.Time{}
 		return false
 	}
-	now := w.cfg.Now()
+	now := w.cfg.Clock.Now()
 	if w.behind.IsZero() {
 		w.behind = now
 	}
@@ -287,7 +289,7 @@ func (t *telling) upsert(u *registryv1.Upsert) {
 	case u.Offer != nil:
 		key := offer.Key{Party: u.Offer.Party, Offer: u.Offer.ID}
 		delete(t.missing, key)
-		o, news, err := known.offer(u.Offer, t.w.cfg.Now())
+		o, news, err := known.offer(u.Offer, t.w.cfg.Clock.Now())
 		switch {
 		case errors.Is(err, errOver):
 			t.gone(key)

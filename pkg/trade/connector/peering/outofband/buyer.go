@@ -62,7 +62,6 @@ const labelLooked = "brokering.liqo.io/looked-at"
 
 // Driver is both sides. It may be used concurrently for different clusters.
 type Driver struct {
-	// Client reads from the API server, and not from a cache: what it wrote last counts.
 	client client.Client
 	// liqo is the namespace where Liqo runs.
 	liqo  string
@@ -76,12 +75,24 @@ var (
 	_ peering.Seller = (*Driver)(nil)
 )
 
-// New returns a driver; the client reads from the API server itself, and namespace is where Liqo runs.
-func New(c client.Client, namespace string) *Driver {
+// Config is what a Driver needs. All must be there.
+type Config struct {
+	// Client reads from the API server, and not from a cache: what it wrote last counts.
+	Client client.Client
+	// Namespace is where Liqo runs.
+	Namespace string
+	Clock     clock.PassiveClock
+}
+
+// New returns a Driver. What it has peered is looked after by the controllers of Setup.
+func New(cfg Config) (*Driver, error) {
+	if cfg.Client == nil || cfg.Namespace == "" || cfg.Clock == nil {
+		return nil, errors.New("a driver of peerings needs a client, the namespace of Liqo and a clock")
+	}
 	lookup := func(ctx context.Context, host string) ([]netip.Addr, error) {
 		return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	}
-	return &Driver{client: c, liqo: namespace, clock: clock.RealClock{}, lookup: lookup}
+	return &Driver{client: cfg.Client, liqo: cfg.Namespace, clock: cfg.Clock, lookup: lookup}, nil
 }
 
 // Peer implements [peering.Buyer].

@@ -48,8 +48,12 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	objects = append(objects, liqotest.Liqo(own, "first")...)
 	c := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(objects...).
 		WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).Build()
-	w := &world{Driver: New(c, "liqo"), t: t, at: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
-	w.clock = clocktest.Func(func() time.Time { return w.at })
+	w := &world{t: t, at: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	var err error
+	w.Driver, err = New(Config{Client: c, Namespace: "liqo", Clock: clocktest.Func(func() time.Time { return w.at })})
+	if err != nil {
+		t.Fatal(err)
+	}
 	return w
 }
 
