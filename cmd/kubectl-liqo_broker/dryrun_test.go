@@ -46,7 +46,7 @@ var changes = map[string]struct {
 	objects []client.Object
 }{
 	"install":           {line: "install"},
-	"upgrade":           {line: "upgrade"},
+	"upgrade":           {line: "upgrade", objects: []client.Object{deployed("liqo-broker", "liqo-broker", "example.com/liqo-broker:v0.0.1")}},
 	"uninstall":         {line: "uninstall", objects: installed(ofOurs)},
 	"prepare":           {line: "prepare", objects: []client.Object{arrived()}},
 	"unprepare":         {line: "unprepare", objects: installed(ofOurs)},

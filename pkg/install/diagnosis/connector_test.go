@@ -132,6 +132,20 @@ func TestBrokerThatTrades(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	check("without the broker,", "ipam-guard", "network-manager", "shut-ipam")
+	if d := diagnose(t, c); !d.Healthy || !slices.Equal(d.Roles, []string{"trader"}) {
+		t.Errorf("without the broker, who trades lacks something:\n%s", d)
+	}
+	if err := installer.Guard(t.Context()); err != nil || strings.Contains(out.String(), "ask the connector, and use our virtual kubelet\n      patch") {
+		t.Errorf("without the broker, guard finds something to do: %v\n%s", err, out.String())
+	}
+	manager, err := liqo.ReadManager(t.Context(), c, liqoNamespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plugin := manager.Value("--resource-plugin-address"); plugin != connectorPlugin+"."+connectorName+":7000" ||
+		slices.ContainsFunc(manager, func(flag string) bool { return strings.Contains(flag, "liqo-broker-resource-plugin") }) {
+		t.Errorf("without the broker, Liqo asks %s: %v", plugin, manager)
+	}
 	rights := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "liqo-broker-ipam-guard"}}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(rights), rights); err != nil {
 		t.Errorf("without the broker, who opens Liqo's IPAM to virtual kubelets may not look for them: %v", err)
