@@ -261,7 +261,8 @@ func TestAllowed(t *testing.T) {
 		"LeavesOtherLiqo": {[]client.Object{other}, Options{}, (*Installer).Unprepare},
 		"UninstallsStock": {[]client.Object{stock}, Options{}, (*Installer).Uninstall},
 		"UninstallsRest": {
-			[]client.Object{stock, connector(), ofOurs(BrokerName, "x/liqo-broker:v0.1.0")}, Options{}, (*Installer).Uninstall,
+			[]client.Object{stock, connector(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: BrokerNamespace}}}, Options{},
+			(*Installer).Uninstall,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

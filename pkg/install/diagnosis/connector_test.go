@@ -103,6 +103,16 @@ func TestTrader(t *testing.T) {
 			t.Errorf("not as it should be: %+v", check)
 		}
 	}
+	installer, err := install.New(c, install.Options{Force: true}, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := installer.Uninstall(t.Context()); err == nil || !strings.Contains(err.Error(), "its trade needs what would be removed") {
+		t.Errorf("it is taken for a broker: %v", err)
+	}
+	if d := diagnose(t, c); !d.Healthy {
+		t.Errorf("uninstall has taken something from it:\n%s", d)
+	}
 }
 
 // TestBrokerThatTrades has a broker trade, and be no broker any more, and trade no more: Liqo's IPAM is closed once, and as long as either
