@@ -70,7 +70,7 @@ func (i *Installer) brokerSteps() ([]step, error) {
 			patching(i.objects, service(networkManager), func(s *corev1.Service) error { return merge(s, "network-manager-service.yaml") }), nil,
 		},
 		i.rightsOfVirtualKubelets(),
-		i.configuring("have Liqo ask the broker, and use its virtual kubelet", withFlags),
+		i.tellingOfMetrics(i.configuring("have Liqo ask the broker, and use its virtual kubelet", withFlags)),
 		i.virtualKubelets("give the peerings that exist the broker's virtual kubelet", true, withFlags),
 		i.applying("offer the remote IPAM to the peers", offering, i.allReached),
 	}...), nil
@@ -418,6 +418,25 @@ func withoutFlags(d *appsv1.Deployment) error {
 // configuring is the step that changes the flags of Liqo's controller manager.
 func (i *Installer) configuring(name string, flags func(*appsv1.Deployment) error) step {
 	return step{name, patching(i.objects, deployment(controllerManager), flags), i.rollout(liqoNamespace, controllerManager)}
+}
+
+// tellingOfMetrics is a step that has Liqo use our virtual kubelet, and says what becomes of the metrics of virtual kubelets where these are
+// read.
+func (i *Installer) tellingOfMetrics(s step) step {
+	changes := s.changes
+	s.changes = func(ctx context.Context) ([]change, error) {
+		all, err := changes(ctx)
+		if err != nil || len(all) == 0 {
+			return all, err
+		}
+		args, err := i.managerArgs(ctx)
+		if slices.Contains(args, "--kubelet-metrics-enabled=true") {
+			fmt.Fprintln(i.run.out, "      metrics of virtual kubelets are then read over TLS, by who may read those of nodes: Liqo's own PodMonitor "+
+				"of them is refused")
+		}
+		return all, err
+	}
+	return s
 }
 
 // rightsOfVirtualKubelets is the step that gives virtual kubelets the rights that ours need besides.

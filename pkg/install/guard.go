@@ -117,7 +117,7 @@ func (i *Installer) guardSteps() ([]step, error) {
 		i.policies("add the rules that hold without the guard", "guard/policies"),
 		i.beside("close Liqo's IPAM to all but virtual kubelets", patchIPAMGuard),
 		i.rightsOfVirtualKubelets(),
-		i.configuring("have Liqo ask the connector, and use our virtual kubelet", withFlags),
+		i.tellingOfMetrics(i.configuring("have Liqo ask the connector, and use our virtual kubelet", withFlags)),
 		i.virtualKubelets("give the peerings that exist our virtual kubelet", true, withFlags),
 	}, nil
 }

@@ -124,6 +124,7 @@ func TestRefused(t *testing.T) {
 	other := pod("controller-manager", "--kubelet-image=liqo/virtual-kubelet:v0.9.3")
 	other.Spec.Template.Spec.Containers[0].Image = "liqo/liqo-controller-manager:v0.9.3"
 	newer := pod("controller-manager", "--kubelet-image=x/liqo-broker-vk:v99.0.0")
+	guarded := pod("controller-manager", "--kubelet-image=x/liqo-broker-vk:v0.1.0", flagPlugin+"="+connectorPlugin)
 	second := pod("broker")
 	second.Namespace, second.Name, second.Labels = "elsewhere", BrokerName, map[string]string{labelName: BrokerName}
 	for name, tc := range map[string]struct {
@@ -183,6 +184,10 @@ func TestRefused(t *testing.T) {
 		"UninstallsTrader": {
 			line09{}, counting, []client.Object{manager, connector(), pod("gateway"), pod("network-manager"), service(networkManager)},
 			Options{Force: true}, commands{uninstall}, "its trade needs what would be removed: when all contracts are over, delete the connector",
+		},
+		"UninstallsGuarded": {
+			line09{}, counting, []client.Object{guarded, pod("gateway"), pod("network-manager"), service(networkManager)},
+			Options{}, commands{uninstall}, "Liqo still asks a connector that is gone: run unguard",
 		},
 		"UninstallsBoth": {
 			line09{}, counting, []client.Object{consumer, peer("a", "milan"), connector(), pod("gateway"), pod("network-manager"),
@@ -276,6 +281,32 @@ func TestAllowed(t *testing.T) {
 				t.Errorf("it is not begun: %v\n%s", err, out.String())
 			}
 		})
+	}
+}
+
+// TestMetricsGuarded has virtual kubelets whose metrics are read become ours: it is said, once, that who reads them needs a right now.
+func TestMetricsGuarded(t *testing.T) {
+	funcs := interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+		return nil
+	}}
+	rest := []client.Object{pod("gateway"), pod("network-manager"), service(networkManager), virtualKubeletRights(), peer("a", "milan"), connector()}
+	for name, do := range map[string]func(*Installer, context.Context) error{
+		"install": (*Installer).Install, "prepare": (*Installer).Prepare, "guard": (*Installer).Guard,
+	} {
+		for flag, want := range map[string]int{"--kubelet-metrics-enabled=true": 1, "--kubelet-metrics-enabled=false": 0} {
+			var out strings.Builder
+			manager := pod("controller-manager", "--kubelet-image=liqo/virtual-kubelet:v0.9.4", flag)
+			i, err := New(at(t, line09{}, funcs, append(rest, manager)...), Options{DryRun: true}, &out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := do(i, t.Context()); err != nil && !Begun(err) {
+				t.Fatal(err)
+			}
+			if got := strings.Count(out.String(), "Liqo's own PodMonitor of them is refused"); got != want {
+				t.Errorf("%s with %s says it %d times, want %d:\n%s", name, flag, got, want, out.String())
+			}
+		}
 	}
 }
 

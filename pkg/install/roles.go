@@ -74,7 +74,12 @@ func (i *Installer) mayCease(ctx context.Context) error {
 	if i.trading, err = i.trades(ctx); err != nil { // Who may not see it, may not take away what it needs.
 		return err
 	}
-	is := s.Broker || !i.trading && len(s.RemoteIPAMs) == 0
+	args, err := i.managerArgs(ctx)
+	if err != nil {
+		return err
+	}
+	traded := slices.Contains(args, flagPlugin+"="+connectorPlugin)
+	is := s.Broker || !i.trading && !traded && len(s.RemoteIPAMs) == 0
 	if !is {
 		if is, err = i.brokerLeft(ctx); err != nil {
 			return err
@@ -91,6 +96,8 @@ func (i *Installer) mayCease(ctx context.Context) error {
 	case i.trading:
 		return requirement("this cluster is no broker, and its trade needs what would be removed: when all contracts are over, delete the " +
 			"connector and run unguard")
+	case traded:
+		return requirement("this cluster is no broker, and Liqo still asks a connector that is gone: run unguard")
 	default:
 		return requirement("this cluster is no broker, but a %s: run unprepare", strings.Join(s.Roles(), ""))
 	}
