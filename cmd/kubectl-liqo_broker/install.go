@@ -50,8 +50,8 @@ func addInstallation(parent *cobra.Command, s *session) {
 		},
 		{
 			use: "uninstall", short: "Make a broker a cluster with nothing but Liqo again",
-			long: "Remove the broker, its objects with it, and what was changed of Liqo. What consumers have here must be gone first. A cluster that " +
-				"trades keeps what its trade needs; one that is no broker, but a consumer or trades, is left alone.",
+			long: "Remove the broker, its objects with it, and what was changed of Liqo. What consumers have here must be gone first. A cluster " +
+				"that trades keeps what its trade needs; one that is no broker, but a consumer or trades, is left alone.",
 			do: (*install.Installer).Uninstall,
 			flags: func(c *cobra.Command, o *install.Options) {
 				c.Flags().BoolVar(&o.Force, "force", false,
@@ -114,21 +114,8 @@ func (s *session) installationCommand(c installation) *cobra.Command {
 		if err := options.Validate(); err != nil {
 			return program.Usage(err)
 		}
-		cluster, err := s.open()
-		if err != nil {
+		if err := s.change(cmd.Context(), options, c.do); err != nil {
 			return err
-		}
-		installer, err := install.New(cluster, options, s.Out)
-		if err != nil {
-			return err
-		}
-		setup, err := installer.Look(cmd.Context())
-		if err != nil {
-			return s.clear(err)
-		}
-		fmt.Fprintln(s.Out, s.target(&setup))
-		if err := c.do(installer, cmd.Context()); err != nil {
-			return s.clear(err)
 		}
 		if options.DryRun {
 			fmt.Fprintf(s.Out, "Nothing was changed%s.\n", s.dryRun.mark())
@@ -141,6 +128,24 @@ func (s *session) installationCommand(c installation) *cobra.Command {
 		return nil
 	}
 	return command
+}
+
+// change says which cluster it is, and changes it.
+func (s *session) change(ctx context.Context, options install.Options, do func(*install.Installer, context.Context) error) error {
+	cluster, err := s.open()
+	if err != nil {
+		return err
+	}
+	installer, err := install.New(cluster, options, s.Out)
+	if err != nil {
+		return err
+	}
+	setup, err := installer.Look(ctx)
+	if err != nil {
+		return s.clear(err)
+	}
+	fmt.Fprintln(s.Out, s.target(&setup))
+	return s.clear(do(installer, ctx))
 }
 
 // target says in a line which cluster it is that is about to be changed.

@@ -420,8 +420,8 @@ func (i *Installer) configuring(name string, flags func(*appsv1.Deployment) erro
 	return step{name, patching(i.objects, deployment(controllerManager), flags), i.rollout(liqoNamespace, controllerManager)}
 }
 
-// tellingOfMetrics is a step that has Liqo use our virtual kubelet, and says what becomes of the metrics of virtual kubelets where these are
-// read.
+// tellingOfMetrics is a step that has Liqo use our virtual kubelet, and says what becomes of the metrics of virtual kubelets where these
+// are read.
 func (i *Installer) tellingOfMetrics(s step) step {
 	changes := s.changes
 	s.changes = func(ctx context.Context) ([]change, error) {
@@ -431,8 +431,8 @@ func (i *Installer) tellingOfMetrics(s step) step {
 		}
 		args, err := i.managerArgs(ctx)
 		if slices.Contains(args, "--kubelet-metrics-enabled=true") {
-			fmt.Fprintln(i.run.out, "      metrics of virtual kubelets are then read over TLS, by who may read those of nodes: Liqo's own PodMonitor "+
-				"of them is refused")
+			fmt.Fprintln(i.run.out, "      metrics of virtual kubelets are then read over TLS, by who may read those of nodes: Liqo's own "+
+				"PodMonitor of them is refused")
 		}
 		return all, err
 	}

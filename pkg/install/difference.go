@@ -29,7 +29,8 @@ type edited struct {
 	text string
 }
 
-// difference returns how an object changes, as a unified diff of its YAML: without what the API server notes itself. There are no lines if one of the two is nil.
+// difference returns how an object changes, as a unified diff of its YAML: without what the API server notes itself. There are no lines
+// if one of the two is nil.
 func difference(before, after client.Object) ([]string, error) {
 	if before == nil || after == nil {
 		return nil, nil

@@ -19,12 +19,13 @@ import (
 
 // TestDryRunShows has dry runs of both kinds change flags: one names the object, the other one shows what becomes otherwise.
 func TestDryRunShows(t *testing.T) {
-	before := pod("manager", "--one", "--two=2>1", "--three", "--four", "--five", "--six", "--se\x1bven", "--eight")
+	rest := []string{"--three", "--four", "--five", "--six", "--se\x1bven", "--eight"}
+	before := pod("manager", append([]string{"--one", "--two=2>1"}, rest...)...)
 	before.ResourceVersion, before.Generation = "1", 1
 	for _, tried := range []bool{false, true} {
 		after := before.DeepCopy()
 		after.ResourceVersion, after.Generation = "2", 2
-		after.Spec.Template.Spec.Containers[0].Args = []string{"--one", "--two=2>3", "--three", "--four", "--five", "--six", "--se\x1bven", "--eight", "--nine"}
+		after.Spec.Template.Spec.Containers[0].Args = slices.Concat([]string{"--one", "--two=2>3"}, rest, []string{"--nine"})
 		var out strings.Builder
 		r := runner{out: &out, dryRun: true, tried: tried, timeout: DefaultTimeout}
 		c := change{verb: "patch", object: "Deployment liqo/liqo-manager", before: before, after: after, do: func(context.Context) error {

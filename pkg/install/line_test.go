@@ -289,7 +289,9 @@ func TestMetricsGuarded(t *testing.T) {
 	funcs := interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
 		return nil
 	}}
-	rest := []client.Object{pod("gateway"), pod("network-manager"), service(networkManager), virtualKubeletRights(), peer("a", "milan"), connector()}
+	rest := []client.Object{
+		pod("gateway"), pod("network-manager"), service(networkManager), virtualKubeletRights(), peer("a", "milan"), connector(),
+	}
 	for name, do := range map[string]func(*Installer, context.Context) error{
 		"install": (*Installer).Install, "prepare": (*Installer).Prepare, "guard": (*Installer).Guard,
 	} {

@@ -64,8 +64,8 @@ func (i *Installer) isBroker(ctx context.Context) error {
 	}
 }
 
-// mayCease returns an error if the cluster is no broker, and uninstall would take away what it needs for something else; or if its connector
-// could not go on without the broker. It notes whether there is a connector.
+// mayCease returns an error if the cluster is no broker, and uninstall would take away what it needs for something else; or if its
+// connector could not go on without the broker. It notes whether there is a connector.
 func (i *Installer) mayCease(ctx context.Context) error {
 	s, err := i.Look(ctx)
 	if err != nil {
@@ -135,8 +135,8 @@ func (i *Installer) sellsNoBroker(ctx context.Context) error {
 	}
 	const flag = "--broker"
 	if slices.Contains(container.Args, flag) || slices.Contains(container.Args, flag+"=true") {
-		return requirement("the connector sells what this broker has, and Liqo could not ask it what to offer: end these contracts, and take the "+
-			"flag %s from the connector", flag)
+		return requirement("the connector sells what this broker has, and Liqo could not ask it what to offer: end these contracts, and take "+
+			"the flag %s from the connector", flag)
 	}
 	return nil
 }

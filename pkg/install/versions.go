@@ -58,7 +58,8 @@ func (i *Installer) noDowngrade(ctx context.Context, ofLiqo string) error {
 
 // tooOld says that something here is newer than what was chosen.
 func (i *Installer) tooOld(what, tag string) error {
-	return requirement("%s is %s here, newer than %s that was to be installed: take the plugin of %s, or say --downgrade", what, tag, i.options.Tag, tag)
+	return requirement("%s is %s here, newer than %s that was to be installed: take the plugin of %s, or say --downgrade", what, tag,
+		i.options.Tag, tag)
 }
 
 // older reports whether a tag is an older version than another one. What is no version is not.

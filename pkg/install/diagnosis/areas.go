@@ -148,7 +148,8 @@ func (l *look) steps(ctx context.Context, installer *install.Installer) []Check 
 	return all
 }
 
-// otherVersion says what brings the images to the version of this plugin, which is not for each to choose: a consumer has that of its broker.
+// otherVersion says what brings the images to the version of this plugin, which is not for each to choose: a consumer has that of its
+// broker.
 func (l *look) otherVersion() string {
 	switch {
 	case l.setup.Broker:

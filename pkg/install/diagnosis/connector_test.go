@@ -145,7 +145,8 @@ func TestBrokerThatTrades(t *testing.T) {
 	if d := diagnose(t, c); !d.Healthy || !slices.Equal(d.Roles, []string{"trader"}) {
 		t.Errorf("without the broker, who trades lacks something:\n%s", d)
 	}
-	if err := installer.Guard(t.Context()); err != nil || strings.Contains(out.String(), "ask the connector, and use our virtual kubelet\n      patch") {
+	const asks = "ask the connector, and use our virtual kubelet\n      patch"
+	if err := installer.Guard(t.Context()); err != nil || strings.Contains(out.String(), asks) {
 		t.Errorf("without the broker, guard finds something to do: %v\n%s", err, out.String())
 	}
 	manager, err := liqo.ReadManager(t.Context(), c, liqoNamespace)
