@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -231,6 +232,17 @@ func TestRefused(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestLiqoVersion holds that the Liqo that is worked with is the one that the virtual kubelet is built of.
+func TestLiqoVersion(t *testing.T) {
+	module, err := os.ReadFile("../../cmd/virtual-kubelet/go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line := "github.com/liqotech/liqo " + LiqoVersion + "\n"; !strings.Contains(string(module), line) {
+		t.Errorf("the module of the virtual kubelet does not require %s", line)
 	}
 }
 

@@ -485,7 +485,11 @@ func (l *look) secrets(ctx context.Context) []Check {
 		return cannot(area, "the VirtualNodes", err)
 	}
 
-	// Who is offered it, by the nodes that the same peer has.
+	// Who is offered it, by the nodes that the same peer has. Nobody but a broker needs to offer it again.
+	do := "At once: kubectl delete namespaceoffloading -n liqo offloading"
+	if l.setup.Broker {
+		do += ". Then: " + install0
+	}
 	var all []Check
 	for i := range offers.Items {
 		m := &offers.Items[i]
@@ -503,7 +507,7 @@ func (l *look) secrets(ctx context.Context) []Check {
 			case err != nil:
 				all = append(all, cannot(area, "node "+n.Name, err)...)
 			case node.Annotations[liqo.LabelVirtualKubelet] == "":
-				all = append(all, one(area, Problem, "At once: kubectl delete namespaceoffloading -n liqo offloading. Then: "+install0,
+				all = append(all, one(area, Problem, do,
 					"Namespace liqo is offered to %s, whose virtual kubelet does not say that it is ours: Liqo's own hands it all Secrets there", n.Name))
 			default:
 				all = append(all, one(area, OK, "", "Namespace liqo is offered to %s, whose virtual kubelet is ours", n.Name))

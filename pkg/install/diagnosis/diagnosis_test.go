@@ -539,6 +539,12 @@ func TestConsumer(t *testing.T) {
 		!strings.Contains(d.String(), "1 answer at Service "+namespace) {
 		t.Errorf("%s", d)
 	}
+	offered(t, c)
+	for _, check := range diagnose(t, c).Checks {
+		if strings.Contains(check.Do, "liqo-broker install") {
+			t.Errorf("a consumer is to become a broker: %+v", check)
+		}
+	}
 	if err := c.Delete(t.Context(), service); err != nil {
 		t.Fatal(err)
 	}
