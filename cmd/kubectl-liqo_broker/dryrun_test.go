@@ -46,7 +46,7 @@ var changes = map[string]struct {
 	objects []client.Object
 }{
 	"install":           {line: "install"},
-	"upgrade":           {line: "upgrade"},
+	"upgrade":           {line: "upgrade", objects: []client.Object{deployed("liqo-broker", "liqo-broker", "example.com/liqo-broker:v0.0.1")}},
 	"uninstall":         {line: "uninstall", objects: installed(ofOurs)},
 	"prepare":           {line: "prepare", objects: []client.Object{arrived()}},
 	"unprepare":         {line: "unprepare", objects: installed(ofOurs)},
@@ -269,6 +269,9 @@ func triesOnly(t *testing.T, line string, objects []client.Object) {
 		}
 		if tc.tries && w.tried == 0 {
 			t.Errorf("%s%s asks the API server nothing", line, tc.flag)
+		}
+		if installs && strings.Contains(out, "\n        @@ ") != tc.tries {
+			t.Errorf("%s%s shows what becomes otherwise, or does not where it should:\n%s", line, tc.flag, out)
 		}
 		if strings.Contains(out, "dry run)") == tc.keeps || !strings.Contains(out, tc.mark) {
 			t.Errorf("%s%s prints no %q, or what it should not:\n%s", line, tc.flag, tc.mark, out)

@@ -4,13 +4,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/capacitorset/liqo-broker/pkg/install"
 	"github.com/capacitorset/liqo-broker/pkg/program"
+	"github.com/capacitorset/liqo-broker/pkg/sheet"
 )
 
 // installation is a command that changes the installation of a cluster.
@@ -30,24 +33,31 @@ func addInstallation(parent *cobra.Command, s *session) {
 			use: "install", short: "Make this cluster a broker",
 			long: "Make this cluster, which runs Liqo 0.9, a broker: the daemon, its rules, the patches of Liqo and of the virtual kubelets " +
 				"that exist, and the offer of the remote IPAM. What is there already stays; an interrupted run is finished by the next one.",
-			do: (*install.Installer).Install, flags: func(c *cobra.Command, o *install.Options) { imageFlags(c, o); modeFlags(c, o) },
+			do: (*install.Installer).Install,
+			flags: func(c *cobra.Command, o *install.Options) {
+				imageFlags(c, o)
+				modeFlags(c, o)
+				c.Flags().BoolVar(&o.AlsoBroker, "also-broker", false, "make a broker also of a cluster that is the consumer of another one")
+			},
 			done: "This cluster is a broker. Peer it with providers and consumers, and run \"kubectl liqo-broker prepare\" on each consumer.",
 		},
 		{
 			use: "upgrade", short: "Bring a broker to the version of this plugin",
-			long: "Bring a broker to the version of this plugin. It takes the steps of install, which change only what is different.",
-			do:   (*install.Installer).Install, flags: func(c *cobra.Command, o *install.Options) { imageFlags(c, o); modeFlags(c, o) },
+			long: "Bring a broker to the version of this plugin. It takes the steps of install, which change only what is different, and makes no " +
+				"cluster a broker that is none.",
+			do: (*install.Installer).Upgrade, flags: func(c *cobra.Command, o *install.Options) { imageFlags(c, o); modeFlags(c, o) },
 			done: "The broker is up to date. Run \"kubectl liqo-broker prepare\" on each consumer, for its virtual kubelets.",
 		},
 		{
 			use: "uninstall", short: "Make a broker a cluster with nothing but Liqo again",
-			long: "Remove the broker, its objects with it, and what was changed of Liqo. What consumers have here must be gone first.",
-			do:   (*install.Installer).Uninstall,
+			long: "Remove the broker, its objects with it, and what was changed of Liqo. What consumers have here must be gone first. A cluster " +
+				"that trades keeps what its trade needs; one that is no broker, but a consumer or trades, is left alone.",
+			do: (*install.Installer).Uninstall,
 			flags: func(c *cobra.Command, o *install.Options) {
 				c.Flags().BoolVar(&o.Force, "force", false,
 					"remove the broker although consumers use it: what runs goes on, and nobody places new pods")
 			},
-			done: "Nothing of the broker is left.",
+			done: "Nothing of the broker is left, but for what trade needs where this cluster trades.",
 		},
 		{
 			use: "prepare", short: "Make this cluster the consumer of a broker",
@@ -104,16 +114,8 @@ func (s *session) installationCommand(c installation) *cobra.Command {
 		if err := options.Validate(); err != nil {
 			return program.Usage(err)
 		}
-		cluster, err := s.open()
-		if err != nil {
+		if err := s.change(cmd.Context(), options, c.do); err != nil {
 			return err
-		}
-		installer, err := install.New(cluster, options, s.Out)
-		if err != nil {
-			return err
-		}
-		if err := c.do(installer, cmd.Context()); err != nil {
-			return s.clear(err)
 		}
 		if options.DryRun {
 			fmt.Fprintf(s.Out, "Nothing was changed%s.\n", s.dryRun.mark())
@@ -128,10 +130,44 @@ func (s *session) installationCommand(c installation) *cobra.Command {
 	return command
 }
 
+// change says which cluster it is, and changes it.
+func (s *session) change(ctx context.Context, options install.Options, do func(*install.Installer, context.Context) error) error {
+	cluster, err := s.open()
+	if err != nil {
+		return err
+	}
+	installer, err := install.New(cluster, options, s.Out)
+	if err != nil {
+		return err
+	}
+	setup, err := installer.Look(ctx)
+	if err != nil {
+		return s.clear(err)
+	}
+	fmt.Fprintln(s.Out, s.target(&setup))
+	return s.clear(do(installer, ctx))
+}
+
+// target says in a line which cluster it is that is about to be changed.
+func (s *session) target(setup *install.Setup) string {
+	line := "On this cluster"
+	if setup.Own.ID != "" {
+		line = "On cluster " + sheet.Plain(setup.Own.String())
+	}
+	if name := s.to.context(); name != "" {
+		line += fmt.Sprintf(", by context %q", name)
+	}
+	return line + ": " + cmp.Or(strings.Join(setup.Roles(), " and "), "Liqo alone")
+}
+
+// imageFlags adds the flags of what brings images.
 func imageFlags(c *cobra.Command, o *install.Options) {
 	c.Flags().StringVar(&o.Registry, "registry", "",
 		"where the images are: what stands before the last slash of their names (default that of the release)")
 	c.Flags().StringVar(&o.Tag, "tag", "", "the tag of the images (default that of the release)")
+	c.Flags().BoolVar(&o.Downgrade, "downgrade", false, "let older images take the place of newer ones")
+	c.Flags().BoolVar(&o.LiqoUnsupported, "liqo-unsupported", false,
+		"go on with another Liqo 0.9 than "+install.LiqoVersion+", which nobody has tried")
 }
 
 func modeFlags(c *cobra.Command, o *install.Options) {

@@ -70,7 +70,7 @@ func (i *Installer) brokerSteps() ([]step, error) {
 			patching(i.objects, service(networkManager), func(s *corev1.Service) error { return merge(s, "network-manager-service.yaml") }), nil,
 		},
 		i.rightsOfVirtualKubelets(),
-		i.configuring("have Liqo ask the broker, and use its virtual kubelet", withFlags),
+		i.tellingOfMetrics(i.configuring("have Liqo ask the broker, and use its virtual kubelet", withFlags)),
 		i.virtualKubelets("give the peerings that exist the broker's virtual kubelet", true, withFlags),
 		i.applying("offer the remote IPAM to the peers", offering, i.allReached),
 	}...), nil
@@ -119,21 +119,56 @@ func (i *Installer) brokerUndo() ([]step, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []step{
-		i.removing("take back what is offered of namespace liqo", offering, i.nothingReached),
-		i.configuring("have Liqo ask nobody, and use its own virtual kubelet", withoutFlags),
-		i.virtualKubelets("give the peerings Liqo's virtual kubelet", false, withoutFlags),
+	steps := []step{i.removing("take back what is offered of namespace liqo", offering, i.nothingReached)}
+	if i.trading {
+		steps = append(steps,
+			i.configuring("have Liqo ask the connector, and go on with our virtual kubelet", overToConnector),
+			i.virtualKubelets("have the virtual kubelets ask no broker", true, overToConnector),
+		)
+	} else {
+		steps = append(steps,
+			i.configuring("have Liqo ask nobody, and use its own virtual kubelet", withoutFlags),
+			i.virtualKubelets("give the peerings Liqo's virtual kubelet", false, withoutFlags),
+		)
+	}
+	steps = append(steps,
 		i.leaving("remove the rules that hold without the daemon", admission, false),
 		i.leaving("remove the daemon, its kinds and the guard", base, true),
-		{
-			"close the port of the remote IPAM",
-			patching(i.objects, service(networkManager), func(s *corev1.Service) error { removePorts(s); return nil }), nil,
-		},
-		{"remove the remote IPAM from Liqo's network manager", i.withoutSidecars, i.rollout(liqoNamespace, networkManager)},
-		{"remove the hook of Liqo's gateway", patching(i.objects, deployment(gateway), removeHook), i.rollout(liqoNamespace, gateway)},
-		i.noRightsOfVirtualKubelets(),
-		{"remove what the broker has written", i.traces, nil},
-	}, nil
+		step{"close the port of the remote IPAM", i.withoutPort(), nil},
+		step{"remove the remote IPAM from Liqo's network manager", i.withoutSidecars, i.rollout(liqoNamespace, networkManager)},
+		step{"remove the hook of Liqo's gateway", i.withoutHook(), i.rollout(liqoNamespace, gateway)},
+	)
+	if i.trading { // Its virtual kubelets stay, with their rights and with what they have written.
+		return append(steps, step{"remove what peers were told by the broker", i.told, nil}), nil
+	}
+	return append(steps, i.noRightsOfVirtualKubelets(), step{"remove what the broker has written", i.traces, nil}), nil
+}
+
+// withoutPort returns what closes the port of the remote IPAM.
+func (i *Installer) withoutPort() func(context.Context) ([]change, error) {
+	return patching(i.objects, service(networkManager), func(s *corev1.Service) error { removePorts(s); return nil })
+}
+
+// withoutHook returns what lets Liqo's gateway be as it was.
+func (i *Installer) withoutHook() func(context.Context) ([]change, error) {
+	return patching(i.objects, deployment(gateway), removeHook)
+}
+
+// overToConnector has Liqo's controller manager ask the connector in the place of the broker, and no broker for addresses. What our
+// virtual kubelet needs stays. Liqo goes on to ask somebody else, if people have said so.
+func overToConnector(d *appsv1.Deployment) error {
+	container, err := first(d)
+	if err != nil {
+		return err
+	}
+	ofBroker := func(flag string) bool {
+		return strings.HasPrefix(flag, flagPlugin+"="+brokerPlugin) || strings.HasPrefix(flag, flagOfRemoteIPAM)
+	}
+	var add []string
+	if !slices.ContainsFunc(container.Args, func(flag string) bool { return isOtherPlugin(flag) && !ofBroker(flag) }) {
+		add = []string{flagPlugin + "=" + connectorPlugin}
+	}
+	return addFlags(d, add, ofBroker)
 }
 
 // manifests returns the objects of the daemon, with the images and modes that were chosen.
@@ -385,6 +420,25 @@ func (i *Installer) configuring(name string, flags func(*appsv1.Deployment) erro
 	return step{name, patching(i.objects, deployment(controllerManager), flags), i.rollout(liqoNamespace, controllerManager)}
 }
 
+// tellingOfMetrics is a step that has Liqo use our virtual kubelet, and says what becomes of the metrics of virtual kubelets where these
+// are read.
+func (i *Installer) tellingOfMetrics(s step) step {
+	changes := s.changes
+	s.changes = func(ctx context.Context) ([]change, error) {
+		all, err := changes(ctx)
+		if err != nil || len(all) == 0 {
+			return all, err
+		}
+		args, err := i.managerArgs(ctx)
+		if slices.Contains(args, "--kubelet-metrics-enabled=true") {
+			fmt.Fprintln(i.run.out, "      metrics of virtual kubelets are then read over TLS, by who may read those of nodes: Liqo's own "+
+				"PodMonitor of them is refused")
+		}
+		return all, err
+	}
+	return s
+}
+
 // rightsOfVirtualKubelets is the step that gives virtual kubelets the rights that ours need besides.
 func (i *Installer) rightsOfVirtualKubelets() step {
 	return step{"give virtual kubelets the rights that the broker's needs", patching(i.objects, virtualKubeletRights(), addRules), nil}
@@ -565,9 +619,8 @@ func (i *Installer) withoutSidecars(ctx context.Context) ([]change, error) {
 	return i.alone(files...)(ctx)
 }
 
-// traces returns the changes that remove what the broker and its virtual kubelets have written beside objects of their own: what
-// consumers and virtual kubelets were told, leases of virtual kubelets, taints and signs of nodes, and the paths of pods.
-func (i *Installer) traces(ctx context.Context) ([]change, error) {
+// told returns the changes that remove what the broker has told consumers and virtual kubelets.
+func (i *Installer) told(ctx context.Context) ([]change, error) {
 	var all []change
 	// What peers were told is in their tenant namespaces; objects of these names elsewhere are of somebody else.
 	var tenants corev1.NamespaceList
@@ -598,6 +651,16 @@ func (i *Installer) traces(ctx context.Context) ([]change, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read objects %s: %w", told.name, err)
 		}
+	}
+	return all, nil
+}
+
+// traces returns the changes that remove what the broker and its virtual kubelets have written beside objects of their own: what
+// consumers and virtual kubelets were told, leases of virtual kubelets, taints and signs of nodes, and the paths of pods.
+func (i *Installer) traces(ctx context.Context) ([]change, error) {
+	all, err := i.told(ctx)
+	if err != nil {
+		return nil, err
 	}
 	// Annotations of pods would go on to tell of paths that nobody keeps up to date.
 	paths, err := i.paths(ctx)

@@ -33,7 +33,7 @@ func (i *Installer) consumerSteps(broker cluster.Identity) ([]step, error) {
 			func(ctx context.Context) error { return i.arrived(ctx, broker) },
 		},
 		i.rightsOfVirtualKubelets(),
-		i.configuring("have Liqo use the broker's virtual kubelet", withFlags),
+		i.tellingOfMetrics(i.configuring("have Liqo use the broker's virtual kubelet", withFlags)),
 		i.virtualKubelets("give the peerings that exist the broker's virtual kubelet", true, withFlags),
 	}, nil
 }

@@ -21,6 +21,8 @@ const (
 	connectorName = "liqo-broker-connector"
 	// flagPlugin says whom Liqo asks what to offer.
 	flagPlugin = "--resource-plugin-address"
+	// brokerPlugin begins what it is for a broker. A connector's is named otherwise.
+	brokerPlugin = BrokerName + "-resource-plugin."
 	// connectorPlugin is what it is for who trades, and is no broker.
 	connectorPlugin = connectorName + "-plugin." + connectorName + ":7000"
 )
@@ -28,7 +30,7 @@ const (
 // Guard keeps the peers in bounds that a connector brings: it runs the guard, closes Liqo's IPAM to them, and has Liqo use our virtual
 // kubelet and ask the connector what to offer. A broker is guarded, and stays what it is.
 func (i *Installer) Guard(ctx context.Context) error {
-	l, err := i.requirements(ctx)
+	l, err := i.forward(ctx)
 	if err != nil {
 		return err
 	}
@@ -115,7 +117,7 @@ func (i *Installer) guardSteps() ([]step, error) {
 		i.policies("add the rules that hold without the guard", "guard/policies"),
 		i.beside("close Liqo's IPAM to all but virtual kubelets", patchIPAMGuard),
 		i.rightsOfVirtualKubelets(),
-		i.configuring("have Liqo ask the connector, and use our virtual kubelet", withFlags),
+		i.tellingOfMetrics(i.configuring("have Liqo ask the connector, and use our virtual kubelet", withFlags)),
 		i.virtualKubelets("give the peerings that exist our virtual kubelet", true, withFlags),
 	}, nil
 }

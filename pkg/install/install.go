@@ -40,6 +40,12 @@ type Options struct {
 	DryRun, Tried bool
 	// Force removes a broker that is used, and does not wait for peers that do not answer.
 	Force bool
+	// AlsoBroker makes a broker also of a cluster that is the consumer of another one.
+	AlsoBroker bool
+	// Downgrade lets older images take the place of newer ones.
+	Downgrade bool
+	// LiqoUnsupported goes on with another Liqo 0.9 than LiqoVersion.
+	LiqoUnsupported bool
 	// Timeout is for how long each step may wait; zero is DefaultTimeout.
 	Timeout time.Duration
 }
@@ -76,6 +82,7 @@ type Installer struct {
 	options Options
 	run     runner
 	ofHelm  bool // The daemon is a release of Helm.
+	trading bool // The cluster has a connector, and needs what a guard brings.
 }
 
 // New returns an Installer that tells of its steps; the client knows the kinds of Kubernetes and of package v09.
@@ -124,12 +131,31 @@ func (o *Options) complete() error {
 // image returns one of the images.
 func (o *Options) image(name string) string { return o.Registry + "/" + name + ":" + o.Tag }
 
-// Install makes the cluster a broker.
+// Install makes the cluster a broker. One that is the consumer of another broker becomes one only if the options say so.
 func (i *Installer) Install(ctx context.Context) error {
-	l, err := i.requirements(ctx)
+	l, err := i.forward(ctx)
 	if err != nil {
 		return err
 	}
+	if err := i.mayBecomeBroker(ctx); err != nil {
+		return err
+	}
+	return i.makeBroker(ctx, l)
+}
+
+// Upgrade is Install on a cluster that is a broker already, if perhaps not wholly. It makes no cluster one.
+func (i *Installer) Upgrade(ctx context.Context) error {
+	l, err := i.forward(ctx)
+	if err != nil {
+		return err
+	}
+	if err := i.isBroker(ctx); err != nil {
+		return err
+	}
+	return i.makeBroker(ctx, l)
+}
+
+func (i *Installer) makeBroker(ctx context.Context, l line) error {
 	if err := i.brokerRequirements(ctx); err != nil {
 		return err
 	}
@@ -143,10 +169,14 @@ func (i *Installer) Install(ctx context.Context) error {
 	return i.run.runSteps(ctx, steps)
 }
 
-// Uninstall undoes Install.
+// Uninstall undoes Install. What a connector needs stays: our virtual kubelet with its rights, the guard, and somebody whom Liqo asks. A
+// cluster that is something else than a broker is left alone, and that is an error; one with nothing but Liqo is as it should be.
 func (i *Installer) Uninstall(ctx context.Context) error {
 	l, err := i.requirements(ctx)
 	if err != nil {
+		return err
+	}
+	if err := i.mayCease(ctx); err != nil {
 		return err
 	}
 	if err := i.unused(ctx); err != nil {
@@ -161,7 +191,7 @@ func (i *Installer) Uninstall(ctx context.Context) error {
 
 // Prepare makes the cluster the consumer of a broker with which it peers.
 func (i *Installer) Prepare(ctx context.Context) error {
-	l, err := i.requirements(ctx)
+	l, err := i.forward(ctx)
 	if err != nil {
 		return err
 	}

@@ -80,7 +80,11 @@ func (i *Installer) line(ctx context.Context) (line, error) {
 // line09 is Liqo 0.9: its controller manager has flags for the virtual kubelets and for a resource plugin.
 type line09 struct{}
 
-// versions09 begins the tags of its images.
+// LiqoVersion is the one that the virtual kubelet is built of and that tests run. Others of its line are worked with on request only
+// (Options.LiqoUnsupported), and can be left by whoever has them.
+const LiqoVersion = "v0.9.4"
+
+// versions09 begins the tags of the images of line 0.9.
 const versions09 = "v0.9."
 
 func (line09) name() string { return "0.9" }
@@ -107,7 +111,7 @@ func (line09) check(ctx context.Context, o objects) (string, error) {
 	}
 	tag := tagOf(container.Image)
 	if !strings.HasPrefix(tag, versions09) {
-		return "", requirement("Liqo's controller manager has the image %s, and the broker needs Liqo %sx", container.Image, versions09)
+		return "", requirement("Liqo's controller manager has the image %s, and the broker needs Liqo %s", container.Image, LiqoVersion)
 	}
 	return tag, nil
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -74,11 +75,26 @@ func peer(id, name string) *v09.ForeignCluster {
 }
 
 func daemonOfHelm() *appsv1.Deployment {
-	d := pod("broker")
-	d.Namespace, d.Name = BrokerNamespace, BrokerName
+	d := ofOurs(BrokerName, "x/liqo-broker:v0.1.0")
 	d.Labels = map[string]string{"app.kubernetes.io/managed-by": "Helm"}
 	d.Annotations = map[string]string{"meta.helm.sh/release-name": "mine", "meta.helm.sh/release-namespace": "liqo-broker"}
 	return d
+}
+
+// flagOf is by which Liqo's controller manager has virtual kubelets ask a broker.
+func flagOf(broker cluster.Identity) string {
+	return "--kubelet-extra-args=--remote-ipam=server=" + remoteIPAMOf(broker)
+}
+
+// ofOurs is a Deployment in the namespace of its name.
+func ofOurs(name, image string, args ...string) *appsv1.Deployment {
+	d := pod("", args...)
+	d.Namespace, d.Name, d.Spec.Template.Spec.Containers[0].Image = name, name, image
+	return d
+}
+
+func connector(args ...string) *appsv1.Deployment {
+	return ofOurs(connectorName, "x/liqo-broker-connector:v0.1.0", args...)
 }
 
 // TestRefused has each command meet a cluster for which it is not made: nothing is written, and the error names what it is.
@@ -100,9 +116,16 @@ func TestRefused(t *testing.T) {
 	manager := pod("controller-manager", "--kubelet-image=liqo/virtual-kubelet:v0.9.4")
 	old := pod("controller-manager")
 	old.Spec.Template.Spec.Containers[0].Image = "liqo/liqo-controller-manager:v0.8.3"
-	install, uninstall := (*Installer).Install, (*Installer).Uninstall
-	prepare, unprepare := (*Installer).Prepare, (*Installer).Unprepare
-	all := []func(*Installer, context.Context) error{install, uninstall, prepare, unprepare}
+	install, uninstall, upgrade := (*Installer).Install, (*Installer).Uninstall, (*Installer).Upgrade
+	prepare, unprepare, guard := (*Installer).Prepare, (*Installer).Unprepare, (*Installer).Guard
+	type commands = []func(*Installer, context.Context) error
+	all := commands{install, uninstall, prepare, unprepare}
+	onwards := commands{install, upgrade, prepare, guard}
+	consumer := pod("controller-manager", "--kubelet-image=x/liqo-broker-vk:v0.1.0", flagOf(cluster.Identity{ID: "a", Name: "milan"}))
+	other := pod("controller-manager", "--kubelet-image=liqo/virtual-kubelet:v0.9.3")
+	other.Spec.Template.Spec.Containers[0].Image = "liqo/liqo-controller-manager:v0.9.3"
+	newer := pod("controller-manager", "--kubelet-image=x/liqo-broker-vk:v99.0.0")
+	guarded := pod("controller-manager", "--kubelet-image=x/liqo-broker-vk:v0.1.0", flagPlugin+"="+connectorPlugin)
 	second := pod("broker")
 	second.Namespace, second.Name, second.Labels = "elsewhere", BrokerName, map[string]string{labelName: BrokerName}
 	for name, tc := range map[string]struct {
@@ -118,7 +141,7 @@ func TestRefused(t *testing.T) {
 		"KindsOnly": {line09{}, counting, nil, Options{}, all, "no Deployment liqo/liqo-controller-manager"},
 		"OldLiqo": {
 			line09{}, counting, []client.Object{old}, Options{}, all,
-			"has the image liqo/liqo-controller-manager:v0.8.3, and the broker needs Liqo v0.9.x",
+			"has the image liqo/liqo-controller-manager:v0.8.3, and the broker needs Liqo v0.9.4",
 		},
 		"Forbidden":   {line09{}, forbidden, []client.Object{manager}, Options{}, all, "you may not read Liqo's installation"},
 		"NoRights":    {line09{}, denied, []client.Object{manager}, Options{}, all, "you lack the rights of an administrator"},
@@ -137,6 +160,59 @@ func TestRefused(t *testing.T) {
 		"NotItsBroker": {
 			line09{}, counting, []client.Object{manager, peer("a", "milan"), peer("b", "turin")}, Options{Broker: "turin"}, all[3:],
 			"no consumer of turin (b)",
+		},
+		"UpgradesNobody": {line09{}, counting, []client.Object{manager}, Options{}, commands{upgrade}, "no broker: install makes it one"},
+		"UpgradesConsumer": {
+			line09{}, counting, []client.Object{consumer, peer("a", "milan")}, Options{}, commands{upgrade},
+			"no broker, but a consumer of milan (a): run prepare, with the plugin of the broker's version",
+		},
+		"UpgradesStranger": {
+			line09{}, counting, []client.Object{consumer}, Options{}, commands{upgrade}, "a consumer of 1 that it does not peer with: run prepare",
+		},
+		"UpgradesTrader": {line09{}, counting, []client.Object{manager, connector()}, Options{}, commands{upgrade}, "and trades: run guard"},
+		"UpgradesBoth": {
+			line09{}, counting, []client.Object{consumer, peer("a", "milan"), connector()}, Options{}, commands{upgrade},
+			"a consumer of milan (a) and a trader: run prepare and guard",
+		},
+		"InstallsConsumer": {
+			line09{}, counting, []client.Object{consumer, peer("a", "milan")}, Options{}, commands{install},
+			"this cluster is a consumer of milan (a), whose version prepare brings: with --also-broker it becomes a broker besides",
+		},
+		"UninstallsConsumer": {
+			line09{}, counting, []client.Object{consumer, peer("a", "milan"), pod("gateway"), pod("network-manager"), service(networkManager)},
+			Options{Force: true}, commands{uninstall}, "no broker, but a consumer of milan (a): run unprepare",
+		},
+		"UninstallsTrader": {
+			line09{}, counting, []client.Object{manager, connector(), pod("gateway"), pod("network-manager"), service(networkManager)},
+			Options{Force: true}, commands{uninstall}, "its trade needs what would be removed: when all contracts are over, delete the connector",
+		},
+		"UninstallsGuarded": {
+			line09{}, counting, []client.Object{guarded, pod("gateway"), pod("network-manager"), service(networkManager)},
+			Options{}, commands{uninstall}, "Liqo still asks a connector that is gone: run unguard",
+		},
+		"UninstallsBoth": {
+			line09{}, counting, []client.Object{consumer, peer("a", "milan"), connector(), pod("gateway"), pod("network-manager"),
+				service(networkManager)}, Options{Force: true}, commands{uninstall}, "unprepare leaves the broker, and unguard undoes guard",
+		},
+		"UninstallsSeller": {
+			line09{}, counting, []client.Object{manager, daemonOfHelm(), connector("--share=30", "--broker")}, Options{Force: true},
+			commands{uninstall}, "the connector sells what this broker has",
+		},
+		"OtherLiqo": {
+			line09{}, counting, []client.Object{other, daemonOfHelm(), connector(), peer("a", "milan")}, Options{}, onwards,
+			"this cluster has Liqo v0.9.3, and our virtual kubelet is built of v0.9.4: with --liqo-unsupported",
+		},
+		"NewerKubelet": {
+			line09{}, counting, []client.Object{newer, daemonOfHelm(), connector(), peer("a", "milan")}, Options{Tag: "v0.2.0"}, onwards,
+			"our virtual kubelet is v99.0.0 here, newer than v0.2.0 that was to be installed: take the plugin of v99.0.0, or say --downgrade",
+		},
+		"NewerBroker": {
+			line09{}, counting, []client.Object{manager, ofOurs(BrokerName, "x/liqo-broker:v0.10.0")}, Options{Tag: "v0.9.9"}, onwards[:2],
+			"Deployment liqo-broker/liqo-broker is v0.10.0 here, newer than v0.9.9",
+		},
+		"NewerGuard": {
+			line09{}, counting, []client.Object{manager, connector(), ofOurs(guardName, "x/liqo-broker:v0.2.0@sha256:1")},
+			Options{Tag: "v0.2.0-rc.1"}, commands{guard}, "Deployment liqo-broker-guard/liqo-broker-guard is v0.2.0 here, newer than v0.2.0-rc.1",
 		},
 		"UnknownBroker": {
 			line09{}, counting, []client.Object{manager, peer("a", "milan")}, Options{Broker: "oslo"}, all[2:], `(--broker="oslo")`,
@@ -159,15 +235,101 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestLiqoVersion holds that the Liqo that is worked with is the one that the virtual kubelet is built of.
+func TestLiqoVersion(t *testing.T) {
+	module, err := os.ReadFile("../../cmd/virtual-kubelet/go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line := "github.com/liqotech/liqo " + LiqoVersion + "\n"; !strings.Contains(string(module), line) {
+		t.Errorf("the module of the virtual kubelet does not require %s", line)
+	}
+}
+
+// TestAllowed has commands meet clusters on which they are refused, with the flag that says that they are meant, and some on which nothing
+// speaks against them: they begin, or find nothing to do.
+func TestAllowed(t *testing.T) {
+	funcs := interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+		return nil
+	}}
+	milan := peer("a", "milan")
+	consumer := pod("controller-manager", "--kubelet-image=x/liqo-broker-vk:v0.1.0", flagOf(v09.Identity(milan)))
+	newer := pod("controller-manager", "--kubelet-image=x/liqo-broker-vk:v99.0.0")
+	ofLiqo := pod("controller-manager", "--kubelet-image=x/liqo-broker-vk:v0.9.4")
+	mine := pod("controller-manager", "--kubelet-image=x/liqo-broker-vk:mine")
+	stock := pod("controller-manager", "--kubelet-image=liqo/virtual-kubelet:v0.9.4")
+	other := pod("controller-manager", "--kubelet-image=liqo/virtual-kubelet:v0.9.3")
+	other.Spec.Template.Spec.Containers[0].Image = "liqo/liqo-controller-manager:v0.9.3"
+	rest := []client.Object{pod("gateway"), pod("network-manager"), service(networkManager), virtualKubeletRights(), milan}
+	for name, tc := range map[string]struct {
+		objects []client.Object
+		options Options
+		do      func(*Installer, context.Context) error
+	}{
+		"AlsoBroker":      {[]client.Object{consumer}, Options{AlsoBroker: true}, (*Installer).Install},
+		"BrokerConsumes":  {[]client.Object{consumer, daemonOfHelm()}, Options{}, (*Installer).Install},
+		"UpgradesBroker":  {[]client.Object{stock, daemonOfHelm()}, Options{}, (*Installer).Upgrade},
+		"Downgrade":       {[]client.Object{newer, daemonOfHelm()}, Options{Downgrade: true, Tag: "v0.1.0"}, (*Installer).Upgrade},
+		"Same":            {[]client.Object{newer, daemonOfHelm()}, Options{Tag: "v99.0.0"}, (*Installer).Upgrade},
+		"NoVersionHere":   {[]client.Object{mine, daemonOfHelm()}, Options{Tag: "v0.1.0"}, (*Installer).Upgrade},
+		"NoVersionGiven":  {[]client.Object{newer, daemonOfHelm()}, Options{Tag: "mine"}, (*Installer).Upgrade},
+		"NamedByLiqo":     {[]client.Object{ofLiqo}, Options{Tag: "v0.1.0"}, (*Installer).Prepare},
+		"LiqoUnsupported": {[]client.Object{other}, Options{LiqoUnsupported: true}, (*Installer).Prepare},
+		"LeavesOtherLiqo": {[]client.Object{other}, Options{}, (*Installer).Unprepare},
+		"UninstallsStock": {[]client.Object{stock}, Options{}, (*Installer).Uninstall},
+		"UninstallsRest": {
+			[]client.Object{stock, connector(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: BrokerNamespace}}}, Options{},
+			(*Installer).Uninstall,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			tc.options.DryRun = true
+			i, err := New(at(t, line09{}, funcs, append(tc.objects, rest...)...), tc.options, &out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := tc.do(i, t.Context()); err != nil && !Begun(err) || !strings.HasPrefix(out.String(), "[1/") {
+				t.Errorf("it is not begun: %v\n%s", err, out.String())
+			}
+		})
+	}
+}
+
+// TestMetricsGuarded has virtual kubelets whose metrics are read become ours: it is said, once, that who reads them needs a right now.
+func TestMetricsGuarded(t *testing.T) {
+	funcs := interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+		return nil
+	}}
+	rest := []client.Object{
+		pod("gateway"), pod("network-manager"), service(networkManager), virtualKubeletRights(), peer("a", "milan"), connector(),
+	}
+	for name, do := range map[string]func(*Installer, context.Context) error{
+		"install": (*Installer).Install, "prepare": (*Installer).Prepare, "guard": (*Installer).Guard,
+	} {
+		for flag, want := range map[string]int{"--kubelet-metrics-enabled=true": 1, "--kubelet-metrics-enabled=false": 0} {
+			var out strings.Builder
+			manager := pod("controller-manager", "--kubelet-image=liqo/virtual-kubelet:v0.9.4", flag)
+			i, err := New(at(t, line09{}, funcs, append(rest, manager)...), Options{DryRun: true}, &out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := do(i, t.Context()); err != nil && !Begun(err) {
+				t.Fatal(err)
+			}
+			if got := strings.Count(out.String(), "Liqo's own PodMonitor of them is refused"); got != want {
+				t.Errorf("%s with %s says it %d times, want %d:\n%s", name, flag, got, want, out.String())
+			}
+		}
+	}
+}
+
 // TestLeaveOne has a consumer of two brokers leave one, and then the other. The sign that its virtual kubelet is ours comes off its node
 // with the last, though Liqo's has not taken it off.
 func TestLeaveOne(t *testing.T) {
 	milan, turin := cluster.Identity{ID: "a", Name: "milan"}, cluster.Identity{ID: "b", Name: "turin"}
-	flag := func(broker cluster.Identity) string {
-		return "--kubelet-extra-args=--remote-ipam=server=" + remoteIPAMOf(broker)
-	}
 	manager := pod("controller-manager", "--kubelet-image=liqo/virtual-kubelet:v0.9.4", "--kubelet-image=capacitorset/liqo-broker-vk:v0.1.0",
-		flag(milan), flag(turin))
+		flagOf(milan), flagOf(turin))
 	manager.Status.UpdatedReplicas, manager.Status.Replicas, manager.Status.AvailableReplicas = 1, 1, 1
 	role := virtualKubeletRights()
 	virtual := &v09.VirtualNode{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-turin", Name: "liqo-turin"}}
@@ -179,7 +341,7 @@ func TestLeaveOne(t *testing.T) {
 		leave cluster.Identity
 		want  []string
 	}{
-		{milan, []string{"--kubelet-image=liqo/virtual-kubelet:v0.9.4", "--kubelet-image=capacitorset/liqo-broker-vk:v0.1.0", flag(turin)}},
+		{milan, []string{"--kubelet-image=liqo/virtual-kubelet:v0.9.4", "--kubelet-image=capacitorset/liqo-broker-vk:v0.1.0", flagOf(turin)}},
 		{turin, []string{"--kubelet-image=liqo/virtual-kubelet:v0.9.4"}},
 	} {
 		var out strings.Builder

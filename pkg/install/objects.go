@@ -59,7 +59,11 @@ func (o objects) applyOne(ctx context.Context, want *unstructured.Unstructured) 
 	if equality.Semantic.DeepEqual(withoutBookkeeping(live), withoutBookkeeping(after)) {
 		return nil, nil
 	}
-	return []change{{verb: "update", object: describe(want), do: write}}, nil
+	c := change{verb: "update", object: describe(want), do: write}
+	if want.GetKind() != "Secret" {
+		c.before, c.after = live, after
+	}
+	return []change{c}, nil
 }
 
 // withoutBookkeeping returns an object without what the API server notes at each write.
@@ -131,11 +135,7 @@ func (o objects) mutateRead(object client.Object, to func() error) ([]change, er
 	if equality.Semantic.DeepEqual(before, object) {
 		return nil, nil
 	}
-	shown, err := client.StrategicMergeFrom(before).Data(object)
-	if err != nil {
-		return nil, fmt.Errorf("compare %s: %w", o.describeObject(object), err)
-	}
-	return []change{{verb: "patch", object: o.describeObject(object), patch: shown, do: func(ctx context.Context) error {
+	return []change{{verb: "patch", object: o.describeObject(object), before: before, after: object, do: func(ctx context.Context) error {
 		return o.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), fieldOwner)
 	}}}, nil
 }

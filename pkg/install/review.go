@@ -19,6 +19,8 @@ import (
 
 // Setup is what an installation has made of a cluster, as far as that shows.
 type Setup struct {
+	// Own is what Liqo calls the cluster; empty if it does not say it, or not to whoever asks.
+	Own cluster.Identity
 	// Line is what the line of Liqo's versions is called that runs here, and Version that of its controller manager.
 	Line, Version string
 	// Broker is whether the cluster is one, or about to become or to cease to be one; Helm is whether it is a release of Helm.
@@ -46,6 +48,10 @@ func (i *Installer) Look(ctx context.Context) (Setup, error) {
 		return s, err
 	}
 
+	if own, err := v09.OwnIdentity(ctx, i, liqoNamespace); err == nil { // It is only for people.
+		s.Own = own
+	}
+
 	// The broker, and what tells Liqo of it.
 	var d appsv1.Deployment
 	err = i.Get(ctx, client.ObjectKey{Namespace: BrokerNamespace, Name: BrokerName}, &d)
@@ -62,8 +68,7 @@ func (i *Installer) Look(ctx context.Context) (Setup, error) {
 	}
 	s.Tag = tagOf(kubeletInUse(args))
 	for _, arg := range args {
-		// A connector's is named liqo-broker-connector-plugin: it makes no broker.
-		s.Broker = s.Broker || strings.HasPrefix(arg, "--resource-plugin-address="+BrokerName+"-resource-plugin.")
+		s.Broker = s.Broker || strings.HasPrefix(arg, flagPlugin+"="+brokerPlugin)
 		if address, is := strings.CutPrefix(arg, flagExtraArgs+"="+flagRemoteIPAM+"=server="); is {
 			host, _, _ := strings.Cut(address, ":")
 			s.RemoteIPAMs = append(s.RemoteIPAMs, host)

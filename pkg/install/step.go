@@ -13,6 +13,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/sheet"
 )
@@ -29,10 +30,11 @@ type step struct {
 
 // A change is one write to the API server.
 type change struct {
-	// verb and object say what is written, for people: "patch", "Deployment liqo/liqo-gateway". patch is the JSON of it, if there is one.
+	// verb and object say what is written, for people: "patch", "Deployment liqo/liqo-gateway".
 	verb, object string
-	patch        []byte
-	do           func(ctx context.Context) error
+	// before and after are the object that changes, as it is and as it will be; nil if there is only one of both.
+	before, after client.Object
+	do            func(ctx context.Context) error
 }
 
 // hopelessError is an error that no waiting mends.
@@ -127,13 +129,8 @@ func unanswered(err error) bool {
 func (r *runner) apply(ctx context.Context, changes []change) error {
 	for _, c := range changes {
 		if r.dryRun {
-			mark, err := r.try(ctx, c)
-			if err != nil {
+			if err := r.show(ctx, c); err != nil {
 				return fmt.Errorf("%s %s: %w", c.verb, c.object, err)
-			}
-			fmt.Fprintf(r.out, "      would %s %s (%s)\n", c.verb, c.object, mark)
-			if len(c.patch) > 0 {
-				fmt.Fprintf(r.out, "        %s\n", c.patch)
 			}
 			continue
 		}
@@ -141,6 +138,26 @@ func (r *runner) apply(ctx context.Context, changes []change) error {
 		if err := c.do(ctx); err != nil {
 			return fmt.Errorf("%s %s: %w", c.verb, c.object, err)
 		}
+	}
+	return nil
+}
+
+// show says what a change of a dry run would be, and, if it is tried, what becomes otherwise by it.
+func (r *runner) show(ctx context.Context, c change) error {
+	var lines []string
+	if r.tried {
+		var err error
+		if lines, err = difference(c.before, c.after); err != nil { // Before it is tried, which writes into it.
+			return err
+		}
+	}
+	mark, err := r.try(ctx, c)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(r.out, "      would %s %s (%s)\n", c.verb, c.object, mark)
+	for _, line := range lines {
+		fmt.Fprintf(r.out, "        %s\n", sheet.Plain(line))
 	}
 	return nil
 }

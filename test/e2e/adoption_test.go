@@ -233,6 +233,10 @@ func TestInstallRefuses(t *testing.T) {
 		"NoBroker":    {fed.ProviderA, []string{"prepare", "--dry-run", "--broker=nobody"}, "no peer of this cluster is the broker"},
 		"InUse":       {fed.Broker, []string{"uninstall", "--dry-run"}, "consumers still use this broker"},
 		"NotConsumer": {fed.Broker, []string{"unprepare", "--dry-run"}, "this cluster is a broker"},
+		"Consumer":    {fed.Consumer, []string{"upgrade", "--dry-run"}, "this cluster is no broker, but a consumer of " + fed.Broker.Name},
+		"Provider":    {fed.ProviderA, []string{"upgrade", "--dry-run"}, "this cluster is no broker: install makes it one"},
+		"AlsoBroker":  {fed.Consumer, []string{"install", "--dry-run"}, "with --also-broker it becomes a broker besides"},
+		"NoBrokers":   {fed.Consumer, []string{"uninstall", "--dry-run"}, "run unprepare"},
 		"Mode":        {fed.ProviderA, []string{"install", "--dry-run", "--modes=nonsense"}, "Unsupported value"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -51,6 +51,10 @@ const (
 func (l *look) liqo(ctx context.Context) []Check {
 	const area = "Liqo"
 	all := []Check{one(area, OK, "", "Liqo %s runs here, of line %s, which is supported", l.setup.Version, l.setup.Line)}
+	if l.setup.Version != install.LiqoVersion {
+		all = []Check{one(area, Note, "Bring Liqo to "+install.LiqoVersion,
+			"Liqo %s runs here, and our virtual kubelet is built of %s: nobody has tried them together", l.setup.Version, install.LiqoVersion)}
+	}
 	var deployments appsv1.DeploymentList
 	if err := l.List(ctx, &deployments, client.InNamespace(liqoNamespace)); err != nil {
 		return append(all, cannot(area, "the Deployments of namespace liqo", err)...)
@@ -122,8 +126,7 @@ func (l *look) steps(ctx context.Context, installer *install.Installer) []Check 
 	}
 	var all []Check
 	if tag := installer.Tag(); l.setup.Tag != "" && l.setup.Tag != tag {
-		all = append(all, one(area, Note, "kubectl liqo-broker upgrade, if this plugin is the newer one",
-			"The images have tag %s, and those of this plugin %s", l.setup.Tag, tag))
+		all = append(all, one(area, Note, l.otherVersion(), "The images have tag %s, and those of this plugin %s", l.setup.Tag, tag))
 	}
 	reviewed, err := installer.Review(ctx, l.setup)
 	if err != nil {
@@ -143,6 +146,23 @@ func (l *look) steps(ctx context.Context, installer *install.Installer) []Check 
 		}
 	}
 	return all
+}
+
+// otherVersion says what brings the images to the version of this plugin, which is not for each to choose: a consumer has that of its
+// broker.
+func (l *look) otherVersion() string {
+	switch {
+	case l.setup.Broker:
+		return "kubectl liqo-broker upgrade, if this plugin is the newer one"
+	case len(l.setup.RemoteIPAMs) > 0 && l.setup.Trades:
+		return prepare0 + " and kubectl liqo-broker guard, if this plugin is that of the broker's version"
+	case len(l.setup.RemoteIPAMs) > 0:
+		return prepare0 + ", if this plugin is that of the broker's version"
+	case l.setup.Trades:
+		return guard0 + ", if this plugin is the newer one"
+	default:
+		return "kubectl liqo-broker unguard, if this cluster trades no more"
+	}
 }
 
 // some names the first of some things.
@@ -465,7 +485,11 @@ func (l *look) secrets(ctx context.Context) []Check {
 		return cannot(area, "the VirtualNodes", err)
 	}
 
-	// Who is offered it, by the nodes that the same peer has.
+	// Who is offered it, by the nodes that the same peer has. Nobody but a broker needs to offer it again.
+	do := "At once: kubectl delete namespaceoffloading -n liqo offloading"
+	if l.setup.Broker {
+		do += ". Then: " + install0
+	}
 	var all []Check
 	for i := range offers.Items {
 		m := &offers.Items[i]
@@ -483,7 +507,7 @@ func (l *look) secrets(ctx context.Context) []Check {
 			case err != nil:
 				all = append(all, cannot(area, "node "+n.Name, err)...)
 			case node.Annotations[liqo.LabelVirtualKubelet] == "":
-				all = append(all, one(area, Problem, "At once: kubectl delete namespaceoffloading -n liqo offloading. Then: "+install0,
+				all = append(all, one(area, Problem, do,
 					"Namespace liqo is offered to %s, whose virtual kubelet does not say that it is ours: Liqo's own hands it all Secrets there", n.Name))
 			default:
 				all = append(all, one(area, OK, "", "Namespace liqo is offered to %s, whose virtual kubelet is ours", n.Name))

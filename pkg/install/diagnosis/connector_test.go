@@ -103,6 +103,16 @@ func TestTrader(t *testing.T) {
 			t.Errorf("not as it should be: %+v", check)
 		}
 	}
+	installer, err := install.New(c, install.Options{Force: true}, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := installer.Uninstall(t.Context()); err == nil || !strings.Contains(err.Error(), "its trade needs what would be removed") {
+		t.Errorf("it is taken for a broker: %v", err)
+	}
+	if d := diagnose(t, c); !d.Healthy {
+		t.Errorf("uninstall has taken something from it:\n%s", d)
+	}
 }
 
 // TestBrokerThatTrades has a broker trade, and be no broker any more, and trade no more: Liqo's IPAM is closed once, and as long as either
@@ -132,6 +142,21 @@ func TestBrokerThatTrades(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	check("without the broker,", "ipam-guard", "network-manager", "shut-ipam")
+	if d := diagnose(t, c); !d.Healthy || !slices.Equal(d.Roles, []string{"trader"}) {
+		t.Errorf("without the broker, who trades lacks something:\n%s", d)
+	}
+	const asks = "ask the connector, and use our virtual kubelet\n      patch"
+	if err := installer.Guard(t.Context()); err != nil || strings.Contains(out.String(), asks) {
+		t.Errorf("without the broker, guard finds something to do: %v\n%s", err, out.String())
+	}
+	manager, err := liqo.ReadManager(t.Context(), c, liqoNamespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plugin := manager.Value("--resource-plugin-address"); plugin != connectorPlugin+"."+connectorName+":7000" ||
+		slices.ContainsFunc(manager, func(flag string) bool { return strings.Contains(flag, "liqo-broker-resource-plugin") }) {
+		t.Errorf("without the broker, Liqo asks %s: %v", plugin, manager)
+	}
 	rights := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "liqo-broker-ipam-guard"}}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(rights), rights); err != nil {
 		t.Errorf("without the broker, who opens Liqo's IPAM to virtual kubelets may not look for them: %v", err)

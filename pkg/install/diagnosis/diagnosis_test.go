@@ -316,6 +316,42 @@ func TestStock(t *testing.T) {
 	}
 }
 
+// TestOtherVersion has a cluster of each role use images of another version: what to do about it makes no cluster what it is not.
+func TestOtherVersion(t *testing.T) {
+	const plugin, remoteIPAM = "--resource-plugin-address=liqo-broker-resource-plugin.liqo-broker:7000",
+		"--kubelet-extra-args=--remote-ipam=server=liqo-network-manager.liqo-milan.svc.cluster.local"
+	for name, tc := range map[string]struct {
+		args   []string
+		trades bool
+		want   string
+	}{
+		"Broker":           {[]string{plugin}, false, "kubectl liqo-broker upgrade, if this plugin is the newer one"},
+		"BrokerOfAllKinds": {[]string{plugin, remoteIPAM}, true, "kubectl liqo-broker upgrade, if this plugin is the newer one"},
+		"Consumer":         {[]string{remoteIPAM}, false, "kubectl liqo-broker prepare, if this plugin is that of the broker's version"},
+		"Trader":           {nil, true, "kubectl liqo-broker guard, if this plugin is the newer one"},
+		"TraderConsumes": {
+			[]string{remoteIPAM}, true, "kubectl liqo-broker prepare and kubectl liqo-broker guard, if this plugin is that of the broker's version",
+		},
+		"Neither": {nil, false, "kubectl liqo-broker unguard, if this cluster trades no more"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := fakeCluster(t, interceptor.Funcs{})
+			flags(t, c, append(tc.args, "--kubelet-image=x/liqo-broker-vk:v0.0.1")...)
+			connector := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: connectorName, Name: connectorName}}
+			if tc.trades {
+				if err := c.Create(t.Context(), connector); err != nil {
+					t.Fatal(err)
+				}
+			}
+			d := diagnose(t, c)
+			n := slices.IndexFunc(d.Checks, func(c Check) bool { return strings.Contains(c.What, "The images have tag v0.0.1") })
+			if n < 0 || d.Checks[n].Do != tc.want || d.Checks[n].State != Note {
+				t.Errorf("it does not say %q:\n%s", tc.want, d)
+			}
+		})
+	}
+}
+
 // change has a test change an object and its status.
 func change(o client.Object, to func()) func(*testing.T, client.Client) {
 	return func(t *testing.T, c client.Client) {
@@ -362,6 +398,10 @@ func TestIll(t *testing.T) {
 		"NodeDown": {change(worker, func() { worker.Status.Conditions[0].Status = corev1.ConditionFalse }), Problem, "Node worker is not ready"},
 		"LiqoDown": {
 			change(gateway, func() { gateway.Status.ReadyReplicas = 0 }), Problem, "Deployment liqo/liqo-gateway: 0 of 1 replicas are ready",
+		},
+		"OtherLiqo": {
+			change(manager, func() { manager.Spec.Template.Spec.Containers[0].Image = "liqo/controller-manager:v0.9.5" }), Note,
+			"Liqo v0.9.5 runs here, and our virtual kubelet is built of v0.9.4",
 		},
 		"FlagsGone": {change(manager, func() {
 			manager.Spec.Template.Spec.Containers[0].Args = []string{"--kubelet-image=liqo/virtual-kubelet:v0.9.4"}
@@ -498,6 +538,12 @@ func TestConsumer(t *testing.T) {
 	if d := diagnose(t, c); !d.Healthy || !slices.Equal(d.Roles, []string{"consumer"}) ||
 		!strings.Contains(d.String(), "1 answer at Service "+namespace) {
 		t.Errorf("%s", d)
+	}
+	offered(t, c)
+	for _, check := range diagnose(t, c).Checks {
+		if strings.Contains(check.Do, "liqo-broker install") {
+			t.Errorf("a consumer is to become a broker: %+v", check)
+		}
 	}
 	if err := c.Delete(t.Context(), service); err != nil {
 		t.Fatal(err)

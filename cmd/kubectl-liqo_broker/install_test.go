@@ -1,0 +1,65 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+)
+
+// named is what Liqo calls a cluster.
+func named(id, name string) client.Object {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: v09.IdentityName},
+		Data:       map[string]string{"CLUSTER_ID": id, "CLUSTER_NAME": name},
+	}
+}
+
+// TestTarget has each command that installs say first which cluster it is about to change, also if it only tries, or refuses.
+func TestTarget(t *testing.T) {
+	const remoteIPAM = "--kubelet-extra-args=--remote-ipam=server=liqo-network-manager."
+	of := func(broker cluster.Identity) string {
+		return remoteIPAM + v09.TwinNameOfLiqo(broker) + ".svc.cluster.local"
+	}
+	milan := cluster.Identity{ID: "11111111-aaaa", Name: "milan"}
+	connector := deployed("liqo-broker-connector", "liqo-broker-connector", "connector:v1")
+	liqo := func(args ...string) client.Object {
+		return deployed("liqo", "liqo-controller-manager", "liqo/controller-manager:v0.9.4", append(args, "--kubelet-image="+ofOurs)...)
+	}
+	type world = []client.Object
+	rome := named("33333333-dddd", "rome")
+	for name, tc := range map[string]struct {
+		objects world
+		flag    string
+		want    string
+	}{
+		"Stock":   {world{liqo(), rome}, " --context=kind-rome", `On cluster rome (33333333-dddd), by context "kind-rome": Liqo alone`},
+		"Unnamed": {world{liqo()}, "", "On this cluster: Liqo alone"},
+		"Forged":  {world{liqo(), named("33333333-dddd", "rome\x1b[31m")}, "", "On cluster rome?[31m (33333333-dddd): Liqo alone"},
+		"Consumer": {
+			world{liqo(of(milan)), rome}, "", "On cluster rome (33333333-dddd): consumer of milan (11111111-aaaa)",
+		},
+		"All": {
+			world{liqo(of(milan), remoteIPAM+"gone.svc:6001"), rome, connector, daemon(1, 1)}, "",
+			"On cluster rome (33333333-dddd): broker and consumer of milan (11111111-aaaa), 1 that it does not peer with and trader",
+		},
+	} {
+		for _, command := range []string{"install", "upgrade", "uninstall", "prepare", "unprepare", "guard", "unguard"} {
+			t.Run(name+"/"+command, func(t *testing.T) {
+				var w writes
+				out, _, err := w.counting(t, tc.objects...).run(t, command+" --dry-run=client"+tc.flag)
+				if first, _, _ := strings.Cut(out, "\n"); first != tc.want {
+					t.Errorf("it begins with %q, want %q: %v", first, tc.want, err)
+				}
+			})
+		}
+	}
+}
