@@ -30,8 +30,6 @@ func (r *reading) policyCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "policy",
 		Short: "Check placement policies before they are applied",
-		Args:  usage(cobra.NoArgs),
-		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	command.AddCommand(r.policyCheckCommand())
 	return command

@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -168,11 +167,4 @@ func (r *reading) completing(
 }
 
 // usage returns a check of arguments whose error is one of usage.
-func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(command *cobra.Command, args []string) error {
-		if err := check(command, args); err != nil {
-			return program.Usage(fmt.Errorf("%w: see %s --help", err, command.CommandPath()))
-		}
-		return nil
-	}
-}
+func usage(check cobra.PositionalArgs) cobra.PositionalArgs { return program.Arguments(check) }

@@ -96,7 +96,6 @@ func (c *cli) root(t *testing.T) *cobra.Command {
 	s := &session{IOStreams: streams}
 	s.to.addFlags(root.PersistentFlags())
 	s.reach = func() (client.Client, error) { return c.client, nil }
-	addInstallation(root, s)
 	r := newReading(s)
 	r.asConnector = s.reach
 	r.kubernetes = func(context.Context) string { return "v1.34.0" }
@@ -104,7 +103,7 @@ func (c *cli) root(t *testing.T) *cobra.Command {
 		return io.NopCloser(strings.NewReader(fmt.Sprintf("log of %s %s\n%s\n", pod, container, c.log))), nil
 	}
 	r.now = func() time.Time { return now }
-	root.AddCommand(r.commands()...)
+	s.addCommands(root, r)
 	return root
 }
 
@@ -279,6 +278,40 @@ func TestUsage(t *testing.T) {
 		_, _, err := newCLI(t, federation()...).run(t, line)
 		if err == nil || err.Error() != says || program.ExitCode(err) != program.ExitUsage {
 			t.Errorf("%s: %v, exit code %d", line, err, program.ExitCode(err))
+		}
+	}
+}
+
+// TestMistyped gives every command that has others below it a word that is none of them: nothing may seem to be done.
+func TestMistyped(t *testing.T) {
+	type mistake struct{ at, word, meant string }
+	lines := map[string]mistake{
+		"drian milan":            {"", "drian", ": did you mean drain? See"},
+		"drian milan --cascade":  {"", "drian", ": did you mean drain? See"},
+		"policy chek cheapest":   {" policy", "chek", ": did you mean check? See"},
+		"completion bsh":         {" completion", "bsh", ": did you mean bash or fish or zsh? See"},
+		"help statsu":            {"", "statsu", ": did you mean status? See"},
+		"help policy chek":       {" policy", "chek", ": did you mean check? See"},
+		"contracts shwo nightly": {" contracts", "shwo", ": did you mean show? See"},
+	}
+	root := newCLI(t).root(t)
+	for _, command := range append(below(root), root) {
+		if command.HasSubCommands() {
+			at := strings.TrimPrefix(command.CommandPath(), root.CommandPath())
+			lines[at+" zzzzzz"] = mistake{at, "zzzzzz", ": see"}
+		}
+	}
+	for line, m := range lines {
+		path := root.CommandPath() + m.at
+		says := fmt.Sprintf("unknown command %q for %q%s %s --help", m.word, path, m.meant, path)
+		out, errOut, err := newCLI(t).run(t, line)
+		if err == nil || err.Error() != says || program.ExitCode(err) != program.ExitUsage || out+errOut != "" {
+			t.Errorf("%s: %v, exit code %d, and prints %q", line, err, program.ExitCode(err), out+errOut)
+		}
+	}
+	for _, line := range []string{"", "policy", "completion", "help policy check", "help where"} {
+		if out, _, err := newCLI(t).run(t, line); err != nil || !strings.Contains(out, "Usage:") {
+			t.Errorf("%q: %v, and prints %q", line, err, out)
 		}
 	}
 }
