@@ -34,6 +34,10 @@ func (r *reading) providersCommand() *cobra.Command { //nolint:dupl // Two comma
 		identity: overview.ProviderIdentity,
 		none:     "No cluster provides yet. Peer with one, and it appears here: liqoctl peer out-of-band --help",
 		table:    func(all []v1alpha1.Provider) *metav1.Table { return overview.Providers(r.now(), all) },
+		remarks: func(ctx context.Context, c client.Client) ([]overview.Finding, error) {
+			gateway, err := gatewayOf(ctx, c)
+			return overview.OfGateway(gateway), err
+		},
 	})
 }
 
@@ -65,6 +69,8 @@ type clusterList[T any] struct {
 	// none is what people are told if there is none.
 	none  string
 	table func([]T) *metav1.Table
+	// remarks are what people should know of what the table says; nil is nothing.
+	remarks func(context.Context, client.Client) ([]overview.Finding, error)
 }
 
 // clustersCommand has a command list clusters: all, or those that its arguments name.
@@ -86,7 +92,14 @@ func clustersCommand[T any](r *reading, command *cobra.Command, of clusterList[T
 			fmt.Fprintln(r.ErrOut, of.none)
 			return nil
 		}
-		return out.objects(r.Out, c.Scheme(), list, of.table(*items))
+		if err := out.objects(r.Out, c.Scheme(), list, of.table(*items)); err != nil || of.remarks == nil || !out.isText() {
+			return err
+		}
+		remarks, err := of.remarks(command.Context(), c)
+		for _, remark := range remarks {
+			fmt.Fprintf(r.ErrOut, "%s\n%s\n", remark.What, remark.Do)
+		}
+		return r.clear(err)
 	}
 	out.addFlags(command, formatJSON, formatYAML, formatName, formatWide)
 	return command
