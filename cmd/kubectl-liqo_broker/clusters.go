@@ -83,7 +83,7 @@ func clustersCommand[T any](r *reading, command *cobra.Command, of clusterList[T
 		}
 		list, items, err := of.read(command.Context(), c)
 		if err != nil {
-			return r.clear(err)
+			return r.clear(r.onBroker(command.Context(), c, err))
 		}
 		if *items, err = only(*items, of.identity, args); err != nil {
 			return err

@@ -121,6 +121,8 @@ func (s *session) clear(err error) error {
 		return nil
 	case install.Begun(err):
 		return err // It names the step, and says how to go on.
+	case errors.As(err, new(*elsewhereError)):
+		return err
 	case meta.IsNoMatchError(err):
 		return fmt.Errorf("there is no broker on %s: it knows no objects of %s. Choose another cluster with --context, or install a broker "+
 			"with: kubectl liqo-broker install; on a consumer: kubectl liqo-broker diagnose",

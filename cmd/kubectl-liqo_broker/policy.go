@@ -59,7 +59,7 @@ func (r *reading) policyCheckCommand() *cobra.Command {
 			healthy := true
 			for i := range policies {
 				if checks[i], err = r.checkPolicy(command.Context(), c, &policies[i]); err != nil {
-					return r.clear(err)
+					return r.clear(r.onBroker(command.Context(), c, err))
 				}
 				healthy = healthy && checks[i].Good
 			}

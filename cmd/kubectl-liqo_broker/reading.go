@@ -122,7 +122,7 @@ type identities func(ctx context.Context, c client.Client) ([]cluster.Identity, 
 func (r *reading) providerNames(ctx context.Context, c client.Client) ([]cluster.Identity, error) {
 	all, err := r.providers(ctx, c)
 	if err != nil {
-		return nil, err
+		return nil, r.onBroker(ctx, c, err)
 	}
 	return providerIdentities(all), nil
 }
@@ -130,7 +130,7 @@ func (r *reading) providerNames(ctx context.Context, c client.Client) ([]cluster
 func (r *reading) consumerNames(ctx context.Context, c client.Client) ([]cluster.Identity, error) {
 	all, err := r.consumers(ctx, c)
 	if err != nil {
-		return nil, err
+		return nil, r.onBroker(ctx, c, err)
 	}
 	return consumerIdentities(all), nil
 }

@@ -37,7 +37,7 @@ func (r *reading) statusCommand() *cobra.Command {
 			}
 			observed, err := observe(command.Context(), c)
 			if err != nil {
-				return r.clear(err)
+				return r.clear(r.onBroker(command.Context(), c, err))
 			}
 			status := overview.Summarize(observed)
 			if done, err := out.value(r.Out, status); err != nil {

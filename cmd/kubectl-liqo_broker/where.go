@@ -44,19 +44,19 @@ func (r *reading) whereCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			pods, broker, err := r.placed(command.Context(), c, namespace, all)
+			seen, err := r.placed(command.Context(), c, namespace, all)
 			if err != nil {
 				return r.clear(err)
 			}
 			// For programs an empty list is an answer; people are told in words.
-			if done, err := out.value(r.Out, pods); done || err != nil {
+			if done, err := out.value(r.Out, seen.pods); done || err != nil {
 				return err
 			}
-			if len(pods) == 0 {
-				fmt.Fprintln(r.ErrOut, "No pods are there.")
+			if len(seen.pods) == 0 {
+				fmt.Fprintln(r.ErrOut, seen.none())
 				return nil
 			}
-			return out.table(r.Out, overview.Pods(r.now(), pods, broker))
+			return out.table(r.Out, overview.Pods(r.now(), seen.pods, seen.broker))
 		},
 	}
 	out.addFlags(command, formatJSON, formatYAML, formatWide)
@@ -79,18 +79,37 @@ func (r *reading) namespace(args []string, all bool) (string, error) {
 	}
 }
 
-// placed returns where pods are, and whether the cluster is a broker's.
-func (r *reading) placed(
-	ctx context.Context, c client.Client, namespace string, all bool,
-) (pods []overview.Placed, broker bool, err error) {
+// sight is what was seen of pods, and where it was looked.
+type sight struct {
+	pods []overview.Placed
+	// broker is whether the cluster is a broker's, and namespace the only one that was looked at; empty for all.
+	broker    bool
+	namespace string
+}
+
+// none says where no pods are.
+func (s *sight) none() string {
+	switch {
+	case s.broker && s.namespace == "":
+		return "No consumer has pods here."
+	case s.broker:
+		return fmt.Sprintf("No pods are in namespace %s of a consumer. For all namespaces: kubectl liqo-broker where -A", s.namespace)
+	case s.namespace == "":
+		return "No pod of this cluster is at a broker."
+	default:
+		return fmt.Sprintf("No pod of namespace %s is at a broker. For all namespaces: kubectl liqo-broker where -A", s.namespace)
+	}
+}
+
+// placed returns where pods are.
+func (r *reading) placed(ctx context.Context, c client.Client, namespace string, all bool) (*sight, error) {
 	var on overview.OnBroker
 	providers, err := r.providers(ctx, c)
 	switch {
 	case meta.IsNoMatchError(err):
-		pods, err = r.placedOnConsumer(ctx, c, namespace, all)
-		return pods, false, err
+		return r.placedOnConsumer(ctx, c, namespace, all)
 	case err != nil:
-		return nil, false, err
+		return nil, err
 	}
 	var namespaces corev1.NamespaceList
 	var nodes corev1.NodeList
@@ -111,13 +130,17 @@ func (r *reading) placed(
 		return listed("pods", c.List(inGroup, &found, client.MatchingLabelsSelector{Selector: liqo.ShadowPodSelector()}))
 	})
 	if err := group.Wait(); err != nil {
-		return nil, true, err
+		return nil, err
 	}
 	on.Providers, on.Namespaces, on.Nodes, on.Pods = providers.Items, namespaces.Items, nodes.Items, found.Items
-	return on.Placed(namespace), true, nil
+	if !on.Has(namespace) {
+		return nil, fmt.Errorf("no namespace of a consumer is called %q, here or at its consumer. For all that have pods: "+
+			"kubectl liqo-broker where -A", namespace)
+	}
+	return &sight{on.Placed(namespace), true, namespace}, nil
 }
 
-func (r *reading) placedOnConsumer(ctx context.Context, c client.Client, namespace string, all bool) ([]overview.Placed, error) {
+func (r *reading) placedOnConsumer(ctx context.Context, c client.Client, namespace string, all bool) (*sight, error) {
 	if namespace == "" && !all {
 		usual, _, err := r.to.config().Namespace()
 		if err != nil {
@@ -137,6 +160,9 @@ func (r *reading) placedOnConsumer(ctx context.Context, c client.Client, namespa
 		return nil, fmt.Errorf("%s neither is a broker's nor uses one: it knows no Providers, and has no virtual node with the label %s",
 			r.where(), liqo.LabelVirtualKubelet)
 	}
+	if err := exists(ctx, c, namespace); err != nil {
+		return nil, err
+	}
 	var pods corev1.PodList
 	if err := c.List(ctx, &pods, client.InNamespace(namespace)); err != nil {
 		return nil, listed("pods", err)
@@ -149,7 +175,26 @@ func (r *reading) placedOnConsumer(ctx context.Context, c client.Client, namespa
 	for i := range foreign.Items {
 		peers[i] = v09.Identity(&foreign.Items[i])
 	}
-	return overview.OnConsumer(nodes.Items, pods.Items, peers), nil
+	return &sight{overview.OnConsumer(nodes.Items, pods.Items, peers), false, namespace}, nil
+}
+
+// exists returns an error if there is no namespace of a name: the API server lists the pods of such a one as well, and finds none. Who may
+// not read namespaces is believed; all namespaces, whose name is empty, are there.
+func exists(ctx context.Context, c client.Client, namespace string) error {
+	if namespace == "" {
+		return nil
+	}
+	err := c.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{})
+	switch {
+	case apierrors.IsForbidden(err):
+		return nil
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("there is no namespace %q: see kubectl get namespaces, or kubectl liqo-broker where -A", namespace)
+	case err != nil:
+		return fmt.Errorf("get namespace %s: %w", namespace, err)
+	default:
+		return nil
+	}
 }
 
 func virtualNodes() client.ListOption {

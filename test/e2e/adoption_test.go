@@ -217,7 +217,8 @@ func stockEverywhere(t *testing.T) {
 	}
 }
 
-// TestInstallRefuses runs commands of the plugin where they must not work: each says in one line what is missing.
+// TestInstallRefuses runs commands of the plugin where they must not work: each says in one line what is missing. A provider needs
+// none, and is found well.
 func TestInstallRefuses(t *testing.T) {
 	together(t, v1alpha1.ModeOrchestrated)
 	const namespace = "front-door"
@@ -234,6 +235,10 @@ func TestInstallRefuses(t *testing.T) {
 		"InUse":       {fed.Broker, []string{"uninstall", "--dry-run"}, "consumers still use this broker"},
 		"NotConsumer": {fed.Broker, []string{"unprepare", "--dry-run"}, "this cluster is a broker"},
 		"Mode":        {fed.ProviderA, []string{"install", "--dry-run", "--modes=nonsense"}, "Unsupported value"},
+		"Elsewhere":   {fed.Consumer, []string{"explain", namespace}, "is a consumer: its broker " + fed.Broker.Name},
+		"Provider":    {fed.ProviderA, []string{"providers"}, "only provides: this is asked on the broker"},
+		"Mistyped":    {fed.Broker, []string{"drian", fed.ProviderA.Name}, "did you mean drain?"},
+		"Nowhere":     {fed.Consumer, []string{"where", "nowhere"}, `there is no namespace "nowhere"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, err := plugin(t.Context(), tc.on, tc.args...)
@@ -241,6 +246,9 @@ func TestInstallRefuses(t *testing.T) {
 				t.Errorf("%v: %v, want %q in\n%s", tc.args, err, tc.want, out)
 			}
 		})
+	}
+	if out := mustPlugin(t, fed.ProviderA, "diagnose"); !strings.Contains(out, "This cluster is: provider") {
+		t.Errorf("diagnose does not call a provider one:\n%s", out)
 	}
 }
 

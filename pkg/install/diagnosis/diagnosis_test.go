@@ -308,11 +308,65 @@ func TestWell(t *testing.T) {
 	}
 }
 
-// TestStock looks at a cluster with Liqo alone, and at those that cannot be a broker.
+// TestStock looks at clusters with Liqo alone, which share their resources, use others, or neither. Only what is broken is a problem.
 func TestStock(t *testing.T) {
-	d := diagnose(t, fakeCluster(t, interceptor.Funcs{}))
-	if d.Healthy || len(d.Roles) > 0 || !strings.Contains(d.String(), "neither a broker nor a consumer") {
-		t.Errorf("%s", d)
+	milan := &v09.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "milan"}}
+	provides := change(milan, func() { milan.Status.PeeringConditions[0].Type = "IncomingPeering" })
+	offer := func(status v09.ResourceOffer) func(*testing.T, client.Client) {
+		status.Namespace, status.Name = "liqo-tenant-milan", "resource-offer"
+		return create(&status)
+	}
+	accepted, refused := v09.ResourceOffer{}, v09.ResourceOffer{}
+	accepted.Status.Phase, refused.Status.Phase = "Accepted", "Refused"
+	ofPeer := accepted
+	ofPeer.Labels = map[string]string{liqo.LabelReplicated: "true"}
+	for name, tc := range map[string]struct {
+		do      []func(*testing.T, client.Client)
+		roles   []string
+		healthy bool
+		says    string
+	}{
+		"Provider": {
+			[]func(*testing.T, client.Client){provides, offer(accepted)}, []string{"provider"}, true,
+			"  milan (11111111-aaaa) has accepted what it is offered. A provider needs nothing of this project\n",
+		},
+		"Refused": {
+			[]func(*testing.T, client.Client){provides, offer(refused)}, []string{"provider"}, false,
+			"! milan (11111111-aaaa) has not accepted what it is offered\n",
+		},
+		"NoOffer": {
+			[]func(*testing.T, client.Client){provides, offer(ofPeer)}, []string{"provider"}, false, "! milan (11111111-aaaa) is offered nothing\n",
+		},
+		"NotPeered": {
+			[]func(*testing.T, client.Client){change(milan, func() {
+				milan.Status.PeeringConditions[0].Type, milan.Status.PeeringConditions[0].Status = "IncomingPeering", "Pending"
+			})}, []string{"provider"}, false, "! The peering with milan (11111111-aaaa) is not established",
+		},
+		"UsesOthers": {nil, []string{}, true, "* This cluster uses others as Liqo does by itself"},
+		"Alone": {
+			[]func(*testing.T, client.Client){remove(foreign(t))}, []string{}, true,
+			"* This cluster is neither a broker nor a consumer, does not trade, and shares",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := fakeCluster(t, interceptor.Funcs{})
+			for _, do := range tc.do {
+				do(t, c)
+			}
+			if d := diagnose(t, c); d.Healthy != tc.healthy || !slices.Equal(d.Roles, tc.roles) || !strings.Contains(d.String(), tc.says) {
+				t.Errorf("%t %v:\n%s", d.Healthy, d.Roles, d)
+			}
+		})
+	}
+}
+
+// create has a test create an object.
+func create(o client.Object) func(*testing.T, client.Client) {
+	return func(t *testing.T, c client.Client) {
+		t.Helper()
+		if err := c.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
