@@ -29,21 +29,21 @@ func (e *elsewhereError) Error() string { return e.says }
 
 func (e *elsewhereError) Unwrap() error { return e.cause }
 
-// onBroker returns an error of reading what only brokers have. Where the cluster knows none of it, because it consumes or provides, the error
-// says so instead.
+// onBroker returns an error of reading what only brokers have. Where the cluster knows none of it, because it consumes or provides, the
+// error says so instead.
 func (s *session) onBroker(ctx context.Context, c client.Client, err error) error {
 	if !meta.IsNoMatchError(err) {
 		return err
 	}
 	if brokers, errNodes := brokersOf(ctx, c); errNodes == nil && len(brokers) > 0 {
-		return &elsewhereError{fmt.Sprintf("%s is a consumer: its broker %s decides where its pods run, and only the broker knows why. Look here with: "+
-			"kubectl liqo-broker where; why a pod waits is in its events: kubectl describe pod -n NAMESPACE POD; for the rest, ask the administrator "+
-			"of the broker for: kubectl liqo-broker explain NAMESPACE", s.where(), strings.Join(brokers, " and ")), err}
+		return &elsewhereError{fmt.Sprintf("%s is a consumer: its broker %s decides where its pods run, and only the broker knows why. Look here "+
+			"with: kubectl liqo-broker where; why a pod waits is in its events: kubectl describe pod -n NAMESPACE POD; for the rest, ask the "+
+			"administrator of the broker for: kubectl liqo-broker explain NAMESPACE", s.where(), strings.Join(brokers, " and ")), err}
 	}
 	peers, errPeers := v09.Peers(ctx, c)
 	if errPeers == nil && slices.ContainsFunc(peers, func(p liqo.Peer) bool { return p.Incoming.Exists }) {
-		return &elsewhereError{fmt.Sprintf("%s only provides: this is asked on the broker. Whether all is well here says: kubectl liqo-broker diagnose",
-			s.where()), err}
+		return &elsewhereError{fmt.Sprintf("%s only provides: this is asked on the broker. Whether all is well here says: "+
+			"kubectl liqo-broker diagnose", s.where()), err}
 	}
 	return err
 }

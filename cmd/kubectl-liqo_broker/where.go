@@ -52,11 +52,15 @@ func (r *reading) whereCommand() *cobra.Command {
 			if done, err := out.value(r.Out, seen.pods); done || err != nil {
 				return err
 			}
-			if len(seen.pods) == 0 {
+			if len(seen.pods) > 0 {
+				err = out.table(r.Out, overview.Pods(r.now(), seen.pods, seen.broker))
+			} else {
 				fmt.Fprintln(r.ErrOut, seen.none())
-				return nil
 			}
-			return out.table(r.Out, overview.Pods(r.now(), seen.pods, seen.broker))
+			for _, home := range seen.home {
+				fmt.Fprintf(r.ErrOut, "%s\n%s\n", home.What, home.Do)
+			}
+			return err
 		},
 	}
 	out.addFlags(command, formatJSON, formatYAML, formatWide)
@@ -85,6 +89,8 @@ type sight struct {
 	// broker is whether the cluster is a broker's, and namespace the only one that was looked at; empty for all.
 	broker    bool
 	namespace string
+	// home is what is at home on a consumer, and should not be.
+	home []overview.Finding
 }
 
 // none says where no pods are.
@@ -137,7 +143,7 @@ func (r *reading) placed(ctx context.Context, c client.Client, namespace string,
 		return nil, fmt.Errorf("no namespace of a consumer is called %q, here or at its consumer. For all that have pods: "+
 			"kubectl liqo-broker where -A", namespace)
 	}
-	return &sight{on.Placed(namespace), true, namespace}, nil
+	return &sight{pods: on.Placed(namespace), broker: true, namespace: namespace}, nil
 }
 
 func (r *reading) placedOnConsumer(ctx context.Context, c client.Client, namespace string, all bool) (*sight, error) {
@@ -175,7 +181,17 @@ func (r *reading) placedOnConsumer(ctx context.Context, c client.Client, namespa
 	for i := range foreign.Items {
 		peers[i] = v09.Identity(&foreign.Items[i])
 	}
-	return &sight{overview.OnConsumer(nodes.Items, pods.Items, peers), false, namespace}, nil
+	// What should be at the broker too, and is not: whose rights do not reach that far is not told.
+	var offloadings v09.NamespaceOffloadingList
+	var namespaces corev1.NamespaceList
+	err := errors.Join(c.List(ctx, &offloadings, client.InNamespace(namespace)), c.List(ctx, &namespaces))
+	if err != nil && !apierrors.IsForbidden(err) {
+		return nil, listed("offloaded namespaces", err)
+	}
+	return &sight{
+		pods: overview.OnConsumer(nodes.Items, pods.Items, peers), namespace: namespace,
+		home: overview.AtHome(namespaces.Items, offloadings.Items, nodes.Items, pods.Items),
+	}, nil
 }
 
 // exists returns an error if there is no namespace of a name: the API server lists the pods of such a one as well, and finds none. Who may

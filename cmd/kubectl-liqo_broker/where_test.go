@@ -176,6 +176,33 @@ func TestWhereOtherwise(t *testing.T) {
 	}
 }
 
+// TestWhereAtHome asks on a consumer whose namespace was offloaded in the moment in which its pods were made: people are told which pods
+// have stayed, and how they leave.
+func TestWhereAtHome(t *testing.T) {
+	offloading := v09.ForgeOffloading("shop", "DefaultName", []cluster.ID{"55555555-9999"})
+	offloading.Labels = nil // It is the consumer's own.
+	at := newFake(t, append(consuming(), offloading)...)
+	const told = "Pods of namespace shop run at home, though all are to run elsewhere: they were made before Liqo had labelled the " +
+		"namespace. There are 2: here, waits\nLiqo has not labelled the namespace yet. See why: kubectl describe namespaceoffloading -n shop " +
+		"offloading. Then: delete and create yourself what nothing else creates again: here, waits\n"
+	for line, want := range map[string]string{"where shop": told, "where -A": told, "where default": "", "where shop -o json": ""} {
+		if out, errOut, err := (&cli{client: noBroker(at)}).run(t, line); err != nil || errOut != want || out == "" {
+			t.Errorf("%s: %v, %q", line, err, errOut)
+		}
+	}
+	forbidden := interceptor.NewClient(noBroker(at), interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if _, is := list.(*v09.NamespaceOffloadingList); is {
+				return apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no role"))
+			}
+			return c.List(ctx, list, options...)
+		},
+	})
+	if out, errOut, err := (&cli{client: forbidden}).run(t, "where shop"); err != nil || errOut != "" || out == "" {
+		t.Errorf("with fewer rights: %v, %q, %q", err, out, errOut)
+	}
+}
+
 // TestElsewhere runs commands for brokers on clusters that are none: each says what the cluster is, and what to ask whom.
 func TestElsewhere(t *testing.T) {
 	broker := liqotest.ForeignCluster(cluster.Identity{ID: "55555555-9999", Name: "athens"}, false, true)

@@ -121,7 +121,7 @@ func Run(ctx context.Context, cfg Config) (*Diagnosis, error) {
 	}
 	if len(l.setup.RemoteIPAMs) > 0 {
 		d.Roles = append(d.Roles, "consumer")
-		areas = append(areas, l.remoteIPAMs, l.paths)
+		areas = append(areas, l.remoteIPAMs, l.paths, l.policies)
 	}
 	// Who may not see whether there is a connector is told that it is not known, and everything else.
 	connector, err := l.trades(ctx)

@@ -22,6 +22,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -553,10 +554,55 @@ func TestConsumer(t *testing.T) {
 		!strings.Contains(d.String(), "1 answer at Service "+namespace) {
 		t.Errorf("%s", d)
 	}
+	offloads(t, c)
 	if err := c.Delete(t.Context(), service); err != nil {
 		t.Fatal(err)
 	}
 	if d := diagnose(t, c); d.Healthy || !strings.Contains(d.String(), "There is no Service "+namespace+"/liqo-network-manager") {
 		t.Errorf("%s", d)
 	}
+}
+
+// offloads has a consumer offload a namespace with a pod that came too early, and with policies that no other cluster obeys.
+func offloads(t *testing.T, c client.Client) {
+	t.Helper()
+	looks := func(healthy bool, says ...string) {
+		t.Helper()
+		d := diagnose(t, c)
+		for _, one := range says {
+			if d.Healthy != healthy || !strings.Contains(d.String(), one) {
+				t.Errorf("it does not say %q:\n%s", one, d)
+			}
+		}
+	}
+	in := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "shop", Name: name} }
+	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"liqo.io/scheduling-enabled": "true"}}}
+	ours := v09.ForgeOffloading("shop", "DefaultName", []cluster.ID{"11111111-aaaa"})
+	ours.Labels = nil // It is the consumer's own.
+	early := &corev1.Pod{ObjectMeta: in("web-0")}
+	early.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web", UID: "1", Controller: new(true)}}
+	early.Spec.NodeName = "worker"
+	twins := v09.ForgeOffloading("twin", "DefaultName", []cluster.ID{"11111111-aaaa"}) // A broker's.
+	policies := []client.Object{
+		&networkingv1.NetworkPolicy{ObjectMeta: in("deny")}, &networkingv1.NetworkPolicy{ObjectMeta: in("allow")},
+		&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "twin", Name: "fence"}},
+		&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "home", Name: "deny"}},
+	}
+	looks(true, "  No offloaded namespace has NetworkPolicies, which would not hold in other clusters\n")
+	for _, o := range append(policies, shop, ours, twins, early) {
+		if err := c.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	looks(false, "! Pods of namespace shop run at home, though all are to run elsewhere: they were made before Liqo had labelled the "+
+		"namespace. There are 1: web-0\n  Make them again: kubectl rollout restart -n shop statefulset/web\n",
+		"* Namespace shop is offloaded, and its NetworkPolicies (2) do not hold for pods that run in other clusters\n  What holds there "+
+			"instead: https://github.com/capacitorset/liqo-broker/blob/main/docs/admin/consumer.md#network-policies\n")
+	if d := diagnose(t, c); strings.Contains(d.String(), "Namespace twin") || strings.Contains(d.String(), "Namespace home") {
+		t.Errorf("%s", d)
+	}
+	if err := c.Delete(t.Context(), early); err != nil {
+		t.Fatal(err)
+	}
+	looks(true, "* Namespace shop is offloaded, and its NetworkPolicies (2)")
 }
