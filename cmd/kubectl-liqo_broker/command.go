@@ -63,6 +63,7 @@ const exitCodes = "0 all is well, 1 it failed, 2 the command line cannot be unde
 
 // addCommands adds all commands.
 func (s *session) addCommands(root *cobra.Command, r *reading) {
+	root.Flags().Bool("version", false, "version of the plugin") // Without -v, which is kubectl's flag of how much is logged.
 	addInstallation(root, s)
 	root.AddCommand(r.commands()...)
 	program.Strict(root, exitCodes)

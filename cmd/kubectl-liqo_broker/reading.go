@@ -35,11 +35,17 @@ type reading struct {
 
 // commands returns the commands that look at a cluster, or change one field of one object.
 func (r *reading) commands() []*cobra.Command {
+	settings := r.settingCommands()
+	for _, setting := range settings {
+		if setting.Name() == "enable" {
+			setting.Aliases = []string{"uncordon"} // As kubectl has it for nodes.
+		}
+	}
 	return append([]*cobra.Command{
 		r.providersCommand(), r.consumersCommand(), r.statusCommand(), r.whereCommand(), r.explainCommand(), r.policyCommand(),
-		r.diagnoseCommand(),
+		r.diagnoseCommand(), r.versionCommand(),
 	},
-		append(r.settingCommands(), r.tradeCommands()...)...)
+		append(settings, r.tradeCommands()...)...)
 }
 
 func newReading(s *session) *reading {

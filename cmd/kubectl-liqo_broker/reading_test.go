@@ -254,6 +254,8 @@ func TestSets(t *testing.T) {
 		{"drain 1111", "provider milan (11111111-aaaa) to be drained\n", "kubectl liqo-broker providers 11111111-aaaa -o wide", "Drained/"},
 		{"drain milan", "provider milan (11111111-aaaa) is already to be drained\n", "", "Drained/"},
 		{"enable milan", "provider milan (11111111-aaaa) enabled\n", "where policies choose it", "Active/"},
+		{"cordon milan", "provider milan (11111111-aaaa) cordoned\n", "kubectl liqo-broker enable 11111111-aaaa\n", "Cordoned/"},
+		{"uncordon milan", "provider milan (11111111-aaaa) enabled\n", "where policies choose it", "Active/"},
 		{"suspend rome", "consumer rome (33333333-dddd) suspended\n", "kubectl liqo-broker resume 33333333-dddd\n", "Active/Suspended"},
 		{"resume rome", "consumer rome (33333333-dddd) resumed\n", "its waiting pods go on", "Active/Active"},
 	} {
@@ -274,6 +276,7 @@ func TestUsage(t *testing.T) {
 		"cordon milan --dry-run=yes": `invalid argument "yes" for "--dry-run" flag: it must be none, client or server`,
 		"providers -o xml":           "--output=xml is none of json, yaml, name, wide",
 		"consumers --bogus":          "unknown flag: --bogus",
+		"-v":                         "unknown shorthand flag: 'v' in -v",
 	} {
 		_, _, err := newCLI(t, federation()...).run(t, line)
 		if err == nil || err.Error() != says || program.ExitCode(err) != program.ExitUsage {
