@@ -45,8 +45,8 @@ func (r *reading) versionCommand() *cobra.Command {
 		Use:   "version",
 		Short: "Show which versions this plugin has, and what runs on the cluster",
 		Long: "Show which versions this plugin has, and what runs on the cluster: Kubernetes, Liqo, the daemon, the sidecars in Liqo's network " +
-			"manager,\nvirtual kubelets, the guard and the connector. With images of several versions, or of another than this plugin installs, the " +
-			"exit code is 3.",
+			"manager,\nvirtual kubelets, the guard and the connector. With images of several versions, or of another than this plugin installs, " +
+			"the exit code is 3.",
 		Example:           "  kubectl liqo-broker version\n  kubectl liqo-broker version --client -o json",
 		Args:              usage(cobra.NoArgs),
 		ValidArgsFunction: cobra.NoFileCompletions,

@@ -17,10 +17,20 @@ var released = regexp.MustCompile(`^v\d+\.\d+\.\d+(-(alpha|beta|rc)\.\d+)?$`)
 
 // Document returns the address of a file of the repository, as it is in this version: who has only a program does not have the file. A
 // version that is none of the releases has that of the newest one.
-func Document(path string) string {
-	at := "main"
+func Document(path string) string { return repository + "/blob/" + ref() + "/" + path }
+
+// Applied returns what kubectl applies, or deletes, for the Kustomization in a folder of the repository, as it is in this version. It is
+// quoted for a shell.
+func Applied(folder string) string {
+	return "-k '" + repository + "//" + folder + "?ref=" + ref() + "'"
+}
+
+const repository = "https://github.com/capacitorset/liqo-broker"
+
+// ref is what the repository calls this version.
+func ref() string {
 	if released.MatchString(version) {
-		at = version
+		return version
 	}
-	return "https://github.com/capacitorset/liqo-broker/blob/" + at + "/" + path
+	return "main"
 }

@@ -15,5 +15,8 @@ func TestDocument(t *testing.T) {
 		if got := Document("docs/kubectl.md"); got != "https://github.com/capacitorset/liqo-broker/blob/"+want+"/docs/kubectl.md" {
 			t.Errorf("%s: %s", is, got)
 		}
+		if got := Applied("deploy/guard"); got != "-k 'https://github.com/capacitorset/liqo-broker//deploy/guard?ref="+want+"'" {
+			t.Errorf("%s: %s", is, got)
+		}
 	}
 }
