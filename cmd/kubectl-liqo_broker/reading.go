@@ -24,8 +24,9 @@ const completionTimeout = 3 * time.Second
 // reading is what the commands need that look at a cluster, or change one field of one object.
 type reading struct {
 	*session
-	// now returns the time.
-	now func() time.Time
+	// now returns the time, and pause is between two looks at what somebody watches.
+	now   func() time.Time
+	pause time.Duration
 	// logs reads the end of a container's log, and kubernetes asks for the version of the API server.
 	logs       bundle.Logs
 	kubernetes func(ctx context.Context) string
@@ -49,9 +50,12 @@ func (r *reading) commands() []*cobra.Command {
 }
 
 func newReading(s *session) *reading {
-	return &reading{session: s, now: time.Now, logs: s.readLogs, kubernetes: s.serverVersion, asConnector: func() (client.Client, error) {
-		return s.clientAs("system:serviceaccount:liqo-broker-connector:liqo-broker-connector")
-	}}
+	return &reading{
+		session: s, now: time.Now, pause: 2 * time.Second, logs: s.readLogs, kubernetes: s.serverVersion,
+		asConnector: func() (client.Client, error) {
+			return s.clientAs("system:serviceaccount:liqo-broker-connector:liqo-broker-connector")
+		},
+	}
 }
 
 // providers returns all providers, in order of their names; with an error none.

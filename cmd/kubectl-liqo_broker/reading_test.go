@@ -86,7 +86,12 @@ func (c *cli) runArgs(t *testing.T, args []string) (out, errOut string, err erro
 // root returns the plugin's commands, which reach the cluster in memory.
 func (c *cli) root(t *testing.T) *cobra.Command {
 	t.Helper()
-	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &c.out, ErrOut: &c.errOut}
+	return c.rootTo(t, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &c.out, ErrOut: &c.errOut})
+}
+
+// rootTo returns them with streams of their own.
+func (c *cli) rootTo(t *testing.T, streams genericiooptions.IOStreams) *cobra.Command {
+	t.Helper()
 	root := newCommand(streams)
 	for _, child := range root.Commands() { // Those that reach a cluster are replaced.
 		root.RemoveCommand(child)
@@ -102,7 +107,7 @@ func (c *cli) root(t *testing.T) *cobra.Command {
 	r.logs = func(_ context.Context, pod client.ObjectKey, container string, _ bool, _ int64) (io.ReadCloser, error) {
 		return io.NopCloser(strings.NewReader(fmt.Sprintf("log of %s %s\n%s\n", pod, container, c.log))), nil
 	}
-	r.now = func() time.Time { return now }
+	r.now, r.pause = func() time.Time { return now }, 10*time.Millisecond
 	s.addCommands(root, r)
 	return root
 }
@@ -271,12 +276,16 @@ func TestSets(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	for line, says := range map[string]string{
-		"cordon":                     "accepts 1 arg(s), received 0: see kubectl liqo-broker cordon --help",
-		"drain milan turin":          "accepts 1 arg(s), received 2: see kubectl liqo-broker drain --help",
-		"cordon milan --dry-run=yes": `invalid argument "yes" for "--dry-run" flag: it must be none, client or server`,
-		"providers -o xml":           "--output=xml is none of json, yaml, name, wide",
-		"consumers --bogus":          "unknown flag: --bogus",
-		"-v":                         "unknown shorthand flag: 'v' in -v",
+		"cordon":                           "accepts 1 arg(s), received 0: see kubectl liqo-broker cordon --help",
+		"drain milan turin":                "accepts 1 arg(s), received 2: see kubectl liqo-broker drain --help",
+		"cordon milan --dry-run=yes":       `invalid argument "yes" for "--dry-run" flag: it must be none, client or server`,
+		"providers -o xml":                 "--output=xml is none of json, yaml, name, wide, jsonpath=, go-template=, custom-columns=",
+		"providers -o jsonpath={.items":    "--output=jsonpath={.items: unclosed action",
+		"consumers -o custom-columns=NAME": `--output=custom-columns=NAME: "NAME" is not HEADER:.path`,
+		"providers -l a==,=":               "--selector=a==,=: found '=', expected: identifier after ','",
+		"providers -w -o yaml":             "--watch prints tables or names, and no yaml",
+		"consumers --bogus":                "unknown flag: --bogus",
+		"-v":                               "unknown shorthand flag: 'v' in -v",
 	} {
 		_, _, err := newCLI(t, federation()...).run(t, line)
 		if err == nil || err.Error() != says || program.ExitCode(err) != program.ExitUsage {
