@@ -326,6 +326,7 @@ func TestPreflight(t *testing.T) {
 		"brokering.liqo.io/v1alpha1": {"providers"},
 		"v1":                         {"nodes"},
 	}
+	const apply = "kubectl apply -k 'https://github.com/capacitorset/liqo-broker//deploy?ref=main'"
 	cases := map[string]struct {
 		reason string
 		need   need
@@ -338,20 +339,20 @@ func TestPreflight(t *testing.T) {
 		},
 		"Ours": {
 			reason: "A missing CRD of ours names the cure.", need: need{group: "brokering.liqo.io", version: "v1alpha1", resource: "consumers"},
-			err: "the API server does not know consumers.brokering.liqo.io: install it with: kubectl apply -k deploy/",
+			err: "the API server does not know consumers.brokering.liqo.io: install it with: " + apply,
 		},
 		"Forbidden": {
 			reason: "A refused right names the cure.", need: need{version: "v1", resource: "nodes", verbs: []string{"get", "patch"}},
-			err: "the broker may not patch nodes: grant it with: kubectl apply -k deploy/",
+			err: "the broker may not patch nodes: grant it with: " + apply,
 		},
 		"Named": {
 			reason: "A right to one object names it.", need: need{version: "v1", resource: "nodes", name: "one", verbs: []string{"patch"}},
-			err: "the broker may not patch nodes one: grant it with: kubectl apply -k deploy/",
+			err: "the broker may not patch nodes one: grant it with: " + apply,
 		},
 		"Sub": {
 			reason: "A subresource is named.", need: need{group: "brokering.liqo.io", version: "v1alpha1", resource: "providers",
 				subresource: "status", verbs: []string{"patch"}},
-			err: "the broker may not patch providers/status.brokering.liqo.io: grant it with: kubectl apply -k deploy/",
+			err: "the broker may not patch providers/status.brokering.liqo.io: grant it with: " + apply,
 		},
 		"Down": {
 			reason: "A failed question is not taken for a yes.", need: need{version: "v1", resource: "nodes", verbs: []string{"fail"}},

@@ -20,6 +20,7 @@ import (
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/callers"
+	"github.com/capacitorset/liqo-broker/pkg/version"
 )
 
 // need is a resource that the broker uses, and how.
@@ -52,7 +53,7 @@ func (n need) cure() string {
 	if strings.HasSuffix(n.group, ".liqo.io") && n.group != v1alpha1.Group {
 		return "install Liqo v0.9.4 first (liqoctl install)"
 	}
-	return "install it with: kubectl apply -k deploy/"
+	return "install it with: kubectl apply " + version.Applied("deploy")
 }
 
 // needs returns what the broker uses in its modes. deploy/broker grants the same.
@@ -138,7 +139,7 @@ func preflight(ctx context.Context, d discoverer, c client.Client, needs []need)
 				return fmt.Errorf("ask the API server whether the broker may %s %s: %w", verb, n, err)
 			}
 			if !review.Status.Allowed {
-				return fmt.Errorf("the broker may not %s %s: grant it with: kubectl apply -k deploy/", verb, n)
+				return fmt.Errorf("the broker may not %s %s: grant it with: kubectl apply %s", verb, n, version.Applied("deploy"))
 			}
 		}
 	}

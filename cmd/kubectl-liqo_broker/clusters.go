@@ -7,14 +7,18 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/overview"
+	"github.com/capacitorset/liqo-broker/pkg/program"
 )
 
 func (r *reading) providersCommand() *cobra.Command { //nolint:dupl // Two commands that have their words apart, and nothing else.
@@ -34,6 +38,10 @@ func (r *reading) providersCommand() *cobra.Command { //nolint:dupl // Two comma
 		identity: overview.ProviderIdentity,
 		none:     "No cluster provides yet. Peer with one, and it appears here: liqoctl peer out-of-band --help",
 		table:    func(all []v1alpha1.Provider) *metav1.Table { return overview.Providers(r.now(), all) },
+		remarks: func(ctx context.Context, c client.Client) ([]overview.Finding, error) {
+			gateway, err := gatewayOf(ctx, c)
+			return overview.OfGateway(gateway), err
+		},
 	})
 }
 
@@ -65,29 +73,117 @@ type clusterList[T any] struct {
 	// none is what people are told if there is none.
 	none  string
 	table func([]T) *metav1.Table
+	// remarks are what people should know of what the table says; nil is nothing.
+	remarks func(context.Context, client.Client) ([]overview.Finding, error)
 }
 
 // clustersCommand has a command list clusters: all, or those that its arguments name.
 func clustersCommand[T any](r *reading, command *cobra.Command, of clusterList[T]) *cobra.Command {
 	var out output
+	var selected string
+	var watch bool
+	var selector labels.Selector
 	command.RunE = func(command *cobra.Command, args []string) error {
 		c, err := r.open()
 		if err != nil {
 			return err
 		}
-		list, items, err := of.read(command.Context(), c)
-		if err != nil {
-			return r.clear(err)
+		look := func(ctx context.Context) (client.ObjectList, *[]T, error) {
+			list, items, err := of.read(ctx, c)
+			if err != nil {
+				return nil, nil, r.clear(r.onBroker(ctx, c, err))
+			}
+			*items, err = only(*items, of.identity, args)
+			*items = slices.DeleteFunc(*items, func(item T) bool { return !selector.Matches(labels.Set(object(&item).GetLabels())) })
+			return list, items, err
 		}
-		if *items, err = only(*items, of.identity, args); err != nil {
+		list, items, err := look(command.Context())
+		if err != nil {
 			return err
 		}
+
+		// What there is, and what should be known of it.
 		if len(*items) == 0 && out.isText() {
 			fmt.Fprintln(r.ErrOut, of.none)
+		} else if err := out.objects(r.Out, c.Scheme(), list, of.table(*items)); err != nil {
+			return err
+		}
+		if of.remarks != nil && out.isText() && len(*items) > 0 {
+			remarks, err := of.remarks(command.Context(), c)
+			if err != nil {
+				return r.clear(err)
+			}
+			for _, remark := range remarks {
+				fmt.Fprintf(r.ErrOut, "%s\n%s\n", remark.What, remark.Do)
+			}
+		}
+		if !watch {
 			return nil
 		}
-		return out.objects(r.Out, c.Scheme(), list, of.table(*items))
+
+		// What changes, until somebody ends it. A table has its headers already.
+		out.noHeaders = true
+		return follow(command.Context(), r.pause, *items, look, func(list client.ObjectList, changed []T) error {
+			return out.objects(r.Out, c.Scheme(), list, of.table(changed))
+		})
 	}
 	out.addFlags(command, formatJSON, formatYAML, formatName, formatWide)
+	flags := command.Flags()
+	flags.StringVarP(&selected, "selector", "l", "", "only those with these labels, such as tier=gold,region!=eu")
+	flags.BoolVarP(&watch, "watch", "w", false, "after listing, print each that has changed, until this is ended")
+	check := command.PreRunE
+	command.PreRunE = func(command *cobra.Command, args []string) (err error) {
+		if selector, err = labels.Parse(selected); err != nil {
+			return program.Usage(fmt.Errorf("--selector=%s: %w", selected, err))
+		}
+		if watch && !out.isText() && out.format != formatName {
+			return program.Usage(fmt.Errorf("--watch prints tables or names, and no %s", out.format))
+		}
+		return check(command, args)
+	}
 	return command
+}
+
+// object returns the object that stands for a cluster.
+func object[T any](item *T) client.Object {
+	o, _ := any(item).(client.Object)
+	return o
+}
+
+// follow looks again and again, and shows the items that have changed since they were seen, until ctx ends.
+func follow[T any](
+	ctx context.Context, pause time.Duration, items []T, look func(context.Context) (client.ObjectList, *[]T, error),
+	show func(client.ObjectList, []T) error,
+) error {
+	seen := map[string]string{}
+	isNew := func(item *T) bool {
+		o := object(item)
+		was := seen[o.GetName()]
+		seen[o.GetName()] = o.GetResourceVersion()
+		return was != o.GetResourceVersion()
+	}
+	for i := range items {
+		isNew(&items[i])
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+		list, now, err := look(ctx)
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // Whoever watches has ended it.
+		}
+		if err != nil {
+			return err
+		}
+		*now = slices.DeleteFunc(*now, func(item T) bool { return !isNew(&item) })
+		if len(*now) == 0 {
+			continue
+		}
+		if err := show(list, *now); err != nil {
+			return err
+		}
+	}
 }

@@ -43,7 +43,6 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Use:           "kubectl-liqo_broker",
 		Short:         "Install, watch and leave a broker of Liqo clusters",
 		Version:       version.String(),
-		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		// The name that users type.
@@ -54,9 +53,20 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	command.SetErr(streams.ErrOut)
 	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return program.Usage(err) })
 	s.to.addFlags(command.PersistentFlags())
-	addInstallation(command, s)
-	command.AddCommand(newReading(s).commands()...)
+	s.addCommands(command, newReading(s))
 	return command
+}
+
+// exitCodes says what the exit codes of all commands mean.
+const exitCodes = "0 all is well, 1 it failed, 2 the command line cannot be understood, 3 it was done, and what it looked at is not as it " +
+	"should be."
+
+// addCommands adds all commands.
+func (s *session) addCommands(root *cobra.Command, r *reading) {
+	root.Flags().Bool("version", false, "version of the plugin") // Without -v, which is kubectl's flag of how much is logged.
+	addInstallation(root, s)
+	root.AddCommand(r.commands()...)
+	program.Strict(root, exitCodes)
 }
 
 // open returns the client of the cluster by which a command reads and writes: it keeps what --dry-run says, whatever the command does.
@@ -113,6 +123,8 @@ func (s *session) clear(err error) error {
 		return nil
 	case install.Begun(err):
 		return err // It names the step, and says how to go on.
+	case errors.As(err, new(*elsewhereError)):
+		return err
 	case meta.IsNoMatchError(err):
 		return fmt.Errorf("there is no broker on %s: it knows no objects of %s. Choose another cluster with --context, or install a broker "+
 			"with: kubectl liqo-broker install; on a consumer: kubectl liqo-broker diagnose",

@@ -37,10 +37,10 @@ func (r *reading) diagnoseCommand() *cobra.Command {
 	var file string
 	command := &cobra.Command{
 		Use:   "diagnose",
-		Short: "Look at each step of the set-up of a broker or a consumer, and say what to do",
-		Long: "Look at each step of the set-up of this cluster, as a broker or as a consumer: Liqo's version and flags, virtual kubelets, " +
-			"the daemon,\nServices, certificates, peerings and tunnels, to whom namespace liqo is offered, relay addresses. Each is as it " +
-			"should be, a problem (!),\na note (*), or cannot be known (?). Nothing is written. With a problem, the exit code is 3.\n\n" +
+		Short: "Look at each step of the set-up of a broker, a consumer or a provider, and say what to do",
+		Long: "Look at each step of the set-up of this cluster, as a broker, a consumer or a provider: Liqo's version and flags, virtual " +
+			"kubelets, the daemon,\nServices, certificates, peerings and tunnels, to whom namespace liqo is offered, relay addresses. Each is as " +
+			"it should be, a problem (!),\na note (*), or cannot be known (?). Nothing is written. With a problem, the exit code is 3.\n\n" +
 			"With --bundle, an archive for a bug report is written too: objects, events and logs, without Secrets and what looks like one. " +
 			"Look at it\nbefore you send it; MANIFEST.txt in it says what was left out.",
 		Example:           "  kubectl liqo-broker diagnose\n  kubectl liqo-broker diagnose --bundle report.tar.gz",

@@ -35,9 +35,15 @@ func stock() client.Object {
 	return d
 }
 
-// TestDiagnose looks at a cluster that is nothing yet: the exit code says so, for people and for programs, with an archive and without.
+// TestDiagnose looks at a cluster that is nothing yet, and at one whose Liqo does not run: the exit code says so, for people and for
+// programs, with an archive and without.
 func TestDiagnose(t *testing.T) {
-	c := newCLI(t, stock())
+	if out, _, err := newCLI(t, stock()).run(t, "diagnose"); err != nil || !strings.Contains(out, "* This cluster is neither a broker") {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	down, _ := stock().(*appsv1.Deployment)
+	down.Status.ReadyReplicas = 0
+	c := newCLI(t, down)
 	out, _, err := c.run(t, "diagnose")
 	if !errors.Is(err, errUnhealthy) || program.ExitCode(err) != exitUnhealthy || !strings.Contains(out, "neither a broker nor a consumer") ||
 		!strings.Contains(out, "Kubernetes v1.34.0") {

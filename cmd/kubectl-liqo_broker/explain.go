@@ -40,7 +40,7 @@ func (r *reading) explainCommand() *cobra.Command {
 			}
 			placements, err := r.placements(command.Context(), c)
 			if err != nil {
-				return r.clear(err)
+				return r.clear(r.onBroker(command.Context(), c, err))
 			}
 			explained := placements.Explain(r.now(), args[0])
 			if !explained.Found() {

@@ -34,21 +34,28 @@ const (
 type output struct {
 	format    string
 	noHeaders bool
+	// expression is nil if the format has none.
+	expression expression
 }
 
 // addFlags adds the flags to a command that prints in these formats besides the usual one.
 func (o *output) addFlags(command *cobra.Command, formats ...string) {
 	flags := command.Flags()
-	flags.StringVarP(&o.format, "output", "o", "", "output format: one of "+strings.Join(formats, ", "))
+	shown := slices.Concat(formats, expressions)
+	flags.StringVarP(&o.format, "output", "o", "", "output format: one of "+strings.Join(shown, ", "))
 	if slices.Contains(formats, formatWide) {
 		flags.BoolVar(&o.noHeaders, "no-headers", false, "print a table without its headers")
 	}
-	if err := command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+	if err := command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(shown, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // The flag was added above.
 	}
 	command.PreRunE = func(*cobra.Command, []string) error {
-		if o.format != "" && !slices.Contains(formats, o.format) {
-			return program.Usage(fmt.Errorf("--output=%s is none of %s", o.format, strings.Join(formats, ", ")))
+		var err error
+		if o.expression, err = parseExpression(o.format, !o.noHeaders); err != nil {
+			return program.Usage(fmt.Errorf("--output=%s: %w", o.format, err))
+		}
+		if o.expression == nil && o.format != "" && !slices.Contains(formats, o.format) {
+			return program.Usage(fmt.Errorf("--output=%s is none of %s", o.format, strings.Join(shown, ", ")))
 		}
 		return nil
 	}
@@ -56,7 +63,7 @@ func (o *output) addFlags(command *cobra.Command, formats ...string) {
 
 // objects prints a list of objects, which a table shows to people.
 func (o *output) objects(w io.Writer, scheme *runtime.Scheme, list client.ObjectList, table *metav1.Table) error {
-	if o.format != formatJSON && o.format != formatYAML && o.format != formatName {
+	if o.isText() {
 		return o.table(w, table)
 	}
 	var printer printers.ResourcePrinter
@@ -79,6 +86,9 @@ func (o *output) objects(w io.Writer, scheme *runtime.Scheme, list client.Object
 	if err != nil {
 		return err
 	}
+	if o.expression != nil {
+		return o.expression.print(w, list)
+	}
 	if o.format != formatName {
 		return printer.PrintObj(list, w)
 	}
@@ -97,6 +107,9 @@ func (o *output) table(w io.Writer, table *metav1.Table) error {
 
 // value prints a value for programs, and reports whether the format is one for them.
 func (o *output) value(w io.Writer, value any) (done bool, err error) {
+	if o.expression != nil {
+		return true, o.expression.print(w, value)
+	}
 	var text []byte
 	switch o.format {
 	case formatJSON:

@@ -30,8 +30,6 @@ func (r *reading) policyCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "policy",
 		Short: "Check placement policies before they are applied",
-		Args:  usage(cobra.NoArgs),
-		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	command.AddCommand(r.policyCheckCommand())
 	return command
@@ -61,7 +59,7 @@ func (r *reading) policyCheckCommand() *cobra.Command {
 			healthy := true
 			for i := range policies {
 				if checks[i], err = r.checkPolicy(command.Context(), c, &policies[i]); err != nil {
-					return r.clear(err)
+					return r.clear(r.onBroker(command.Context(), c, err))
 				}
 				healthy = healthy && checks[i].Good
 			}

@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,8 +24,9 @@ const completionTimeout = 3 * time.Second
 // reading is what the commands need that look at a cluster, or change one field of one object.
 type reading struct {
 	*session
-	// now returns the time.
-	now func() time.Time
+	// now returns the time, and pause is between two looks at what somebody watches.
+	now   func() time.Time
+	pause time.Duration
 	// logs reads the end of a container's log, and kubernetes asks for the version of the API server.
 	logs       bundle.Logs
 	kubernetes func(ctx context.Context) string
@@ -36,17 +36,26 @@ type reading struct {
 
 // commands returns the commands that look at a cluster, or change one field of one object.
 func (r *reading) commands() []*cobra.Command {
+	settings := r.settingCommands()
+	for _, setting := range settings {
+		if setting.Name() == "enable" {
+			setting.Aliases = []string{"uncordon"} // As kubectl has it for nodes.
+		}
+	}
 	return append([]*cobra.Command{
 		r.providersCommand(), r.consumersCommand(), r.statusCommand(), r.whereCommand(), r.explainCommand(), r.policyCommand(),
-		r.diagnoseCommand(),
+		r.diagnoseCommand(), r.versionCommand(),
 	},
-		append(r.settingCommands(), r.tradeCommands()...)...)
+		append(settings, r.tradeCommands()...)...)
 }
 
 func newReading(s *session) *reading {
-	return &reading{session: s, now: time.Now, logs: s.readLogs, kubernetes: s.serverVersion, asConnector: func() (client.Client, error) {
-		return s.clientAs("system:serviceaccount:liqo-broker-connector:liqo-broker-connector")
-	}}
+	return &reading{
+		session: s, now: time.Now, pause: 2 * time.Second, logs: s.readLogs, kubernetes: s.serverVersion,
+		asConnector: func() (client.Client, error) {
+			return s.clientAs("system:serviceaccount:liqo-broker-connector:liqo-broker-connector")
+		},
+	}
 }
 
 // providers returns all providers, in order of their names; with an error none.
@@ -123,7 +132,7 @@ type identities func(ctx context.Context, c client.Client) ([]cluster.Identity, 
 func (r *reading) providerNames(ctx context.Context, c client.Client) ([]cluster.Identity, error) {
 	all, err := r.providers(ctx, c)
 	if err != nil {
-		return nil, err
+		return nil, r.onBroker(ctx, c, err)
 	}
 	return providerIdentities(all), nil
 }
@@ -131,7 +140,7 @@ func (r *reading) providerNames(ctx context.Context, c client.Client) ([]cluster
 func (r *reading) consumerNames(ctx context.Context, c client.Client) ([]cluster.Identity, error) {
 	all, err := r.consumers(ctx, c)
 	if err != nil {
-		return nil, err
+		return nil, r.onBroker(ctx, c, err)
 	}
 	return consumerIdentities(all), nil
 }
@@ -168,11 +177,4 @@ func (r *reading) completing(
 }
 
 // usage returns a check of arguments whose error is one of usage.
-func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(command *cobra.Command, args []string) error {
-		if err := check(command, args); err != nil {
-			return program.Usage(fmt.Errorf("%w: see %s --help", err, command.CommandPath()))
-		}
-		return nil
-	}
-}
+func usage(check cobra.PositionalArgs) cobra.PositionalArgs { return program.Arguments(check) }

@@ -86,7 +86,12 @@ func (c *cli) runArgs(t *testing.T, args []string) (out, errOut string, err erro
 // root returns the plugin's commands, which reach the cluster in memory.
 func (c *cli) root(t *testing.T) *cobra.Command {
 	t.Helper()
-	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &c.out, ErrOut: &c.errOut}
+	return c.rootTo(t, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &c.out, ErrOut: &c.errOut})
+}
+
+// rootTo returns them with streams of their own.
+func (c *cli) rootTo(t *testing.T, streams genericiooptions.IOStreams) *cobra.Command {
+	t.Helper()
 	root := newCommand(streams)
 	for _, child := range root.Commands() { // Those that reach a cluster are replaced.
 		root.RemoveCommand(child)
@@ -96,15 +101,14 @@ func (c *cli) root(t *testing.T) *cobra.Command {
 	s := &session{IOStreams: streams}
 	s.to.addFlags(root.PersistentFlags())
 	s.reach = func() (client.Client, error) { return c.client, nil }
-	addInstallation(root, s)
 	r := newReading(s)
 	r.asConnector = s.reach
 	r.kubernetes = func(context.Context) string { return "v1.34.0" }
 	r.logs = func(_ context.Context, pod client.ObjectKey, container string, _ bool, _ int64) (io.ReadCloser, error) {
 		return io.NopCloser(strings.NewReader(fmt.Sprintf("log of %s %s\n%s\n", pod, container, c.log))), nil
 	}
-	r.now = func() time.Time { return now }
-	root.AddCommand(r.commands()...)
+	r.now, r.pause = func() time.Time { return now }, 10*time.Millisecond
+	s.addCommands(root, r)
 	return root
 }
 
@@ -255,6 +259,8 @@ func TestSets(t *testing.T) {
 		{"drain 1111", "provider milan (11111111-aaaa) to be drained\n", "kubectl liqo-broker providers 11111111-aaaa -o wide", "Drained/"},
 		{"drain milan", "provider milan (11111111-aaaa) is already to be drained\n", "", "Drained/"},
 		{"enable milan", "provider milan (11111111-aaaa) enabled\n", "where policies choose it", "Active/"},
+		{"cordon milan", "provider milan (11111111-aaaa) cordoned\n", "kubectl liqo-broker enable 11111111-aaaa\n", "Cordoned/"},
+		{"uncordon milan", "provider milan (11111111-aaaa) enabled\n", "where policies choose it", "Active/"},
 		{"suspend rome", "consumer rome (33333333-dddd) suspended\n", "kubectl liqo-broker resume 33333333-dddd\n", "Active/Suspended"},
 		{"resume rome", "consumer rome (33333333-dddd) resumed\n", "its waiting pods go on", "Active/Active"},
 	} {
@@ -270,15 +276,54 @@ func TestSets(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	for line, says := range map[string]string{
-		"cordon":                     "accepts 1 arg(s), received 0: see kubectl liqo-broker cordon --help",
-		"drain milan turin":          "accepts 1 arg(s), received 2: see kubectl liqo-broker drain --help",
-		"cordon milan --dry-run=yes": `invalid argument "yes" for "--dry-run" flag: it must be none, client or server`,
-		"providers -o xml":           "--output=xml is none of json, yaml, name, wide",
-		"consumers --bogus":          "unknown flag: --bogus",
+		"cordon":                           "accepts 1 arg(s), received 0: see kubectl liqo-broker cordon --help",
+		"drain milan turin":                "accepts 1 arg(s), received 2: see kubectl liqo-broker drain --help",
+		"cordon milan --dry-run=yes":       `invalid argument "yes" for "--dry-run" flag: it must be none, client or server`,
+		"providers -o xml":                 "--output=xml is none of json, yaml, name, wide, jsonpath=, go-template=, custom-columns=",
+		"providers -o jsonpath={.items":    "--output=jsonpath={.items: unclosed action",
+		"consumers -o custom-columns=NAME": `--output=custom-columns=NAME: "NAME" is not HEADER:.path`,
+		"providers -l a==,=":               "--selector=a==,=: found '=', expected: identifier after ','",
+		"providers -w -o yaml":             "--watch prints tables or names, and no yaml",
+		"consumers --bogus":                "unknown flag: --bogus",
+		"-v":                               "unknown shorthand flag: 'v' in -v",
 	} {
 		_, _, err := newCLI(t, federation()...).run(t, line)
 		if err == nil || err.Error() != says || program.ExitCode(err) != program.ExitUsage {
 			t.Errorf("%s: %v, exit code %d", line, err, program.ExitCode(err))
+		}
+	}
+}
+
+// TestMistyped gives every command that has others below it a word that is none of them: nothing may seem to be done.
+func TestMistyped(t *testing.T) {
+	type mistake struct{ at, word, meant string }
+	lines := map[string]mistake{
+		"drian milan":            {"", "drian", ": did you mean drain? See"},
+		"drian milan --cascade":  {"", "drian", ": did you mean drain? See"},
+		"policy chek cheapest":   {" policy", "chek", ": did you mean check? See"},
+		"completion bsh":         {" completion", "bsh", ": did you mean bash or fish or zsh? See"},
+		"help statsu":            {"", "statsu", ": did you mean status? See"},
+		"help policy chek":       {" policy", "chek", ": did you mean check? See"},
+		"contracts shwo nightly": {" contracts", "shwo", ": did you mean show? See"},
+	}
+	root := newCLI(t).root(t)
+	for _, command := range append(below(root), root) {
+		if command.HasSubCommands() {
+			at := strings.TrimPrefix(command.CommandPath(), root.CommandPath())
+			lines[at+" zzzzzz"] = mistake{at, "zzzzzz", ": see"}
+		}
+	}
+	for line, m := range lines {
+		path := root.CommandPath() + m.at
+		says := fmt.Sprintf("unknown command %q for %q%s %s --help", m.word, path, m.meant, path)
+		out, errOut, err := newCLI(t).run(t, line)
+		if err == nil || err.Error() != says || program.ExitCode(err) != program.ExitUsage || out+errOut != "" {
+			t.Errorf("%s: %v, exit code %d, and prints %q", line, err, program.ExitCode(err), out+errOut)
+		}
+	}
+	for _, line := range []string{"", "policy", "completion", "help policy check", "help where"} {
+		if out, _, err := newCLI(t).run(t, line); err != nil || !strings.Contains(out, "Usage:") {
+			t.Errorf("%q: %v, and prints %q", line, err, out)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/install"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/overview"
 )
@@ -36,7 +37,7 @@ func (r *reading) statusCommand() *cobra.Command {
 			}
 			observed, err := observe(command.Context(), c)
 			if err != nil {
-				return r.clear(err)
+				return r.clear(r.onBroker(command.Context(), c, err))
 			}
 			status := overview.Summarize(observed)
 			if done, err := out.value(r.Out, status); err != nil {
@@ -57,6 +58,7 @@ func (r *reading) statusCommand() *cobra.Command {
 // observe reads all that there is of a broker, the kinds side by side.
 func observe(ctx context.Context, c client.Client) (overview.Observed, error) {
 	var (
+		gateway    *appsv1.Deployment
 		deployment appsv1.Deployment
 		missing    bool
 		providers  v1alpha1.ProviderList
@@ -80,6 +82,10 @@ func observe(ctx context.Context, c client.Client) (overview.Observed, error) {
 		}
 		return fmt.Errorf("get deployment %s/%s: %w", install.BrokerNamespace, install.BrokerName, err)
 	})
+	group.Go(func() (err error) {
+		gateway, err = gatewayOf(ctx, c)
+		return err
+	})
 	if err := group.Wait(); err != nil {
 		return overview.Observed{}, err
 	}
@@ -87,10 +93,25 @@ func observe(ctx context.Context, c client.Client) (overview.Observed, error) {
 	overview.SortConsumers(consumers.Items)
 	observed := overview.Observed{
 		Providers: providers.Items, Consumers: consumers.Items, Policies: policies.Items, Queries: queries.Items,
-		Decisions: decisions.Items, Offers: v09.OffersOf(offers.Items),
+		Decisions: decisions.Items, Offers: v09.OffersOf(offers.Items), Gateway: gateway,
 	}
 	if !missing {
 		observed.Deployment = &deployment
 	}
 	return observed, nil
+}
+
+// gatewayOf returns the Deployment of Liqo's gateway; nil if there is none, or if the user may not read it: much can be said without.
+func gatewayOf(ctx context.Context, c client.Client) (gateway *appsv1.Deployment, err error) {
+	var found appsv1.Deployment
+	err = c.Get(ctx, client.ObjectKey{Namespace: liqo.DefaultNamespace, Name: v09.GatewayName}, &found)
+	switch {
+	case err == nil:
+		gateway = &found
+	case apierrors.IsNotFound(err) || apierrors.IsForbidden(err):
+		err = nil
+	default:
+		err = fmt.Errorf("get deployment %s/%s: %w", liqo.DefaultNamespace, v09.GatewayName, err)
+	}
+	return gateway, err
 }

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,8 +13,11 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/install"
@@ -27,6 +31,12 @@ func daemon(ready, wanted int32, args ...string) *appsv1.Deployment {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: install.BrokerNamespace, Name: install.BrokerName}}
 	d.Spec.Replicas, d.Status.ReadyReplicas = &wanted, ready
 	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "broker", Image: "registry.example/liqo-broker:v0.1.0", Args: args}}
+	return d
+}
+
+func gateway(ready, wanted int32) *appsv1.Deployment {
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: liqo.DefaultNamespace, Name: v09.GatewayName}}
+	d.Spec.Replicas, d.Status.ReadyReplicas = &wanted, ready
 	return d
 }
 
@@ -94,6 +104,9 @@ func TestStatus(t *testing.T) {
 		"status_well.yaml":  {well(), "status -o yaml", true},
 		"status_ill.txt":    {ill(), "status", false},
 		"status_absent.txt": {nil, "status", false},
+		// All that Liqo says is well: only its gateway writes how tunnels are.
+		"status_gateway.txt":       {append(well(), gateway(0, 1)), "status", false},
+		"status_gateway_ready.txt": {append(well(), gateway(1, 1)), "status", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, _, err := newCLI(t, c.objects...).run(t, c.args)
@@ -105,6 +118,41 @@ func TestStatus(t *testing.T) {
 			}
 			golden.Check(t, name, out)
 		})
+	}
+}
+
+// TestGatewayUnseen asks for the status with no right to see Liqo's gateway, and with no answer about it.
+func TestGatewayUnseen(t *testing.T) {
+	resource := schema.GroupResource{Group: appsv1.GroupName, Resource: "deployments"}
+	for _, tc := range []struct {
+		err  error
+		says string
+	}{{apierrors.NewForbidden(resource, "", nil), ""}, {errors.New("timed out"), "get deployment liqo/liqo-gateway: timed out"}} {
+		c := &cli{client: interceptor.NewClient(newFake(t, well()...), interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+				if key.Name == v09.GatewayName {
+					return tc.err
+				}
+				return c.Get(ctx, key, o, options...)
+			},
+		})}
+		for _, line := range []string{"status", "providers"} {
+			out, errOut, err := c.run(t, line)
+			if (err == nil) != (tc.says == "") || err != nil && err.Error() != tc.says || strings.Contains(out+errOut, "Gateway") {
+				t.Errorf("%s at %v: %v, %s%s", line, tc.err, err, out, errOut)
+			}
+		}
+	}
+}
+
+// TestProvidersWithoutGateway lists providers while none can be reached, whatever their objects say: people are told, and programs get
+// the objects.
+func TestProvidersWithoutGateway(t *testing.T) {
+	for line, told := range map[string]bool{"providers": true, "providers -o wide": true, "providers -o name": false, "consumers": false} {
+		_, errOut, err := newCLI(t, append(well(), gateway(0, 1))...).run(t, line)
+		if err != nil || strings.HasPrefix(errOut, "0 of 1 replicas of Liqo's gateway are ready: no tunnel works") != told {
+			t.Errorf("%s: %q, %v", line, errOut, err)
+		}
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/trade/party"
 	"github.com/capacitorset/liqo-broker/pkg/trade/show"
+	"github.com/capacitorset/liqo-broker/pkg/version"
 )
 
 // tradeCommands returns the commands of a cluster that trades.
@@ -35,7 +36,8 @@ func (r *reading) tradeCommands() []*cobra.Command {
 // trades says which cluster does not trade, if that is what an error means.
 func (r *reading) trades(err error) error {
 	if meta.IsNoMatchError(err) {
-		return fmt.Errorf("%s does not trade: it has no connector. See docs/trade", r.where())
+		return fmt.Errorf("%s does not trade: it has no connector. See %s", r.where(),
+			version.Document("docs/trade/README.md"))
 	}
 	return r.clear(err)
 }
@@ -62,7 +64,8 @@ func (r *reading) registryCommand() *cobra.Command {
 			}
 			sortByName(list.Items, func(o *connectorv1alpha1.Registry) string { return o.Name })
 			if len(list.Items) == 0 && out.isText() {
-				fmt.Fprintln(r.ErrOut, "This cluster uses no registry yet: make a Registry, as in deploy/examples/trade.")
+				fmt.Fprintln(r.ErrOut, "This cluster uses no registry yet: make a Registry, as in "+
+					version.Document("deploy/examples/trade/registry.yaml"))
 				return nil
 			}
 			return out.objects(r.Out, c.Scheme(), &list, show.Registries(r.now(), list.Items))
@@ -168,7 +171,8 @@ func (r *reading) ownOffers(ctx context.Context, c client.Client, out *output) e
 	}
 	sortByName(list.Items, func(o *connectorv1alpha1.Offer) string { return o.Name })
 	if len(list.Items) == 0 && out.isText() {
-		fmt.Fprintln(r.ErrOut, "This cluster offers nothing: make an Offer, as in deploy/examples/trade.")
+		fmt.Fprintln(r.ErrOut, "This cluster offers nothing: make an Offer, as in "+
+			version.Document("deploy/examples/trade/offer.yaml"))
 		return nil
 	}
 	return out.objects(r.Out, c.Scheme(), &list, show.OwnOffers(r.now(), list.Items))

@@ -44,19 +44,23 @@ func (r *reading) whereCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			pods, broker, err := r.placed(command.Context(), c, namespace, all)
+			seen, err := r.placed(command.Context(), c, namespace, all)
 			if err != nil {
 				return r.clear(err)
 			}
 			// For programs an empty list is an answer; people are told in words.
-			if done, err := out.value(r.Out, pods); done || err != nil {
+			if done, err := out.value(r.Out, seen.pods); done || err != nil {
 				return err
 			}
-			if len(pods) == 0 {
-				fmt.Fprintln(r.ErrOut, "No pods are there.")
-				return nil
+			if len(seen.pods) > 0 {
+				err = out.table(r.Out, overview.Pods(r.now(), seen.pods, seen.broker))
+			} else {
+				fmt.Fprintln(r.ErrOut, seen.none())
 			}
-			return out.table(r.Out, overview.Pods(r.now(), pods, broker))
+			for _, home := range seen.home {
+				fmt.Fprintf(r.ErrOut, "%s\n%s\n", home.What, home.Do)
+			}
+			return err
 		},
 	}
 	out.addFlags(command, formatJSON, formatYAML, formatWide)
@@ -79,18 +83,39 @@ func (r *reading) namespace(args []string, all bool) (string, error) {
 	}
 }
 
-// placed returns where pods are, and whether the cluster is a broker's.
-func (r *reading) placed(
-	ctx context.Context, c client.Client, namespace string, all bool,
-) (pods []overview.Placed, broker bool, err error) {
+// sight is what was seen of pods, and where it was looked.
+type sight struct {
+	pods []overview.Placed
+	// broker is whether the cluster is a broker's, and namespace the only one that was looked at; empty for all.
+	broker    bool
+	namespace string
+	// home is what is at home on a consumer, and should not be.
+	home []overview.Finding
+}
+
+// none says where no pods are.
+func (s *sight) none() string {
+	switch {
+	case s.broker && s.namespace == "":
+		return "No consumer has pods here."
+	case s.broker:
+		return fmt.Sprintf("No pods are in namespace %s of a consumer. For all namespaces: kubectl liqo-broker where -A", s.namespace)
+	case s.namespace == "":
+		return "No pod of this cluster is at a broker."
+	default:
+		return fmt.Sprintf("No pod of namespace %s is at a broker. For all namespaces: kubectl liqo-broker where -A", s.namespace)
+	}
+}
+
+// placed returns where pods are.
+func (r *reading) placed(ctx context.Context, c client.Client, namespace string, all bool) (*sight, error) {
 	var on overview.OnBroker
 	providers, err := r.providers(ctx, c)
 	switch {
 	case meta.IsNoMatchError(err):
-		pods, err = r.placedOnConsumer(ctx, c, namespace, all)
-		return pods, false, err
+		return r.placedOnConsumer(ctx, c, namespace, all)
 	case err != nil:
-		return nil, false, err
+		return nil, err
 	}
 	var namespaces corev1.NamespaceList
 	var nodes corev1.NodeList
@@ -111,13 +136,17 @@ func (r *reading) placed(
 		return listed("pods", c.List(inGroup, &found, client.MatchingLabelsSelector{Selector: liqo.ShadowPodSelector()}))
 	})
 	if err := group.Wait(); err != nil {
-		return nil, true, err
+		return nil, err
 	}
 	on.Providers, on.Namespaces, on.Nodes, on.Pods = providers.Items, namespaces.Items, nodes.Items, found.Items
-	return on.Placed(namespace), true, nil
+	if !on.Has(namespace) {
+		return nil, fmt.Errorf("no namespace of a consumer is called %q, here or at its consumer. For all that have pods: "+
+			"kubectl liqo-broker where -A", namespace)
+	}
+	return &sight{pods: on.Placed(namespace), broker: true, namespace: namespace}, nil
 }
 
-func (r *reading) placedOnConsumer(ctx context.Context, c client.Client, namespace string, all bool) ([]overview.Placed, error) {
+func (r *reading) placedOnConsumer(ctx context.Context, c client.Client, namespace string, all bool) (*sight, error) {
 	if namespace == "" && !all {
 		usual, _, err := r.to.config().Namespace()
 		if err != nil {
@@ -137,6 +166,9 @@ func (r *reading) placedOnConsumer(ctx context.Context, c client.Client, namespa
 		return nil, fmt.Errorf("%s neither is a broker's nor uses one: it knows no Providers, and has no virtual node with the label %s",
 			r.where(), liqo.LabelVirtualKubelet)
 	}
+	if err := exists(ctx, c, namespace); err != nil {
+		return nil, err
+	}
 	var pods corev1.PodList
 	if err := c.List(ctx, &pods, client.InNamespace(namespace)); err != nil {
 		return nil, listed("pods", err)
@@ -149,7 +181,36 @@ func (r *reading) placedOnConsumer(ctx context.Context, c client.Client, namespa
 	for i := range foreign.Items {
 		peers[i] = v09.Identity(&foreign.Items[i])
 	}
-	return overview.OnConsumer(nodes.Items, pods.Items, peers), nil
+	// What should be at the broker too, and is not: whose rights do not reach that far is not told.
+	var offloadings v09.NamespaceOffloadingList
+	var namespaces corev1.NamespaceList
+	err := errors.Join(c.List(ctx, &offloadings, client.InNamespace(namespace)), c.List(ctx, &namespaces))
+	if err != nil && !apierrors.IsForbidden(err) {
+		return nil, listed("offloaded namespaces", err)
+	}
+	return &sight{
+		pods: overview.OnConsumer(nodes.Items, pods.Items, peers), namespace: namespace,
+		home: overview.AtHome(namespaces.Items, offloadings.Items, nodes.Items, pods.Items),
+	}, nil
+}
+
+// exists returns an error if there is no namespace of a name: the API server lists the pods of such a one as well, and finds none. Who may
+// not read namespaces is believed; all namespaces, whose name is empty, are there.
+func exists(ctx context.Context, c client.Client, namespace string) error {
+	if namespace == "" {
+		return nil
+	}
+	err := c.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{})
+	switch {
+	case apierrors.IsForbidden(err):
+		return nil
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("there is no namespace %q: see kubectl get namespaces, or kubectl liqo-broker where -A", namespace)
+	case err != nil:
+		return fmt.Errorf("get namespace %s: %w", namespace, err)
+	default:
+		return nil
+	}
 }
 
 func virtualNodes() client.ListOption {

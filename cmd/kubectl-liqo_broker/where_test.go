@@ -6,6 +6,8 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -23,6 +26,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/test/golden"
 )
 
@@ -76,6 +80,7 @@ func consuming() []client.Object {
 		broker, perProvider, another, fc, direct, relay, pod("shop", "web-3", perProvider.Name, "10.1.0.9"),
 		pod("default", "cron", broker.Name, "10.1.0.10"), pod("shop", "elsewhere", another.Name, "10.2.0.1"),
 		pod("shop", "here", "worker", "10.3.0.1"), pod("shop", "waits", "", ""),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}},
 	}
 }
 
@@ -129,8 +134,34 @@ func TestWhereOtherwise(t *testing.T) {
 			t.Errorf("%s: %v", line, err)
 		}
 	}
-	if out, errOut, err := newCLI(t, workload()...).run(t, "where nowhere"); out != "" || errOut != "No pods are there.\n" || err != nil {
-		t.Errorf("%q, %q, %v", out, errOut, err)
+	// Nothing is there, or there is no such place.
+	empty := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "empty"}}
+	twin := liqotest.TwinNamespace("empty-rome-abc", cluster.Identity{ID: "33333333-dddd", Name: "rome"})
+	at := map[bool]*cli{
+		true: newCLI(t, append(workload(), twin)...), false: {client: noBroker(newFake(t, append(consuming(), empty)...))},
+	}
+	const all = ". For all namespaces: kubectl liqo-broker where -A\n"
+	for _, tc := range []struct {
+		broker              bool
+		line, says, refuses string
+	}{
+		{true, "where empty-rome-abc", "No pods are in namespace empty-rome-abc of a consumer" + all, ""},
+		{true, "where empty-rome-abc -o json", "", ""},
+		{true, "where nowhere", "", `no namespace of a consumer is called "nowhere", here or at its consumer. For all that have pods: kubectl`},
+		{true, "where nowhere -o json", "", `no namespace of a consumer is called "nowhere"`},
+		{true, "where not-a-twin", "", `no namespace of a consumer is called "not-a-twin"`},
+		{false, "where empty", "No pod of namespace empty is at a broker" + all, ""},
+		{false, "where nowhere", "", `there is no namespace "nowhere": see kubectl get namespaces, or kubectl liqo-broker where -A`},
+		{false, "where -n nowhere -o yaml", "", `there is no namespace "nowhere"`},
+	} {
+		_, errOut, err := at[tc.broker].run(t, tc.line)
+		if errOut != tc.says || (err == nil) != (tc.refuses == "") || err != nil && (!strings.HasPrefix(err.Error(), tc.refuses) ||
+			program.ExitCode(err) != program.ExitFailure) {
+			t.Errorf("%s: %q, %v", tc.line, errOut, err)
+		}
+	}
+	if _, errOut, err := newCLI(t, federation()...).run(t, "where"); errOut != "No consumer has pods here.\n" || err != nil {
+		t.Errorf("%q, %v", errOut, err)
 	}
 	denied := interceptor.NewClient(noBroker(newFake(t, consuming()...)), interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
@@ -143,4 +174,94 @@ func TestWhereOtherwise(t *testing.T) {
 	if out, _, err := (&cli{client: denied}).run(t, "where shop"); err != nil || !strings.Contains(out, "11111111-aaaa   direct") {
 		t.Errorf("without the names of peers: %s, %v", out, err)
 	}
+}
+
+// TestWhereAtHome asks on a consumer whose namespace was offloaded in the moment in which its pods were made: people are told which pods
+// have stayed, and how they leave.
+func TestWhereAtHome(t *testing.T) {
+	offloading := v09.ForgeOffloading("shop", "DefaultName", []cluster.ID{"55555555-9999"})
+	offloading.Labels = nil // It is the consumer's own.
+	at := newFake(t, append(consuming(), offloading)...)
+	const told = "Pods of namespace shop run at home, though all are to run elsewhere: they were made before Liqo had labelled the " +
+		"namespace. There are 2: here, waits\nLiqo has not labelled the namespace yet. See why: kubectl describe namespaceoffloading -n shop " +
+		"offloading. Then: delete and create yourself what nothing else creates again: here, waits\n"
+	for line, want := range map[string]string{"where shop": told, "where -A": told, "where default": "", "where shop -o json": ""} {
+		if out, errOut, err := (&cli{client: noBroker(at)}).run(t, line); err != nil || errOut != want || out == "" {
+			t.Errorf("%s: %v, %q", line, err, errOut)
+		}
+	}
+	forbidden := interceptor.NewClient(noBroker(at), interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if _, is := list.(*v09.NamespaceOffloadingList); is {
+				return apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no role"))
+			}
+			return c.List(ctx, list, options...)
+		},
+	})
+	if out, errOut, err := (&cli{client: forbidden}).run(t, "where shop"); err != nil || errOut != "" || out == "" {
+		t.Errorf("with fewer rights: %v, %q, %q", err, out, errOut)
+	}
+}
+
+// TestElsewhere runs commands for brokers on clusters that are none: each says what the cluster is, and what to ask whom.
+func TestElsewhere(t *testing.T) {
+	broker := liqotest.ForeignCluster(cluster.Identity{ID: "55555555-9999", Name: "athens"}, false, true)
+	file := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(file, []byte(header+"metadata: {name: all}\nspec: {appliesTo: {scope: Default}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	consumer := newFake(t, append(consuming(), broker)...)
+	hidden := interceptor.NewClient(consumer, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if _, is := list.(*corev1.NodeList); is {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", errors.New("no role"))
+			}
+			if _, is := list.(*v09.ForeignClusterList); is {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "foreignclusters"}, "", errors.New("no role"))
+			}
+			return c.List(ctx, list, options...)
+		},
+	})
+	for name, tc := range map[string]struct {
+		at   client.WithWatch
+		says string
+	}{
+		"Consumer": {consumer, "this cluster is a consumer: its broker athens (55555555-9999) decides where its pods run"},
+		"Provider": {newFake(t, broker), "this cluster only provides: this is asked on the broker"},
+		"Unknown":  {newFake(t), "there is no broker on this cluster"},
+		"Hidden":   {hidden, "there is no broker on this cluster"},
+	} {
+		for _, line := range []string{
+			"explain shop", "policy check " + file, "providers", "consumers -o json", "status", "cordon milan", "suspend rome",
+		} {
+			c := &cli{client: brokerless(tc.at)}
+			if out, _, err := c.run(t, line); err == nil || !strings.HasPrefix(err.Error(), tc.says) || out != "" ||
+				program.ExitCode(err) != program.ExitFailure {
+				t.Errorf("%s, %s: %q, %v", name, line, out, err)
+			}
+		}
+	}
+}
+
+// brokerless makes a cluster know none of the broker's kinds.
+func brokerless(c client.WithWatch) client.WithWatch {
+	none := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: "Provider"}}
+	ours := func(o runtime.Object) bool {
+		gvk, err := c.GroupVersionKindFor(o)
+		return err == nil && gvk.Group == v1alpha1.GroupVersion.Group
+	}
+	return interceptor.NewClient(c, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if ours(list) {
+				return none
+			}
+			return c.List(ctx, list, options...)
+		},
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			if ours(o) {
+				return none
+			}
+			return c.Create(ctx, o, options...)
+		},
+	})
 }

@@ -5,10 +5,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/trade/registry/store"
 	"github.com/capacitorset/liqo-broker/pkg/version"
 )
@@ -66,6 +68,8 @@ func newCommand() *cobra.Command {
 	command.PersistentPreRunE = func(command *cobra.Command, _ []string) error { return d.fromEnvironment(command) }
 	command.AddCommand(newServe(d), newParties(d), newTokens(d), newOffers(d), newMigrate(d), newFingerprint())
 	command.CompletionOptions.DisableDefaultCmd = true
+	program.ExplainFlags(command)
+	program.Strict(command, "0 it was done, 1 it failed, 2 the command line cannot be understood.")
 	return command
 }
 
@@ -75,7 +79,7 @@ func (d *database) fromEnvironment(command *cobra.Command) error {
 		d.dsn = dsn
 	}
 	if d.dsn == "" {
-		return fmt.Errorf("--store must not be empty")
+		return program.Usage(errors.New("--store must not be empty"))
 	}
 	return nil
 }
@@ -86,7 +90,7 @@ func newMigrate(d *database) *cobra.Command {
 		Short: "Bring the schema of the database up to date",
 		Long: "Bring the schema of the database up to date. The other commands do so as well: this one is for who wants it done before, or by " +
 			"somebody else.",
-		Args: cobra.NoArgs,
+		Args: program.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return d.with(command.Context(), func(s *store.Store) error {
 				revision, err := s.Revision(command.Context())

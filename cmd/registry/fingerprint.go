@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/trade/party"
 )
 
@@ -19,7 +20,7 @@ func newFingerprint() *cobra.Command {
 		Short: "Print the fingerprint of the registry's own key, by which connectors know it",
 		Long: "Print the fingerprint of the registry's own key, which is spec.fingerprint of a Registry. `registry serve` makes the key. " +
 			"Connectors know a registry that shows an ordinary certificate by that, and not by its key.",
-		Args: cobra.NoArgs,
+		Args: program.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			key, err := readKey(keyFile)
 			if err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/trade/party"
 	"github.com/capacitorset/liqo-broker/pkg/trade/registry/registrytest"
 	"github.com/capacitorset/liqo-broker/test/golden"
@@ -45,11 +46,42 @@ func TestHelp(t *testing.T) {
 		}
 		fmt.Fprintln(&out)
 		for _, sub := range c.Commands() {
-			show(sub)
+			if sub.Name() != "help" {
+				show(sub)
+			}
 		}
 	}
 	show(newCommand())
 	golden.Check(t, "help.txt", out.String())
+}
+
+// TestMistyped gives commands what they cannot mean: each says so, and exits as the command line that cannot be understood.
+func TestMistyped(t *testing.T) {
+	for line, says := range map[string]string{
+		"tokns list":              `unknown command "tokns" for "registry": did you mean tokens? See registry --help`,
+		"parties lsit":            `unknown command "lsit" for "registry parties": did you mean list? See registry parties --help`,
+		"tokens bogus":            `unknown command "bogus" for "registry tokens": see registry tokens --help`,
+		"offers bogus":            `unknown command "bogus" for "registry offers": see registry offers --help`,
+		"help bogus":              `unknown command "bogus" for "registry": see registry --help`,
+		"parties list all":        `unexpected argument "all": see registry parties list --help`,
+		"parties approve":         "requires at least 1 arg(s), only received 0: see registry parties approve --help",
+		"parties list --all":      "unknown flag: --all: see registry parties list --help",
+		"parties list --state=no": "--state=no: must be Pending, Approved or Revoked",
+		"parties drop":            "--pending is required: parties that are approved are put out by revoke",
+		"tokens list -o xml":      "--output=xml: must be table or json",
+		"tokens create --uses=0":  "--uses=0: must be between 1 and 1000000",
+		"serve --max-offers=0":    "--max-offers=0: must be positive",
+		"migrate --store=":        "--store must not be empty",
+	} {
+		var out bytes.Buffer
+		command := newCommand()
+		command.SetArgs(strings.Fields(line))
+		command.SetOut(&out)
+		err := command.ExecuteContext(t.Context())
+		if err == nil || err.Error() != says || program.ExitCode(err) != program.ExitUsage || out.Len() > 0 {
+			t.Errorf("%s: %v, exit code %d, and prints %q", line, err, program.ExitCode(err), out.String())
+		}
+	}
 }
 
 // registry is a folder with the state of a registry, which is served by a process of its own.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/trade/party"
 	"github.com/capacitorset/liqo-broker/pkg/trade/registry/store"
@@ -27,12 +28,12 @@ type offerLine struct {
 }
 
 func newOffers(d *database) *cobra.Command {
-	command := &cobra.Command{Use: "offers", Short: "List what parties offer", Args: cobra.NoArgs}
+	command := &cobra.Command{Use: "offers", Short: "List what parties offer"}
 	o, of := &output{}, ""
 	lister := &cobra.Command{
 		Use:   "list",
 		Short: "List the offers in the registry",
-		Args:  cobra.NoArgs,
+		Args:  program.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return d.read(command.Context(), func(snapshot store.Snapshot) (err error) {
 				if of != "" {

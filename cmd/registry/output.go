@@ -15,6 +15,8 @@ import (
 	"unicode"
 
 	"github.com/spf13/cobra"
+
+	"github.com/capacitorset/liqo-broker/pkg/program"
 )
 
 // environment returns a variable of the environment.
@@ -34,7 +36,7 @@ func (o *output) addFlags(command *cobra.Command) {
 	command.Flags().StringVarP(&o.format, "output", "o", formatTable, "output format: table or json")
 	command.PreRunE = func(*cobra.Command, []string) error {
 		if o.format != formatTable && o.format != formatJSON {
-			return fmt.Errorf("--output=%s: must be %s or %s", o.format, formatTable, formatJSON)
+			return program.Usage(fmt.Errorf("--output=%s: must be %s or %s", o.format, formatTable, formatJSON))
 		}
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/trade/registry/store"
 )
 
@@ -31,7 +32,7 @@ type partyLine struct {
 }
 
 func newParties(d *database) *cobra.Command {
-	command := &cobra.Command{Use: "parties", Short: "List parties, approve them, revoke them, or drop those that wait", Args: cobra.NoArgs}
+	command := &cobra.Command{Use: "parties", Short: "List parties, approve them, revoke them, or drop those that wait"}
 	command.AddCommand(newPartiesList(d), newApprove(d), newRevoke(d), newDrop(d))
 	return command
 }
@@ -41,7 +42,7 @@ func newPartiesList(d *database) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "list",
 		Short: "List the parties that have announced themselves",
-		Args:  cobra.NoArgs,
+		Args:  program.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return d.read(command.Context(), func(snapshot store.Snapshot) error {
 				now := time.Now()
@@ -60,7 +61,7 @@ func newPartiesList(d *database) *cobra.Command {
 	check := command.PreRunE
 	command.PreRunE = func(command *cobra.Command, args []string) error {
 		if state != "" && state != string(store.Pending) && state != string(store.Approved) && state != string(store.Revoked) {
-			return fmt.Errorf("--state=%s: must be %s, %s or %s", state, store.Pending, store.Approved, store.Revoked)
+			return program.Usage(fmt.Errorf("--state=%s: must be %s, %s or %s", state, store.Pending, store.Approved, store.Revoked))
 		}
 		return check(command, args)
 	}
@@ -93,7 +94,7 @@ func newApprove(d *database) *cobra.Command {
 	return &cobra.Command{
 		Use:   "approve PARTY...",
 		Short: "Let parties publish offers and read what is offered",
-		Args:  cobra.MinimumNArgs(1),
+		Args:  program.Arguments(cobra.MinimumNArgs(1)),
 		RunE:  d.decide("approved", (*store.Store).Approve),
 	}
 }
@@ -104,7 +105,7 @@ func newRevoke(d *database) *cobra.Command {
 		Short: "Put parties out for ever, with all that they offer",
 		Long: "Put parties out for ever, with all that they offer. Contracts that they have with others are not the registry's: those end as " +
 			"their parties agreed.",
-		Args: cobra.MinimumNArgs(1),
+		Args: program.Arguments(cobra.MinimumNArgs(1)),
 		RunE: d.decide("revoked", (*store.Store).Revoke),
 	}
 }
@@ -115,13 +116,13 @@ func newDrop(d *database) *cobra.Command {
 		Use:   "drop --pending",
 		Short: "Forget the parties that wait for approval",
 		Long:  "Forget the parties that wait for approval, as after somebody has announced many. They may announce themselves again.",
-		Args:  cobra.NoArgs,
+		Args:  program.NoArguments,
 		PreRunE: func(*cobra.Command, []string) error {
 			switch {
 			case !pending:
-				return errors.New("--pending is required: parties that are approved are put out by revoke")
+				return program.Usage(errors.New("--pending is required: parties that are approved are put out by revoke"))
 			case waited < 0:
-				return fmt.Errorf("--waited=%s: must not be negative", waited)
+				return program.Usage(fmt.Errorf("--waited=%s: must not be negative", waited))
 			}
 			return nil
 		},

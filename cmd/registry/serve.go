@@ -24,6 +24,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/capacitorset/liqo-broker/pkg/logging"
+	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/serving/diagnostics"
 	"github.com/capacitorset/liqo-broker/pkg/serving/httpserver"
 	"github.com/capacitorset/liqo-broker/pkg/serving/ports"
@@ -57,14 +58,14 @@ func newServe(d *database) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the registry",
-		Args:  cobra.NoArgs,
+		Args:  program.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := o.validate(); err != nil {
-				return err
+				return program.Usage(err)
 			}
 			log, err := logging.New(o.log)
 			if err != nil {
-				return err
+				return program.Usage(err)
 			}
 			return o.runServer(command.Context(), d, log)
 		},

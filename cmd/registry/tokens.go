@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/trade/registry/store"
 )
 
@@ -28,7 +29,7 @@ type tokenLine struct {
 }
 
 func newTokens(d *database) *cobra.Command {
-	command := &cobra.Command{Use: "tokens", Short: "Create, list or delete the tokens that let parties in", Args: cobra.NoArgs}
+	command := &cobra.Command{Use: "tokens", Short: "Create, list or delete the tokens that let parties in"}
 	command.AddCommand(newTokensCreate(d), newTokensList(d), newTokensDelete(d))
 	return command
 }
@@ -40,13 +41,13 @@ func newTokensCreate(d *database) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "create",
 		Short: "Create a token, and print it: it is shown once",
-		Args:  cobra.NoArgs,
+		Args:  program.NoArguments,
 		PreRunE: func(*cobra.Command, []string) error {
 			switch {
 			case uses < 1 || uses > store.MaxUses:
-				return fmt.Errorf("--uses=%d: must be between 1 and %d", uses, store.MaxUses)
+				return program.Usage(fmt.Errorf("--uses=%d: must be between 1 and %d", uses, store.MaxUses))
 			case validFor <= 0:
-				return fmt.Errorf("--valid-for=%s: must be positive", validFor)
+				return program.Usage(fmt.Errorf("--valid-for=%s: must be positive", validFor))
 			}
 			return nil
 		},
@@ -79,7 +80,7 @@ func newTokensList(d *database) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "list",
 		Short: "List the tokens, without their secrets",
-		Args:  cobra.NoArgs,
+		Args:  program.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return d.with(command.Context(), func(s *store.Store) error {
 				tokens, err := s.Tokens(command.Context())
@@ -105,7 +106,7 @@ func newTokensDelete(d *database) *cobra.Command {
 	return &cobra.Command{
 		Use:   "delete ID...",
 		Short: "Delete tokens, by their IDs: parties that they have let in stay",
-		Args:  cobra.MinimumNArgs(1),
+		Args:  program.Arguments(cobra.MinimumNArgs(1)),
 		RunE: func(command *cobra.Command, args []string) error {
 			return d.with(command.Context(), func(s *store.Store) error {
 				tokens, err := s.Tokens(command.Context())

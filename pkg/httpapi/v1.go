@@ -42,7 +42,7 @@ type v1 struct {
 func newREST(cfg *Config, mux *http.ServeMux) *rest.API {
 	return rest.New(rest.Config{
 		Title: "liqo-broker", Description: "What a broker of Liqo clusters knows, decides and advises. Errors are problem documents (RFC " +
-			"9457). See docs/api.md.",
+			"9457). See https://github.com/capacitorset/liqo-broker/blob/main/docs/api.md.",
 		Schemes: map[string]*huma.SecurityScheme{
 			"token": {
 				Type: "http", Scheme: "bearer",

@@ -12,6 +12,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/version"
 )
 
 const (
@@ -39,7 +41,8 @@ func (i *Installer) Guard(ctx context.Context) error {
 		return err
 	}
 	if !trades {
-		return requirement("there is no connector on this cluster, which Liqo could ask what to offer: kubectl apply -k deploy/connector")
+		return requirement("there is no connector on this cluster, which Liqo could ask what to offer: kubectl apply %s",
+			version.Applied("deploy/connector"))
 	}
 	if err := i.unclaimed(ctx); err != nil {
 		return err
@@ -65,7 +68,7 @@ func (i *Installer) Unguard(ctx context.Context) error {
 		return err
 	}
 	if trades {
-		return requirement("the connector still brings peers: end its contracts, and kubectl delete -k deploy/connector")
+		return requirement("the connector still brings peers: end its contracts, and kubectl delete %s", version.Applied("deploy/connector"))
 	}
 	setup, err := i.Look(ctx)
 	if err != nil {

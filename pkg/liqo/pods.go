@@ -40,11 +40,16 @@ func MarkOffloaded(pod *corev1.Pod) {
 // force (createTolerationFromNamespaceOffloading in
 // pkg/liqo-controller-manager/webhooks/pod/mutations.go@v0.9.4).
 func Admit(pod *corev1.Pod) {
-	if !slices.ContainsFunc(pod.Spec.Tolerations, toleratesVirtualNodes) {
+	if !Admitted(pod) {
 		pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{
 			Key: taintVirtualNode, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
 		})
 	}
+}
+
+// Admitted reports whether a pod tolerates virtual nodes: it has passed Liqo's webhook, which looks at new pods only, or was made so.
+func Admitted(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Tolerations, toleratesVirtualNodes)
 }
 
 func toleratesVirtualNodes(t corev1.Toleration) bool { return t.Key == taintVirtualNode }
@@ -104,7 +109,7 @@ func Follows(pod *corev1.Pod, selected []cluster.ID) bool {
 	if len(selected) == 0 {
 		return Waits(pod)
 	}
-	return slices.ContainsFunc(pod.Spec.Tolerations, toleratesVirtualNodes) && requires(pod, requirement(selected))
+	return Admitted(pod) && requires(pod, requirement(selected))
 }
 
 // Waits reports whether a pod was made to wait, whatever else it requires.

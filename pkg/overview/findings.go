@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -92,6 +93,7 @@ func Argument(name string) string {
 func findings(o Observed) []Finding {
 	all := []Finding{}
 	all = append(all, ofBroker(brokerOf(o.Deployment))...)
+	all = append(all, OfGateway(o.Gateway)...)
 	if len(o.Providers) == 0 {
 		all = append(all, Finding{What: "No cluster provides", Do: "Peer with one: liqoctl peer out-of-band --help"})
 	}
@@ -153,6 +155,20 @@ func ofBroker(b Broker) []Finding {
 	default:
 		return nil
 	}
+}
+
+// OfGateway returns what is wrong with Liqo's gateway. Only the gateway itself writes how tunnels are: while it does not run, Liqo goes on
+// calling them connected, and with them nodes ready and providers reachable. A nil Deployment is one that nobody may see.
+func OfGateway(d *appsv1.Deployment) []Finding {
+	r := replicasOf(d)
+	if r == nil || r.Ready > 0 {
+		return nil
+	}
+	return []Finding{{
+		true, fmt.Sprintf("%d of %d replicas of Liqo's gateway are ready: no tunnel works and nothing is relayed, though tunnels are "+
+			"called connected and providers reachable", r.Ready, r.Wanted),
+		"See why: kubectl logs -n liqo deploy/liqo-gateway --previous; kubectl describe deployment -n liqo liqo-gateway",
+	}}
 }
 
 func ofProvider(p *v1alpha1.Provider) []Finding {

@@ -24,19 +24,23 @@ import (
 type Observed struct {
 	// Deployment is nil if there is none.
 	Deployment *appsv1.Deployment
-	Providers  []v1alpha1.Provider
-	Consumers  []v1alpha1.Consumer
-	Policies   []v1alpha1.PlacementPolicy
-	Queries    []v1alpha1.ProviderQuery
-	Decisions  []v1alpha1.PlacementDecision
-	Offers     []liqo.Offer
+	// Gateway is that of Liqo; nil if nobody may see it, or there is none.
+	Gateway   *appsv1.Deployment
+	Providers []v1alpha1.Provider
+	Consumers []v1alpha1.Consumer
+	Policies  []v1alpha1.PlacementPolicy
+	Queries   []v1alpha1.ProviderQuery
+	Decisions []v1alpha1.PlacementDecision
+	Offers    []liqo.Offer
 }
 
 // Status is a broker at one moment, for people and for programs.
 type Status struct {
 	// Healthy is true if nothing in Next is a problem.
-	Healthy   bool      `json:"healthy"`
-	Broker    Broker    `json:"broker"`
+	Healthy bool   `json:"healthy"`
+	Broker  Broker `json:"broker"`
+	// Gateway is Liqo's, in which tunnels end; nil if nobody may see it.
+	Gateway   *Replicas `json:"gateway,omitempty"`
 	Providers Group     `json:"providers"`
 	Consumers Group     `json:"consumers"`
 	Policies  Group     `json:"policies"`
@@ -55,6 +59,24 @@ type Broker struct {
 	Modes     []string `json:"modes,omitempty"`
 	Ready     int32    `json:"ready"`
 	Wanted    int32    `json:"wanted"`
+}
+
+// Replicas are how many pods of a Deployment are ready.
+type Replicas struct {
+	Ready  int32 `json:"ready"`
+	Wanted int32 `json:"wanted"`
+}
+
+// replicasOf returns nil for no Deployment.
+func replicasOf(d *appsv1.Deployment) *Replicas {
+	if d == nil {
+		return nil
+	}
+	r := &Replicas{Ready: d.Status.ReadyReplicas, Wanted: 1}
+	if d.Spec.Replicas != nil {
+		r.Wanted = *d.Spec.Replicas
+	}
+	return r
 }
 
 // Group is some objects of one kind.
@@ -97,6 +119,7 @@ const unknown = "Unknown"
 func Summarize(o Observed) Status {
 	s := Status{
 		Broker:    brokerOf(o.Deployment),
+		Gateway:   replicasOf(o.Gateway),
 		Providers: group(o.Providers, func(p *v1alpha1.Provider) []metav1.Condition { return p.Status.Conditions }, v1alpha1.ConditionReady),
 		Consumers: group(o.Consumers, func(c *v1alpha1.Consumer) []metav1.Condition { return c.Status.Conditions }, v1alpha1.ConditionReady),
 		Policies: group(o.Policies, func(p *v1alpha1.PlacementPolicy) []metav1.Condition { return p.Status.Conditions },
@@ -138,10 +161,8 @@ func brokerOf(d *appsv1.Deployment) Broker {
 	if d == nil {
 		return Broker{}
 	}
-	b := Broker{Installed: true, Ready: d.Status.ReadyReplicas, Wanted: 1}
-	if d.Spec.Replicas != nil {
-		b.Wanted = *d.Spec.Replicas
-	}
+	r := replicasOf(d)
+	b := Broker{Installed: true, Ready: r.Ready, Wanted: r.Wanted}
 	for _, container := range d.Spec.Template.Spec.Containers {
 		if b.Image == "" {
 			b.Image = container.Image
@@ -182,6 +203,9 @@ func (s *Status) String() string {
 		line("Modes", "%s", strings.Join(s.Broker.Modes, ", "))
 	} else {
 		line("Broker", "not installed")
+	}
+	if s.Gateway != nil {
+		line("Gateway", "%d of %d replicas of Liqo's ready", s.Gateway.Ready, s.Gateway.Wanted)
 	}
 	line("Providers", "%s", &s.Providers)
 	line("Consumers", "%s", &s.Consumers)

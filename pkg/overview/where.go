@@ -92,10 +92,9 @@ func (o *OnBroker) Placed(namespace string) []Placed {
 	}
 	twins := map[string]twin{}
 	for i := range o.Namespaces {
-		ns := &o.Namespaces[i]
-		id, is := liqo.TwinOf(ns)
-		if name := liqo.OriginalName(ns); is && (namespace == "" || namespace == ns.Name || namespace == name) {
-			twins[ns.Name] = twin{cmp.Or(consumers[string(id)], &Cluster{ID: string(id)}), name}
+		if ns := &o.Namespaces[i]; called(ns, namespace) {
+			id, _ := liqo.TwinOf(ns)
+			twins[ns.Name] = twin{cmp.Or(consumers[string(id)], &Cluster{ID: string(id)}), liqo.OriginalName(ns)}
 		}
 	}
 	// The pods in them that consumers have offloaded, and that have not ended.
@@ -111,6 +110,17 @@ func (o *OnBroker) Placed(namespace string) []Placed {
 		all = append(all, placed)
 	}
 	return order(all)
+}
+
+// Has reports whether a consumer has a namespace of a name, here or on its own cluster. All namespaces, without a name, are there.
+func (o *OnBroker) Has(namespace string) bool {
+	return namespace == "" || slices.ContainsFunc(o.Namespaces, func(ns corev1.Namespace) bool { return called(&ns, namespace) })
+}
+
+// called reports whether a namespace is a consumer's, and is meant by a name; empty means all.
+func called(ns *corev1.Namespace, name string) bool {
+	_, is := liqo.TwinOf(ns)
+	return is && (name == "" || name == ns.Name || name == liqo.OriginalName(ns))
 }
 
 // OnConsumer returns where the pods are that run on virtual nodes of a broker, given the nodes and the pods of a consumer, and

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -64,8 +65,88 @@ func NoArguments(command *cobra.Command, args []string) error {
 	return nil
 }
 
+// Arguments returns a check of arguments whose error is one of usage that says where help is.
+func Arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(command *cobra.Command, args []string) error {
+		if err := check(command, args); err != nil {
+			return seeHelp(command, err)
+		}
+		return nil
+	}
+}
+
 // ExplainFlags makes the errors about flags of a command, and of those below it, errors of usage that say where help is.
 func ExplainFlags(command *cobra.Command) { command.SetFlagErrorFunc(seeHelp) }
+
+// Strict makes a word that names no command an error of usage, with the commands that can be meant, wherever a command has others below it:
+// cobra prints its help instead, and exits with 0. Commands that only have others below them print their help when they are given nothing, and
+// their help says what exit codes mean. All commands must have been added before.
+func Strict(root *cobra.Command, exitCodes string) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	strict(root, exitCodes)
+	for _, child := range root.Commands() {
+		if child.Name() == "help" {
+			child.Args = knownTopic
+		}
+	}
+}
+
+// strict does it with a command and those below it.
+func strict(command *cobra.Command, exitCodes string) {
+	if !command.HasSubCommands() {
+		return
+	}
+	// Before arguments are looked at, cobra wants to know the flags, and those of a command that nobody has are not known.
+	flagError := command.FlagErrorFunc()
+	command.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		if c == command && c.Flags().NArg() > 0 {
+			return unknown(c, c.Flags().Arg(0))
+		}
+		return flagError(c, err)
+	})
+	command.Args = func(command *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return unknown(command, args[0])
+		}
+		return nil
+	}
+	if !command.Runnable() {
+		command.RunE = func(command *cobra.Command, _ []string) error { return command.Help() }
+		command.DisableFlagsInUseLine = true
+	}
+	if command.Long == "" {
+		command.Long = command.Short + "."
+	}
+	command.Long = strings.TrimRight(command.Long, "\n") + "\n\nExit codes: " + exitCodes
+	for _, child := range command.Commands() {
+		strict(child, exitCodes)
+	}
+}
+
+// knownTopic is a check of what somebody wants help about.
+func knownTopic(help *cobra.Command, args []string) error {
+	found, rest, err := help.Root().Find(args)
+	if err != nil {
+		return seeHelp(help, err)
+	}
+	if len(rest) > 0 && found.HasSubCommands() {
+		return unknown(found, rest[0])
+	}
+	return nil
+}
+
+// unknown returns the error of a word that names none of the commands below one.
+func unknown(command *cobra.Command, word string) error {
+	err := fmt.Errorf("unknown command %q for %q", word, command.CommandPath())
+	if command.SuggestionsMinimumDistance == 0 {
+		command.SuggestionsMinimumDistance = 2 // As cobra has it.
+	}
+	if meant := command.SuggestionsFor(word); len(meant) > 0 {
+		return Usage(fmt.Errorf("%w: did you mean %s? See %s --help", err, strings.Join(meant, " or "), command.CommandPath()))
+	}
+	return seeHelp(command, err)
+}
 
 // seeHelp returns an error of usage that says where help is.
 func seeHelp(command *cobra.Command, err error) error {

@@ -110,3 +110,53 @@ func TestUsage(t *testing.T) {
 		}
 	}
 }
+
+// TestStrict gives commands that have others below them words that name none.
+func TestStrict(t *testing.T) {
+	do := func(command *cobra.Command, _ []string) error {
+		fmt.Fprintln(command.OutOrStdout(), "done")
+		return nil
+	}
+	for line, want := range map[string]struct {
+		says, prints string
+	}{
+		"parties list":          {prints: "done\n"},
+		"parties":               {prints: "Exit codes: 0 done."},
+		"":                      {prints: "Exit codes: 0 done."},
+		"offers":                {prints: "done\n"},
+		"help parties list":     {prints: "List them"},
+		"paries list --all":     {says: `unknown command "paries" for "registry": did you mean parties? See registry --help`},
+		"parties lits":          {says: `unknown command "lits" for "registry parties": did you mean list? See registry parties --help`},
+		"parties nothing --all": {says: `unknown command "nothing" for "registry parties": see registry parties --help`},
+		"offers lits":           {says: `unknown command "lits" for "registry offers": did you mean list? See registry offers --help`},
+		"parties list all":      {says: `unexpected argument "all": see registry parties list --help`},
+		"parties list --all":    {says: "unknown flag: --all: see registry parties list --help"},
+		"parties --all":         {says: "unknown flag: --all: see registry parties --help"},
+		"help partes":           {says: `unknown command "partes" for "registry": did you mean parties? See registry --help`},
+		"completion bsh":        {says: `unknown command "bsh" for "registry completion": did you mean bash or fish or zsh? See registry completion --help`},
+	} {
+		list := func() *cobra.Command {
+			return &cobra.Command{Use: "list", Short: "List them", Args: NoArguments, RunE: do}
+		}
+		root := &cobra.Command{Use: "registry", Short: "A registry", SilenceErrors: true, SilenceUsage: true}
+		parties, offers := &cobra.Command{Use: "parties"}, &cobra.Command{Use: "offers", RunE: do}
+		parties.AddCommand(list())
+		offers.AddCommand(list())
+		root.AddCommand(parties, offers)
+		ExplainFlags(root)
+		Strict(root, "0 done.")
+		var out strings.Builder
+		root.SetOut(&out)
+		root.SetArgs(strings.Fields(line))
+		err := root.ExecuteContext(t.Context())
+		if want.says == "" {
+			if err != nil || !strings.Contains(out.String(), want.prints) {
+				t.Errorf("%q: %v, and prints %q", line, err, out.String())
+			}
+			continue
+		}
+		if err == nil || err.Error() != want.says || ExitCode(err) != ExitUsage || out.Len() > 0 {
+			t.Errorf("%q: %v, want %s; it prints %q", line, err, want.says, out.String())
+		}
+	}
+}

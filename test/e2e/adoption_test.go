@@ -217,7 +217,8 @@ func stockEverywhere(t *testing.T) {
 	}
 }
 
-// TestInstallRefuses runs commands of the plugin where they must not work: each says in one line what is missing.
+// TestInstallRefuses runs commands of the plugin where they must not work: each says in one line what is missing. A provider needs
+// none, and is found well.
 func TestInstallRefuses(t *testing.T) {
 	together(t, v1alpha1.ModeOrchestrated)
 	const namespace = "front-door"
@@ -238,6 +239,10 @@ func TestInstallRefuses(t *testing.T) {
 		"AlsoBroker":  {fed.Consumer, []string{"install", "--dry-run"}, "with --also-broker it becomes a broker besides"},
 		"NoBrokers":   {fed.Consumer, []string{"uninstall", "--dry-run"}, "run unprepare"},
 		"Mode":        {fed.ProviderA, []string{"install", "--dry-run", "--modes=nonsense"}, "Unsupported value"},
+		"Elsewhere":   {fed.Consumer, []string{"explain", namespace}, "is a consumer: its broker " + fed.Broker.Name},
+		"Provider":    {fed.ProviderA, []string{"providers"}, "only provides: this is asked on the broker"},
+		"Mistyped":    {fed.Broker, []string{"drian", fed.ProviderA.Name}, "did you mean drain?"},
+		"Nowhere":     {fed.Consumer, []string{"where", "nowhere"}, `there is no namespace "nowhere"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, err := plugin(t.Context(), tc.on, tc.args...)
@@ -245,6 +250,9 @@ func TestInstallRefuses(t *testing.T) {
 				t.Errorf("%v: %v, want %q in\n%s", tc.args, err, tc.want, out)
 			}
 		})
+	}
+	if out := mustPlugin(t, fed.ProviderA, "diagnose"); !strings.Contains(out, "This cluster is: provider") {
+		t.Errorf("diagnose does not call a provider one:\n%s", out)
 	}
 }
 

@@ -187,7 +187,7 @@ func explains(t *testing.T) {
 		{[]string{"get", "placementdecisions"}, fed.ProviderB.Name},
 		{
 			[]string{
-				"get", "pd", v1alpha1.DecisionName("cheapest", string(fed.Consumer.ID)), "--output=jsonpath={.explained[0].terms[0]['value','unit']}",
+				"get", "bdec", v1alpha1.DecisionName("cheapest", string(fed.Consumer.ID)), "--output=jsonpath={.explained[0].terms[0]['value','unit']}",
 			}, "0.03 EUR/h",
 		},
 		{[]string{"explain", "placementpolicies.spec.weights"}, "less is better"},

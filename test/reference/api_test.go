@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -41,6 +42,7 @@ func TestAPI(t *testing.T) {
 		}
 		for _, version := range crd.Spec.Versions {
 			schema := version.Schema.OpenAPIV3Schema
+			oneLineEach(t, file, schema)
 			fmt.Fprintf(&out, "## %s (%s)\n\n%s\n\n| field | type | default | what it is |\n|---|---|---|---|\n", crd.Spec.Names.Kind, version.Name,
 				line(schema.Description))
 			for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
@@ -52,6 +54,23 @@ func TestAPI(t *testing.T) {
 		}
 	}
 	golden.Check(t, page("api.md"), strings.TrimSuffix(out.String(), "\n"))
+}
+
+// oneLineEach holds that each paragraph of what a schema says is one line: whatever shows it breaks lines itself.
+func oneLineEach(t *testing.T, file string, schema *apiextensionsv1.JSONSchemaProps) {
+	t.Helper()
+	if broken := regexp.MustCompile(`[^\n]\n[^\n*-]`); broken.MatchString(schema.Description) {
+		t.Errorf("%s breaks a line within a sentence: %q", file, schema.Description)
+	}
+	for _, part := range schema.Properties {
+		oneLineEach(t, file, &part)
+	}
+	if schema.Items != nil {
+		oneLineEach(t, file, schema.Items.Schema)
+	}
+	if schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil {
+		oneLineEach(t, file, schema.AdditionalProperties.Schema)
+	}
 }
 
 // printFields prints a field and those below it.

@@ -11,11 +11,14 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
 
 	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-tools/pkg/crd"
 	"sigs.k8s.io/controller-tools/pkg/genall"
 	"sigs.k8s.io/controller-tools/pkg/loader"
+	"sigs.k8s.io/yaml"
 )
 
 const (
@@ -91,9 +94,60 @@ func run() error {
 		if runtime.Run() {
 			return fmt.Errorf("the API types of %s have errors", packages)
 		}
+		if err := joinLines(folder); err != nil {
+			return err
+		}
 	}
 	return nil
 }
+
+// joinLines makes one line of each paragraph of what the CRDs in a folder say: kubectl explain breaks lines itself, and where the comments in
+// Go do besides.
+func joinLines(folder string) error {
+	files, err := filepath.Glob(filepath.Join(folder, "brokering.liqo.io_*.yaml"))
+	if err != nil {
+		return fmt.Errorf("find the CRDs in %s: %w", folder, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		var crd map[string]any
+		if err := yaml.Unmarshal(text, &crd); err != nil {
+			return fmt.Errorf("read %s: %w", file, err)
+		}
+		join(crd)
+		if text, err = yaml.Marshal(crd); err != nil {
+			return fmt.Errorf("write %s: %w", file, err)
+		}
+		if err := os.WriteFile(file, append([]byte("---\n"), text...), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// join joins the lines of all descriptions in a value.
+func join(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, inner := range value {
+			if text, is := inner.(string); is && key == "description" {
+				value[key] = lineEnd.ReplaceAllString(text, "$1 $2")
+				continue
+			}
+			join(inner)
+		}
+	case []any:
+		for _, inner := range value {
+			join(inner)
+		}
+	}
+}
+
+// lineEnd matches the end of a line that no empty line and no item of a list follows.
+var lineEnd = regexp.MustCompile(`([^\n])\n([^\n*-])`)
 
 func text(pattern string, most int64) apiext.JSONSchemaProps {
 	return apiext.JSONSchemaProps{Type: "string", Pattern: pattern, MaxLength: &most}

@@ -62,7 +62,7 @@ const (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Cluster,categories={liqo,brokering}
+// +kubebuilder:resource:scope=Cluster,shortName=boff,categories={liqo,brokering}
 // +kubebuilder:printcolumn:name="Title",type=string,JSONPath=`.spec.title`
 // +kubebuilder:printcolumn:name="Sale",type=string,JSONPath=`.spec.sale`
 // +kubebuilder:printcolumn:name="Published",type=string,JSONPath=`.status.conditions[?(@.type == 'Published')].status`

@@ -47,7 +47,7 @@ const (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Cluster,categories={liqo,brokering}
+// +kubebuilder:resource:scope=Cluster,shortName=bpur,categories={liqo,brokering}
 // +kubebuilder:printcolumn:name="Seller",type=string,JSONPath=`.status.seller.name`
 // +kubebuilder:printcolumn:name="Offer",type=string,JSONPath=`.spec.offer`
 // +kubebuilder:printcolumn:name="Plan",type=string,JSONPath=`.spec.plan`

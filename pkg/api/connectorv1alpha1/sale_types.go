@@ -29,7 +29,7 @@ const (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Cluster,categories={liqo,brokering}
+// +kubebuilder:resource:scope=Cluster,shortName=bsale,categories={liqo,brokering}
 // +kubebuilder:printcolumn:name="Buyer",type=string,JSONPath=`.status.buyer.name`
 // +kubebuilder:printcolumn:name="Offer",type=string,JSONPath=`.status.offer`
 // +kubebuilder:printcolumn:name="Plan",type=string,JSONPath=`.status.plan`

@@ -21,7 +21,7 @@ const MaxChosen = 2000
 // its policy. Its name is DecisionName.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:scope=Cluster,shortName=pd,categories={liqo,brokering}
+// +kubebuilder:resource:scope=Cluster,shortName=bdec,categories={liqo,brokering}
 // +kubebuilder:printcolumn:name="Policy",type=string,JSONPath=`.policy`
 // +kubebuilder:printcolumn:name="Consumer",type=string,JSONPath=`.consumerName`
 // +kubebuilder:printcolumn:name="Providers",type=string,JSONPath=`.summary`

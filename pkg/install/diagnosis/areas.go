@@ -19,6 +19,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,6 +29,7 @@ import (
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/overview"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
+	"github.com/capacitorset/liqo-broker/pkg/version"
 )
 
 const (
@@ -587,6 +589,54 @@ func (l *look) paths(ctx context.Context) []Check {
 		all = append(all,
 			one(area, Note, "They may be new. If it stays so: the log of the virtual kubelet, in the tenant namespace of the broker",
 				"Of %d pods that are ready no path is known: %s", len(without), some(without)))
+	}
+	return append(all, l.atHome(ctx, nodes.Items, pods.Items)...)
+}
+
+// atHome looks at the pods of a consumer that should be elsewhere.
+func (l *look) atHome(ctx context.Context, nodes []corev1.Node, pods []corev1.Pod) []Check {
+	const area = "Pods"
+	var namespaces corev1.NamespaceList
+	var offloadings v09.NamespaceOffloadingList
+	if err := l.List(ctx, &namespaces); err != nil {
+		return cannot(area, "the namespaces", err)
+	}
+	if err := l.List(ctx, &offloadings); err != nil {
+		return cannot(area, "the NamespaceOffloadings", err)
+	}
+	var all []Check
+	for _, home := range overview.AtHome(namespaces.Items, offloadings.Items, nodes, pods) {
+		all = append(all, Check{area, Problem, home.What, home.Do})
+	}
+	return all
+}
+
+// policies looks at the NetworkPolicies of a consumer's offloaded namespaces: no other cluster obeys them, since Liqo copies none.
+func (l *look) policies(ctx context.Context) []Check {
+	const area = "Network policies"
+	var policies networkingv1.NetworkPolicyList
+	var offloadings v09.NamespaceOffloadingList
+	if err := l.List(ctx, &policies); err != nil {
+		return cannot(area, "the NetworkPolicies", err)
+	}
+	if err := l.List(ctx, &offloadings); err != nil {
+		return cannot(area, "the NamespaceOffloadings", err)
+	}
+	count := map[string]int{}
+	for i := range policies.Items {
+		count[policies.Items[i].Namespace]++
+	}
+	var all []Check
+	for i := range offloadings.Items {
+		// The namespaces that a broker keeps for others have its own policies.
+		if o := &offloadings.Items[i]; v09.Leaves(o) && !v09.Managed(o) && count[o.Namespace] > 0 {
+			all = append(all, one(area, Note, "What holds there instead: "+version.Document("docs/admin/consumer.md#network-policies"),
+				"Namespace %s is offloaded, and its NetworkPolicies (%d) do not hold for pods that run in other clusters", o.Namespace,
+				count[o.Namespace]))
+		}
+	}
+	if len(all) == 0 {
+		all = append(all, one(area, OK, "", "No offloaded namespace has NetworkPolicies, which would not hold in other clusters"))
 	}
 	return all
 }

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/version"
 )
 
 const (
@@ -120,7 +121,7 @@ func (l *look) registries(ctx context.Context) []Check {
 	}
 	if len(found) == 0 {
 		return []Check{
-			one(connectorArea, Note, "Join one: docs/trade/buyer.md",
+			one(connectorArea, Note, "Join one: "+version.Document("docs/trade/buyer.md"),
 				"There is no Registry: offers of others are not known, and nobody knows those of this cluster"),
 		}
 	}
@@ -199,7 +200,7 @@ func (l *look) trade(ctx context.Context, kind string) (found []unstructured.Uns
 	list.SetGroupVersionKind(connectorv1alpha1.GroupVersion.WithKind(kind + "List"))
 	err := l.List(ctx, list)
 	if missing := (&apierrors.StatusError{}); meta.IsNoMatchError(err) || errors.As(err, &missing) && apierrors.IsNotFound(err) {
-		return nil, []Check{one(connectorArea, Problem, "kubectl apply -k deploy/connector", "The kind %s is missing", kind)}
+		return nil, []Check{one(connectorArea, Problem, "kubectl apply "+version.Applied("deploy/connector"), "The kind %s is missing", kind)}
 	}
 	if err != nil {
 		return nil, cannot(connectorArea, kind+"s", err)

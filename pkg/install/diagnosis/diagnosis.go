@@ -59,7 +59,8 @@ type Check struct {
 type Diagnosis struct {
 	// Healthy is true if there is no problem.
 	Healthy bool `json:"healthy"`
-	// Roles are what the cluster is: broker, consumer, trader, several of them or none.
+	// Roles are what the cluster is: broker, consumer, trader, several of them or none. One that only shares its resources, for which Liqo is
+	// enough, is a provider.
 	Roles []string `json:"roles"`
 	// Liqo, Kubernetes and Plugin are versions; empty if they are not known.
 	Liqo       string `json:"liqo,omitempty"`
@@ -120,7 +121,7 @@ func Run(ctx context.Context, cfg Config) (*Diagnosis, error) {
 	}
 	if len(l.setup.RemoteIPAMs) > 0 {
 		d.Roles = append(d.Roles, "consumer")
-		areas = append(areas, l.remoteIPAMs, l.paths)
+		areas = append(areas, l.remoteIPAMs, l.paths, l.policies)
 	}
 	// Who may not see whether there is a connector is told that it is not known, and everything else.
 	connector, err := l.trades(ctx)
@@ -130,6 +131,13 @@ func Run(ctx context.Context, cfg Config) (*Diagnosis, error) {
 	case connector != nil:
 		d.Roles = append(d.Roles, "trader")
 		areas = append(areas, func(ctx context.Context) []Check { return l.connector(ctx, connector) })
+	}
+	if len(d.Roles) == 0 {
+		provides, checks := l.withoutRole(ctx)
+		if provides {
+			d.Roles = append(d.Roles, "provider")
+		}
+		areas = append(areas, func(context.Context) []Check { return checks })
 	}
 	areas = append(areas, l.peers, l.kubelets, l.secrets)
 	if l.setup.Broker {
@@ -150,10 +158,6 @@ func Run(ctx context.Context, cfg Config) (*Diagnosis, error) {
 		return nil, cmp.Or(err, context.Cause(ctx))
 	}
 	d.Checks = slices.Concat(found...)
-	if len(d.Roles) == 0 {
-		d.Checks = append(d.Checks, Check{"Set-up", Problem, "This cluster is neither a broker nor a consumer, and does not trade",
-			"Run kubectl liqo-broker install on the broker, and kubectl liqo-broker prepare on a consumer"})
-	}
 	d.Healthy = !slices.ContainsFunc(d.Checks, func(c Check) bool { return c.State == Problem })
 	return d, nil
 }

@@ -22,6 +22,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -308,11 +309,65 @@ func TestWell(t *testing.T) {
 	}
 }
 
-// TestStock looks at a cluster with Liqo alone, and at those that cannot be a broker.
+// TestStock looks at clusters with Liqo alone, which share their resources, use others, or neither. Only what is broken is a problem.
 func TestStock(t *testing.T) {
-	d := diagnose(t, fakeCluster(t, interceptor.Funcs{}))
-	if d.Healthy || len(d.Roles) > 0 || !strings.Contains(d.String(), "neither a broker nor a consumer") {
-		t.Errorf("%s", d)
+	milan := &v09.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "milan"}}
+	provides := change(milan, func() { milan.Status.PeeringConditions[0].Type = "IncomingPeering" })
+	offer := func(status v09.ResourceOffer) func(*testing.T, client.Client) {
+		status.Namespace, status.Name = "liqo-tenant-milan", "resource-offer"
+		return create(&status)
+	}
+	accepted, refused := v09.ResourceOffer{}, v09.ResourceOffer{}
+	accepted.Status.Phase, refused.Status.Phase = "Accepted", "Refused"
+	ofPeer := accepted
+	ofPeer.Labels = map[string]string{liqo.LabelReplicated: "true"}
+	for name, tc := range map[string]struct {
+		do      []func(*testing.T, client.Client)
+		roles   []string
+		healthy bool
+		says    string
+	}{
+		"Provider": {
+			[]func(*testing.T, client.Client){provides, offer(accepted)}, []string{"provider"}, true,
+			"  milan (11111111-aaaa) has accepted what it is offered. A provider needs nothing of this project\n",
+		},
+		"Refused": {
+			[]func(*testing.T, client.Client){provides, offer(refused)}, []string{"provider"}, false,
+			"! milan (11111111-aaaa) has not accepted what it is offered\n",
+		},
+		"NoOffer": {
+			[]func(*testing.T, client.Client){provides, offer(ofPeer)}, []string{"provider"}, false, "! milan (11111111-aaaa) is offered nothing\n",
+		},
+		"NotPeered": {
+			[]func(*testing.T, client.Client){change(milan, func() {
+				milan.Status.PeeringConditions[0].Type, milan.Status.PeeringConditions[0].Status = "IncomingPeering", "Pending"
+			})}, []string{"provider"}, false, "! The peering with milan (11111111-aaaa) is not established",
+		},
+		"UsesOthers": {nil, []string{}, true, "* This cluster uses others as Liqo does by itself"},
+		"Alone": {
+			[]func(*testing.T, client.Client){remove(foreign(t))}, []string{}, true,
+			"* This cluster is neither a broker nor a consumer, does not trade, and shares",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := fakeCluster(t, interceptor.Funcs{})
+			for _, do := range tc.do {
+				do(t, c)
+			}
+			if d := diagnose(t, c); d.Healthy != tc.healthy || !slices.Equal(d.Roles, tc.roles) || !strings.Contains(d.String(), tc.says) {
+				t.Errorf("%t %v:\n%s", d.Healthy, d.Roles, d)
+			}
+		})
+	}
+}
+
+// create has a test create an object.
+func create(o client.Object) func(*testing.T, client.Client) {
+	return func(t *testing.T, c client.Client) {
+		t.Helper()
+		if err := c.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -545,10 +600,55 @@ func TestConsumer(t *testing.T) {
 			t.Errorf("a consumer is to become a broker: %+v", check)
 		}
 	}
+	offloads(t, c)
 	if err := c.Delete(t.Context(), service); err != nil {
 		t.Fatal(err)
 	}
 	if d := diagnose(t, c); d.Healthy || !strings.Contains(d.String(), "There is no Service "+namespace+"/liqo-network-manager") {
 		t.Errorf("%s", d)
 	}
+}
+
+// offloads has a consumer offload a namespace with a pod that came too early, and with policies that no other cluster obeys.
+func offloads(t *testing.T, c client.Client) {
+	t.Helper()
+	looks := func(healthy bool, says ...string) {
+		t.Helper()
+		d := diagnose(t, c)
+		for _, one := range says {
+			if d.Healthy != healthy || !strings.Contains(d.String(), one) {
+				t.Errorf("it does not say %q:\n%s", one, d)
+			}
+		}
+	}
+	in := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "shop", Name: name} }
+	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"liqo.io/scheduling-enabled": "true"}}}
+	ours := v09.ForgeOffloading("shop", "DefaultName", []cluster.ID{"11111111-aaaa"})
+	ours.Labels = nil // It is the consumer's own.
+	early := &corev1.Pod{ObjectMeta: in("web-0")}
+	early.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web", UID: "1", Controller: new(true)}}
+	early.Spec.NodeName = "worker"
+	twins := v09.ForgeOffloading("twin", "DefaultName", []cluster.ID{"11111111-aaaa"}) // A broker's.
+	policies := []client.Object{
+		&networkingv1.NetworkPolicy{ObjectMeta: in("deny")}, &networkingv1.NetworkPolicy{ObjectMeta: in("allow")},
+		&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "twin", Name: "fence"}},
+		&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "home", Name: "deny"}},
+	}
+	looks(true, "  No offloaded namespace has NetworkPolicies, which would not hold in other clusters\n")
+	for _, o := range append(policies, shop, ours, twins, early) {
+		if err := c.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	looks(false, "! Pods of namespace shop run at home, though all are to run elsewhere: they were made before Liqo had labelled the "+
+		"namespace. There are 1: web-0\n  Make them again: kubectl rollout restart -n shop statefulset/web\n",
+		"* Namespace shop is offloaded, and its NetworkPolicies (2) do not hold for pods that run in other clusters\n  What holds there "+
+			"instead: https://github.com/capacitorset/liqo-broker/blob/main/docs/admin/consumer.md#network-policies\n")
+	if d := diagnose(t, c); strings.Contains(d.String(), "Namespace twin") || strings.Contains(d.String(), "Namespace home") {
+		t.Errorf("%s", d)
+	}
+	if err := c.Delete(t.Context(), early); err != nil {
+		t.Fatal(err)
+	}
+	looks(true, "* Namespace shop is offloaded, and its NetworkPolicies (2)")
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/capacitorset/liqo-broker/pkg/version"
 )
 
 const (
@@ -38,7 +40,7 @@ func (l *look) refuses(ctx context.Context) Check {
 		return one(guardArea, Problem, guard0, "The connector neither buys nor sells: %s", why)
 	case apierrors.IsForbidden(err) && !strings.Contains(err.Error(), "cannot impersonate"):
 		// Not who diagnoses lacks a right, but the connector.
-		return one(guardArea, Problem, "kubectl apply -k deploy/connector",
+		return one(guardArea, Problem, "kubectl apply "+version.Applied("deploy/connector"),
 			"The connector neither buys nor sells, since it cannot see whether peers are kept in bounds: %v", err)
 	default:
 		return cannot(guardArea, "whether the connector sees that peers are kept in bounds", err)[0]

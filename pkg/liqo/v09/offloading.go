@@ -160,6 +160,16 @@ func Placing(o *NamespaceOffloading) []cluster.ID {
 	return slices.DeleteFunc(selected, func(id cluster.ID) bool { return !slices.Contains(ids, string(id)) })
 }
 
+// Remote reports whether all pods of the namespace of an offloading are to run in other clusters.
+func Remote(o *NamespaceOffloading) bool {
+	return o.Spec.PodOffloadingStrategy == offloadingv1alpha1.RemotePodOffloadingStrategyType
+}
+
+// Leaves reports whether pods of the namespace of an offloading may run in other clusters.
+func Leaves(o *NamespaceOffloading) bool {
+	return o.Spec.PodOffloadingStrategy != offloadingv1alpha1.LocalPodOffloadingStrategyType
+}
+
 // Managed reports whether the broker keeps an offloading, and nobody else.
 func Managed(o *NamespaceOffloading) bool {
 	return o.Labels[liqo.LabelBrokerManaged] == liqo.BrokerManaged

@@ -24,6 +24,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/version"
 )
 
 // CacheOptions restricts a cache to what [Watch] reads: of all pods only the
@@ -121,7 +122,8 @@ func follow[T any, P interface {
 }](ctx context.Context, objects cache.Cache, set, remove func(P)) error {
 	informer, err := objects.GetInformer(ctx, P(new(T)))
 	if meta.IsNoMatchError(err) {
-		return fmt.Errorf("the API server does not know %T: install Liqo and then the broker with kubectl apply -k deploy/", *new(T))
+		return fmt.Errorf("the API server does not know %T: install Liqo and then the broker with kubectl apply %s", *new(T),
+			version.Applied("deploy"))
 	}
 	if err != nil {
 		return fmt.Errorf("watch %T: %w", *new(T), err)

@@ -1,0 +1,116 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package overview
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+)
+
+// podHash is the label by which a Deployment tells its ReplicaSets apart; the name of a ReplicaSet ends with its value.
+const podHash = "pod-template-hash"
+
+// AtHome returns a finding for each namespace of a consumer whose pods are all to run elsewhere, and that has pods which cannot: Liqo looks at
+// new pods only, and only in namespaces that it has labelled, so that those stay at home which came in the same moment as their offloading.
+// The pods of nodes, such as those of a DaemonSet, are meant to stay.
+func AtHome(namespaces []corev1.Namespace, offloadings []v09.NamespaceOffloading, nodes []corev1.Node, pods []corev1.Pod) []Finding {
+	open, remote, virtual := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for i := range namespaces {
+		open[namespaces[i].Name] = liqo.Open(&namespaces[i])
+	}
+	for i := range offloadings {
+		if o := &offloadings[i]; v09.Remote(o) && !v09.Managed(o) {
+			remote[o.Namespace] = true
+		}
+	}
+	for i := range nodes {
+		virtual[nodes[i].Name] = liqo.NodeCluster(&nodes[i]) != ""
+	}
+
+	// What is at home, by namespace.
+	home := map[string][]*corev1.Pod{}
+	for i := range pods {
+		pod := &pods[i]
+		if remote[pod.Namespace] && !virtual[pod.Spec.NodeName] && !liqo.Admitted(pod) && !podstate.Ended(pod) && !ofNode(pod) {
+			home[pod.Namespace] = append(home[pod.Namespace], pod)
+		}
+	}
+	var all []Finding
+	for _, namespace := range slices.Sorted(maps.Keys(home)) {
+		left := home[namespace]
+		slices.SortFunc(left, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+		f := Finding{true, fmt.Sprintf("Pods of namespace %s run at home, though all are to run elsewhere: they were made before Liqo had "+
+			"labelled the namespace. There are %d: %s", namespace, len(left), names(left)), "Make them again: " + remake(namespace, left)}
+		if !open[namespace] {
+			f.Do = "Liqo has not labelled the namespace yet. See why: kubectl describe namespaceoffloading -n " + namespace + " offloading. Then: " +
+				remake(namespace, left)
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// ofNode reports whether a pod belongs to its node.
+func ofNode(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(pod)
+	return owner != nil && (owner.Kind == "DaemonSet" || owner.Kind == "Node")
+}
+
+// remake says how pods of a namespace are made again: what made them does it. Those that nothing made are named.
+func remake(namespace string, pods []*corev1.Pod) string {
+	var restart, remove, alone []string
+	for _, pod := range pods {
+		owner := metav1.GetControllerOf(pod)
+		deployment, ofDeployment := "", false
+		if owner != nil && owner.Kind == "ReplicaSet" && pod.Labels[podHash] != "" {
+			deployment, ofDeployment = strings.CutSuffix(owner.Name, "-"+pod.Labels[podHash])
+		}
+		switch {
+		case ofDeployment:
+			restart = append(restart, "deployment/"+deployment)
+		case owner != nil && owner.Kind == "StatefulSet":
+			restart = append(restart, "statefulset/"+owner.Name)
+		case owner == nil:
+			alone = append(alone, pod.Name)
+		default:
+			remove = append(remove, pod.Name)
+		}
+	}
+	slices.Sort(restart)
+	var commands []string
+	if restart = slices.Compact(restart); len(restart) > 0 {
+		commands = append(commands, "kubectl rollout restart -n "+namespace+" "+strings.Join(restart, " "))
+	}
+	if len(remove) > 0 {
+		commands = append(commands, "kubectl delete pod -n "+namespace+" "+strings.Join(remove, " "))
+	}
+	if len(alone) > 0 {
+		commands = append(commands, "delete and create yourself what nothing else creates again: "+strings.Join(alone, ", "))
+	}
+	return strings.Join(commands, "; ")
+}
+
+// names returns the names of the first of some pods.
+func names(pods []*corev1.Pod) string {
+	const shown = 4
+	var all []string
+	for _, pod := range pods[:min(len(pods), shown)] {
+		all = append(all, pod.Name)
+	}
+	text := strings.Join(all, ", ")
+	if more := len(pods) - shown; more > 0 {
+		text = fmt.Sprintf("%s and %d more", text, more)
+	}
+	return text
+}
