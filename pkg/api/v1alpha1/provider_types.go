@@ -268,6 +268,15 @@ type ProviderStatus struct {
 	// +optional
 	QueriedKPIs []KPI `json:"queriedKPIs,omitempty"`
 
+	// held are pods that stay although the provider is to be drained, by namespace and name:
+	// the first 64.
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=map
+	// +listMapKey=namespace
+	// +listMapKey=pod
+	// +optional
+	Held []HeldPod `json:"held,omitempty"`
+
 	// observedGeneration is the generation of the spec that the status answers to.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -278,6 +287,25 @@ type ProviderStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
+
+// MaxHeld is how many pods Held has at most.
+const MaxHeld = 64
+
+// HeldPod is a pod that stays for the moment on a provider that is to be drained.
+type HeldPod struct {
+	// namespace is where the pod is on the broker.
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace"`
+	// pod is its name.
+	// +kubebuilder:validation:MaxLength=253
+	Pod string `json:"pod"`
+	// reason says why it stays.
+	// +kubebuilder:validation:MaxLength=256
+	Reason string `json:"reason"`
+}
+
+// String says of a pod that it stays, and why.
+func (h HeldPod) String() string { return h.Namespace + "/" + h.Pod + " stays: " + h.Reason }
 
 // MayHavePods reports whether pods can be on the provider: it is not to be drained, or not known
 // to be empty since.

@@ -62,8 +62,8 @@ type offered struct {
 type leaving struct {
 	// pods counts the pods that are still there.
 	pods int
-	// held are those that do not move at the moment, each with its reason.
-	held []string
+	// held are those that do not move at the moment, by namespace and name.
+	held []v1alpha1.HeldPod
 }
 
 // assess returns what the provider offers to the broker on virtual nodes that are
@@ -286,7 +286,10 @@ const shownHeld = 5
 // drain returns the Draining condition.
 func drain(o observation) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionDraining, Status: metav1.ConditionFalse}
-	held := slices.Sorted(slices.Values(o.leaving.held))
+	var held []string
+	for _, h := range o.leaving.held {
+		held = append(held, h.String())
+	}
 	switch {
 	case o.scheduling != v1alpha1.SchedulingDrained:
 		c.Reason, c.Message = v1alpha1.ReasonNotDraining, "Pods may stay on the provider"

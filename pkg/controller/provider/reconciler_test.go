@@ -6,6 +6,7 @@ package provider
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -543,9 +544,19 @@ func TestDraining(t *testing.T) {
 	closed := newProvider(drained)
 	closed.Status.ObservedGeneration = closed.Generation
 
-	workload := func(name, app, node string) []client.Object {
-		shadow := liqotest.ShadowPod(namespace, name, map[string]string{"app": app})
+	labeled := func(name, node string, labels map[string]string) []client.Object {
+		shadow := liqotest.ShadowPod(namespace, name, labels)
 		return []client.Object{shadow, liqotest.Pod(shadow, node, providerA.ID, providerB.ID)}
+	}
+	workload := func(name, app, node string) []client.Object {
+		return labeled(name, node, map[string]string{"app": app})
+	}
+	member := func(name, role, node string) []client.Object {
+		return labeled(name, node, map[string]string{"app": "pg", "role": role, "statefulset.kubernetes.io/pod-name": name})
+	}
+	many := holds{}
+	for n := range 2 * v1alpha1.MaxHeld {
+		many = append(many, fmt.Sprintf("web-%03d", 2*v1alpha1.MaxHeld-n-1))
 	}
 	cases := map[string]struct {
 		reason  string
@@ -554,6 +565,9 @@ func TestDraining(t *testing.T) {
 		status  metav1.ConditionStatus
 		why     string
 		message string
+		// held is the first pod that is held, and how many are.
+		held v1alpha1.HeldPod
+		all  int
 	}{
 		"Drained": {
 			reason: "With no pod left the drain is over.",
@@ -570,12 +584,29 @@ func TestDraining(t *testing.T) {
 			pods:   slices.Concat(workload("web-0", "web", "liqo-provider-a"), workload("web-1", "web", "liqo-provider-b")),
 			status: metav1.ConditionTrue, why: v1alpha1.ReasonPodsHeld,
 			message: "Pods left on the provider: 1; web-consumer/web-0 stays: no other provider has room for it",
+			held:    v1alpha1.HeldPod{Namespace: namespace, Pod: "web-0", Reason: "no other provider has room for it"}, all: 1,
+		},
+		"Many": {
+			reason: "Of many the first are told.", plans: many,
+			pods:   slices.Concat(workload("web-0", "web", "liqo-provider-a"), workload("web-1", "web", "liqo-provider-b")),
+			status: metav1.ConditionTrue, why: v1alpha1.ReasonPodsHeld,
+			message: "Pods left on the provider: 1; web-consumer/web-000 stays: no other provider has room for it; " +
+				"web-consumer/web-001 stays: no other provider has room for it; web-consumer/web-002 stays: no other provider has room for it; " +
+				"web-consumer/web-003 stays: no other provider has room for it; web-consumer/web-004 stays: no other provider has room for it; " +
+				"and 123 more",
+			held: v1alpha1.HeldPod{Namespace: namespace, Pod: "web-000", Reason: "no other provider has room for it"}, all: v1alpha1.MaxHeld,
+		},
+		"Members": {
+			reason: "A database's copy that follows is one of those that lead.",
+			pods:   slices.Concat(member("pg-0", "primary", "liqo-provider-b"), member("pg-1", "standby", "liqo-provider-a")),
+			status: metav1.ConditionTrue, why: v1alpha1.ReasonPodsLeaving, message: "Pods left on the provider: 1",
 		},
 		"Held": {
 			reason: "A pod that is the only copy is named.",
 			pods:   workload("db-0", "db", "liqo-provider-a"),
 			status: metav1.ConditionTrue, why: v1alpha1.ReasonPodsHeld,
 			message: "Pods left on the provider: 1; web-consumer/db-0 stays: it is the last ready replica of its workload",
+			held:    v1alpha1.HeldPod{Namespace: namespace, Pod: "db-0", Reason: "it is the last ready replica of its workload"}, all: 1,
 		},
 	}
 	for name, tc := range cases {
@@ -591,7 +622,11 @@ func TestDraining(t *testing.T) {
 			if err := settleBy(t, c, tc.plans); err != nil {
 				t.Fatalf("%s\nReconcile(): %v", tc.reason, err)
 			}
-			got := meta.FindStatusCondition(get(t, c).Status.Conditions, v1alpha1.ConditionDraining)
+			status := get(t, c).Status
+			if len(status.Held) != tc.all || tc.all > 0 && status.Held[0] != tc.held {
+				t.Errorf("%s\nheld: %v, want %d, the first %v", tc.reason, status.Held, tc.all, tc.held)
+			}
+			got := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionDraining)
 			if got == nil || got.Status != tc.status || got.Reason != tc.why || got.Message != tc.message {
 				t.Errorf("%s\nDraining: %+v, want %s, %s, %q", tc.reason, got, tc.status, tc.why, tc.message)
 			}
