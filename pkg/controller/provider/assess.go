@@ -66,6 +66,14 @@ type leaving struct {
 	held []v1alpha1.HeldPod
 }
 
+// String says how many pods are left.
+func (l leaving) String() string {
+	if l.pods == 1 {
+		return "1 pod is left on the provider"
+	}
+	return fmt.Sprintf("%d pods are left on the provider", l.pods)
+}
+
 // assess returns what the provider offers to the broker on virtual nodes that are
 // ready, and the Ready condition that explains it; nothing if the condition is false for
 // another reason than that the provider is cordoned, which all others go before.
@@ -86,10 +94,12 @@ func assess(o observation) (corev1.ResourceList, metav1.Condition) {
 	case o.namesake != "":
 		return not(v1alpha1.ReasonClusterNameTaken, fmt.Sprintf(
 			"Liqo has the same unique name for the cluster of ForeignCluster %s, which is older: the two cannot be told apart", o.namesake))
+	case o.scheduling == v1alpha1.SchedulingDrained && o.leaving.pods > 0:
+		return not(v1alpha1.ReasonDraining, o.leaving.String()+", which takes no new ones")
 	case o.scheduling == v1alpha1.SchedulingDrained && o.consumes:
 		return not(v1alpha1.ReasonDrained, "The cluster uses the broker, and provides only if somebody sets spec.scheduling to Active")
 	case o.scheduling == v1alpha1.SchedulingDrained:
-		return not(v1alpha1.ReasonDrained, "The provider is drained: it takes no pods, and those that are there move")
+		return not(v1alpha1.ReasonDrained, "The provider is drained: it takes no pods, and none is left there")
 	case o.withdrawn:
 		return not(v1alpha1.ReasonWithdrawn, "The cluster no longer offers anything, and pods leave it")
 	case !o.established:
@@ -283,8 +293,9 @@ func largestPod(o observation, free corev1.ResourceList) corev1.ResourceList {
 // shownHeld is how many pods a Draining message names; more make it unreadable.
 const shownHeld = 5
 
-// drain returns the Draining condition.
-func drain(o observation) metav1.Condition {
+// drain returns the conditions Draining and Drained, of which each says the contrary of the
+// other while the provider is to be drained, and both are false otherwise.
+func drain(o observation) (draining, drained metav1.Condition) {
 	c := metav1.Condition{Type: v1alpha1.ConditionDraining, Status: metav1.ConditionFalse}
 	var held []string
 	for _, h := range o.leaving.held {
@@ -297,10 +308,15 @@ func drain(o observation) metav1.Condition {
 		c.Reason, c.Message = v1alpha1.ReasonDrained, "No pod is left on the provider"
 	case len(held) == 0:
 		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonPodsLeaving
-		c.Message = fmt.Sprintf("Pods left on the provider: %d", o.leaving.pods)
+		c.Message = o.leaving.String()
 	default:
 		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonPodsHeld
-		c.Message = fmt.Sprintf("Pods left on the provider: %d; %s", o.leaving.pods, shorten(held, shownHeld))
+		c.Message = o.leaving.String() + "; " + shorten(held, shownHeld)
 	}
-	return c
+	drained = c
+	drained.Type, drained.Status = v1alpha1.ConditionDrained, metav1.ConditionFalse
+	if c.Reason == v1alpha1.ReasonDrained {
+		drained.Status = metav1.ConditionTrue
+	}
+	return c, drained
 }

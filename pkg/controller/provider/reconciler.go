@@ -334,7 +334,8 @@ func (r *Reconciler) ensureStatus(
 	p.Status.ObservedGeneration = p.Generation
 	account(&p.Status, seen, measured)
 	p.Status.Held = seen.leaving.held[:min(len(seen.leaving.held), v1alpha1.MaxHeld)]
-	for _, c := range []metav1.Condition{ready, seen.reachable, drain(seen), refusal(seen)} {
+	draining, drained := drain(seen)
+	for _, c := range []metav1.Condition{ready, seen.reachable, draining, drained, refusal(seen)} {
 		if c.Status == "" {
 			meta.RemoveStatusCondition(&p.Status.Conditions, c.Type)
 			continue

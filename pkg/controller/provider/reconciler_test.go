@@ -315,7 +315,7 @@ func TestAccount(t *testing.T) {
 		},
 		"Drained": {
 			reason: "What runs on a provider that is drained is still shown.", scheduling: drained,
-			measured: "0", offered: "0", used: "1500m", free: "0", largest: "0", why: v1alpha1.ReasonDrained,
+			measured: "0", offered: "0", used: "1500m", free: "0", largest: "0", why: v1alpha1.ReasonDraining,
 		},
 		"Cordoned": {
 			reason: "Of a provider that is cordoned, what is used counts.", scheduling: cordoned,
@@ -421,7 +421,7 @@ func TestConsumerActivated(t *testing.T) {
 	}{
 		{"", "The cluster uses the broker, and provides only if somebody sets spec.scheduling to Active"},
 		{cordoned, "The cluster has made no offer that Liqo accepted"},
-		{drained, "The provider is drained: it takes no pods, and those that are there move"},
+		{drained, "The provider is drained: it takes no pods, and none is left there"},
 	} {
 		if tc.scheduling != "" {
 			p := get(t, c)
@@ -577,20 +577,20 @@ func TestDraining(t *testing.T) {
 		"Leaving": {
 			reason: "Pods that move are counted.",
 			pods:   slices.Concat(workload("web-0", "web", "liqo-provider-a"), workload("web-1", "web", "liqo-provider-b")),
-			status: metav1.ConditionTrue, why: v1alpha1.ReasonPodsLeaving, message: "Pods left on the provider: 1",
+			status: metav1.ConditionTrue, why: v1alpha1.ReasonPodsLeaving, message: "1 pod is left on the provider",
 		},
 		"Planned": {
 			reason: "What is planned counts, whatever the objects say.", plans: holds{"web-0"},
 			pods:   slices.Concat(workload("web-0", "web", "liqo-provider-a"), workload("web-1", "web", "liqo-provider-b")),
 			status: metav1.ConditionTrue, why: v1alpha1.ReasonPodsHeld,
-			message: "Pods left on the provider: 1; web-consumer/web-0 stays: no other provider has room for it",
+			message: "1 pod is left on the provider; web-consumer/web-0 stays: no other provider has room for it",
 			held:    v1alpha1.HeldPod{Namespace: namespace, Pod: "web-0", Reason: "no other provider has room for it"}, all: 1,
 		},
 		"Many": {
 			reason: "Of many the first are told.", plans: many,
 			pods:   slices.Concat(workload("web-0", "web", "liqo-provider-a"), workload("web-1", "web", "liqo-provider-b")),
 			status: metav1.ConditionTrue, why: v1alpha1.ReasonPodsHeld,
-			message: "Pods left on the provider: 1; web-consumer/web-000 stays: no other provider has room for it; " +
+			message: "1 pod is left on the provider; web-consumer/web-000 stays: no other provider has room for it; " +
 				"web-consumer/web-001 stays: no other provider has room for it; web-consumer/web-002 stays: no other provider has room for it; " +
 				"web-consumer/web-003 stays: no other provider has room for it; web-consumer/web-004 stays: no other provider has room for it; " +
 				"and 123 more",
@@ -599,13 +599,13 @@ func TestDraining(t *testing.T) {
 		"Members": {
 			reason: "A database's copy that follows is one of those that lead.",
 			pods:   slices.Concat(member("pg-0", "primary", "liqo-provider-b"), member("pg-1", "standby", "liqo-provider-a")),
-			status: metav1.ConditionTrue, why: v1alpha1.ReasonPodsLeaving, message: "Pods left on the provider: 1",
+			status: metav1.ConditionTrue, why: v1alpha1.ReasonPodsLeaving, message: "1 pod is left on the provider",
 		},
 		"Held": {
 			reason: "A pod that is the only copy is named.",
 			pods:   workload("db-0", "db", "liqo-provider-a"),
 			status: metav1.ConditionTrue, why: v1alpha1.ReasonPodsHeld,
-			message: "Pods left on the provider: 1; web-consumer/db-0 stays: it is the last ready replica of its workload",
+			message: "1 pod is left on the provider; web-consumer/db-0 stays: it is the last ready replica of its workload",
 			held:    v1alpha1.HeldPod{Namespace: namespace, Pod: "db-0", Reason: "it is the last ready replica of its workload"}, all: 1,
 		},
 	}
@@ -625,6 +625,17 @@ func TestDraining(t *testing.T) {
 			status := get(t, c).Status
 			if len(status.Held) != tc.all || tc.all > 0 && status.Held[0] != tc.held {
 				t.Errorf("%s\nheld: %v, want %d, the first %v", tc.reason, status.Held, tc.all, tc.held)
+			}
+			wantReady, wantDrained := v1alpha1.ReasonDraining, metav1.ConditionFalse
+			if tc.why == v1alpha1.ReasonDrained {
+				wantReady, wantDrained = v1alpha1.ReasonDrained, metav1.ConditionTrue
+			}
+			if ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady); ready == nil || ready.Reason != wantReady {
+				t.Errorf("%s\nReady: %+v, want %s", tc.reason, ready, wantReady)
+			}
+			if d := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionDrained); d == nil || d.Status != wantDrained ||
+				d.Reason != tc.why || d.Message != tc.message {
+				t.Errorf("%s\nDrained: %+v, want %s", tc.reason, d, wantDrained)
 			}
 			got := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionDraining)
 			if got == nil || got.Status != tc.status || got.Reason != tc.why || got.Message != tc.message {
