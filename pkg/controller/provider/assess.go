@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
@@ -236,18 +235,22 @@ func reachability(now time.Time, known *metav1.Time, nodes []corev1.Node, peered
 	return lost
 }
 
-// account writes into the status what the provider has, and what is used of it.
+// account writes into the status what the provider has, and what is used of it, in mebibytes:
+// what is free is not more than there is, and the difference of the two others.
 func account(status *v1alpha1.ProviderStatus, o observation, measured corev1.ResourceList) {
 	var used, has, free, largest corev1.ResourceList
 	for _, of := range o.used {
 		used = resources.Sum(used, of)
 	}
+	used = resources.ReadableUse(used)
 	if len(measured) > 0 {
-		has = capacity.Has(rules[o.capacity.Rule], measured, corev1.ResourceList(o.capacity.Declared), o.capacity.Overcommit())
+		has = resources.Readable(
+			capacity.Has(rules[o.capacity.Rule], measured, corev1.ResourceList(o.capacity.Declared), o.capacity.Overcommit()),
+		)
 		if o.scheduling == v1alpha1.SchedulingCordoned {
 			has = resources.Min(has, used)
 		} else {
-			largest = largestPod(o, resources.Subtract(has, used))
+			largest = resources.Readable(largestPod(o, resources.Subtract(has, used)))
 		}
 		free = resources.Subtract(has, used)
 	}
@@ -255,9 +258,10 @@ func account(status *v1alpha1.ProviderStatus, o observation, measured corev1.Res
 		field *corev1.ResourceList
 		value corev1.ResourceList
 	}{
-		{&status.Measured, measured}, {&status.Offered, has}, {&status.Used, used}, {&status.Free, free}, {&status.LargestPod, largest},
+		{&status.Measured, resources.Readable(measured)}, {&status.Offered, has}, {&status.Used, used}, {&status.Free, free},
+		{&status.LargestPod, largest},
 	} {
-		if !equality.Semantic.DeepEqual(*f.field, f.value) {
+		if !resources.Identical(*f.field, f.value) {
 			*f.field = f.value
 		}
 	}

@@ -361,6 +361,57 @@ func TestAccount(t *testing.T) {
 	}
 }
 
+// TestReadableAmounts has offers and pods in units of their own, and a status that an earlier broker wrote.
+func TestReadableAmounts(t *testing.T) {
+	bytes := func(memory string) corev1.ResourceList {
+		return corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse(memory), "pods": resource.MustParse("10")}
+	}
+	for name, tc := range map[string]struct {
+		scheduling       v1alpha1.Scheduling
+		has, uses, older string
+		// measured, offered, used, free and largest are what the status says of memory.
+		measured, offered, used, free, largest string
+	}{
+		"Decimal": {
+			has: "20137M", uses: "100M", older: "20137M", measured: "19204Mi", offered: "19204Mi", used: "96Mi", free: "19108Mi", largest: "19108Mi",
+		},
+		"Bytes":   {has: "19608517696", uses: "1Gi", measured: "18700Mi", offered: "18700Mi", used: "1Gi", free: "17676Mi", largest: "17676Mi"},
+		"Written": {has: "2048Mi", uses: "0", older: "2147483648", measured: "2Gi", offered: "2Gi", used: "0", free: "2Gi", largest: "2Gi"},
+		"Cordoned": {
+			scheduling: cordoned, has: "20137M", uses: "100M", measured: "19204Mi", offered: "96Mi", used: "96Mi", free: "0", largest: "0",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := liqotest.Pod(liqotest.ShadowPod("web-consumer", "a", nil), "liqo-provider-a")
+			pod.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{"memory": resource.MustParse(tc.uses)},
+			}}}
+			p := newProvider(tc.scheduling)
+			if tc.older != "" {
+				p.Status.Measured = bytes(tc.older)
+			}
+			c := snapshottest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(providerA, true, false), p,
+				liqotest.Offer(providerA, bytes(tc.has)), liqotest.VirtualNode(providerA, true), pod)
+			if err := settle(t, c); err != nil {
+				t.Fatalf("Reconcile(): %v", err)
+			}
+			is := get(t, c).Status
+			for _, f := range []struct {
+				field string
+				got   corev1.ResourceList
+				want  string
+			}{
+				{"measured", is.Measured, tc.measured}, {"offered", is.Offered, tc.offered}, {"used", is.Used, tc.used},
+				{"free", is.Free, tc.free}, {"largestPod", is.LargestPod, tc.largest},
+			} {
+				if got := f.got.Memory().String(); got != f.want {
+					t.Errorf("%s: %s of memory, want %s", f.field, got, f.want)
+				}
+			}
+		})
+	}
+}
+
 func TestCreate(t *testing.T) {
 	both := liqotest.ForeignCluster(providerA, true, true)
 	cases := map[string]struct {
