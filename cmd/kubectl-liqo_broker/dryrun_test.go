@@ -55,7 +55,7 @@ var changes = map[string]struct {
 	"guard":             {line: "guard", objects: []client.Object{deployed("liqo-broker-connector", "liqo-broker-connector", "connector:v1")}},
 	"unguard":           {line: "unguard", objects: installed(ofOurs)},
 	"cordon":            {line: "cordon milan"},
-	"drain":             {line: "drain milan"},
+	"drain":             {line: "drain milan --wait=false"},
 	"enable":            {line: "enable athens"},
 	"suspend":           {line: "suspend rome"},
 	"resume":            {line: "resume paris"},

@@ -107,3 +107,31 @@ func TestExplain(t *testing.T) {
 		}
 	}
 }
+
+// heldOn is the workload with a pod that stays on a provider, which is wanted so or not.
+func heldOn(scheduling v1alpha1.Scheduling) []client.Object {
+	objects := decidedFor()
+	for _, o := range objects {
+		if p, is := o.(*v1alpha1.Provider); is && p.Name == "11111111-aaaa" {
+			p.Spec.Scheduling = scheduling
+			p.Status.Held = []v1alpha1.HeldPod{
+				{Namespace: "other", Pod: "db-0", Reason: "of another namespace"}, {Namespace: "plain", Pod: "db-1", Reason: "of another pod"},
+				{Namespace: "plain", Pod: "db-0", Reason: "it is the last ready replica of its workload"},
+			}
+		}
+	}
+	return append(objects, pod("plain", "db-0", "liqo-milan", "10.1.0.7"))
+}
+
+// TestExplainHeld asks about a pod that a drain leaves.
+func TestExplainHeld(t *testing.T) {
+	out, _, err := newCLI(t, heldOn(v1alpha1.SchedulingDrained)...).run(t, "explain plain/db-0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Check(t, "explain_pod_held.txt", out)
+	out, _, err = newCLI(t, heldOn(v1alpha1.SchedulingActive)...).run(t, "explain plain/db-0")
+	if err != nil || strings.Contains(out, "last ready") {
+		t.Errorf("pods may stay again, and it says: %s, %v", out, err)
+	}
+}

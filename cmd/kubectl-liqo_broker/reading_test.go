@@ -256,8 +256,8 @@ func TestSets(t *testing.T) {
 		{"enable milan", "provider milan (11111111-aaaa) is already enabled\n", "", "/"},
 		{"enable milan --dry-run", "provider milan (11111111-aaaa) is already enabled (server dry run)\n", "", "/"},
 		{"cordon milan", "provider milan (11111111-aaaa) cordoned\n", "kubectl liqo-broker enable 11111111-aaaa\n", "Cordoned/"},
-		{"drain 1111", "provider milan (11111111-aaaa) to be drained\n", "kubectl liqo-broker providers 11111111-aaaa -o wide", "Drained/"},
-		{"drain milan", "provider milan (11111111-aaaa) is already to be drained\n", "", "Drained/"},
+		{"drain 1111 --wait=false", "provider milan (11111111-aaaa) to be drained\n", "kubectl liqo-broker enable 11111111-aaaa\n", "Drained/"},
+		{"drain milan --wait=false", "provider milan (11111111-aaaa) is already to be drained\n", "", "Drained/"},
 		{"enable milan", "provider milan (11111111-aaaa) enabled\n", "where policies choose it", "Active/"},
 		{"cordon milan", "provider milan (11111111-aaaa) cordoned\n", "kubectl liqo-broker enable 11111111-aaaa\n", "Cordoned/"},
 		{"uncordon milan", "provider milan (11111111-aaaa) enabled\n", "where policies choose it", "Active/"},
@@ -278,6 +278,7 @@ func TestUsage(t *testing.T) {
 	for line, says := range map[string]string{
 		"cordon":                           "accepts 1 arg(s), received 0: see kubectl liqo-broker cordon --help",
 		"drain milan turin":                "accepts 1 arg(s), received 2: see kubectl liqo-broker drain --help",
+		"drain milan --timeout=-1s":        "--timeout must not be negative",
 		"cordon milan --dry-run=yes":       `invalid argument "yes" for "--dry-run" flag: it must be none, client or server`,
 		"providers -o xml":                 "--output=xml is none of json, yaml, name, wide, jsonpath=, go-template=, custom-columns=",
 		"providers -o jsonpath={.items":    "--output=jsonpath={.items: unclosed action",

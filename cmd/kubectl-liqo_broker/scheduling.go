@@ -26,6 +26,9 @@ type setting struct {
 	value      string
 	// next says what happens then; "ID" in it is the ID of the cluster.
 	next string
+	// more says more of the command in its help, and empties is whether the command waits until no pod is left.
+	more    string
+	empties bool
 }
 
 var providerSettings = []setting{
@@ -37,8 +40,11 @@ var providerSettings = []setting{
 	{
 		verb: "drain", short: "Let no new pods come to a provider, and move those that are there", kind: "provider", done: "to be drained",
 		value: string(v1alpha1.SchedulingDrained),
-		next: "Its pods move to other providers, a few at a time. See how far that is: kubectl liqo-broker providers ID -o wide. " +
+		next: "Its pods move to other providers, a few at a time, also when nobody waits for it. " +
 			"Take it back with: kubectl liqo-broker enable ID",
+		more: "The command waits until no pod is left, and prints how many are and why those stay that do. Pods go on moving when it is\n" +
+			"interrupted. If pods are left after --timeout, the exit code is 3.",
+		empties: true,
 	},
 	{
 		verb: "enable", short: "Let pods come to a provider that was cordoned or drained", kind: "provider", done: "enabled",
@@ -83,59 +89,72 @@ func (r *reading) settingCommands() []*cobra.Command {
 func (r *reading) settingCommand(
 	s setting, argument string, names identities, object func(cluster.ID) (client.Object, *string),
 ) *cobra.Command {
+	var empty emptying
+	long := s.short + ".\n\n" + argument + " is a name, a cluster ID, or the beginning of one of both that means one cluster only."
+	if s.more != "" {
+		long += "\n\n" + s.more
+	}
 	command := &cobra.Command{
-		Use:   s.verb + " " + argument,
-		Short: s.short,
-		Long: s.short + ".\n\n" + argument +
-			" is a name, a cluster ID, or the beginning of one of both that means one cluster only.",
+		Use:               s.verb + " " + argument,
+		Short:             s.short,
+		Long:              long,
 		Example:           fmt.Sprintf("  kubectl liqo-broker %s milan", s.verb),
 		Args:              usage(cobra.ExactArgs(1)),
 		ValidArgsFunction: r.complete(names, 1),
 		RunE: func(command *cobra.Command, args []string) error {
+			if err := empty.check(); err != nil {
+				return err
+			}
 			c, err := r.open()
 			if err != nil {
 				return err
 			}
-			return r.clear(r.set(command.Context(), c, s, names, object, args[0]))
+			found, err := r.set(command.Context(), c, s, names, object, args[0])
+			if err == nil && empty.wait && r.dryRun == dryRunNone {
+				err = r.emptied(command.Context(), c, found, empty.timeout)
+			}
+			return r.clear(err)
 		},
+	}
+	if s.empties {
+		empty.add(command)
 	}
 	r.dryRun.add(command)
 	return command
 }
 
-// set sets the field of the cluster that a text means, and says what happens next.
+// set sets the field of the cluster that a text means, which it returns, and says what happens next.
 func (r *reading) set(
 	ctx context.Context, c client.Client, s setting, names identities, object func(cluster.ID) (client.Object, *string), text string,
-) error {
+) (found cluster.Identity, err error) {
 	all, err := names(ctx, c)
 	if err != nil {
-		return err
+		return found, err
 	}
-	found, err := find(all, text)
-	if err != nil {
-		return err
+	if found, err = find(all, text); err != nil {
+		return found, err
 	}
 	o, is := object(found.ID)
 	if err := c.Get(ctx, types.NamespacedName{Name: string(found.ID)}, o); err != nil {
-		return fmt.Errorf("get %s %s: %w", s.kind, found.ID, err)
+		return found, fmt.Errorf("get %s %s: %w", s.kind, found.ID, err)
 	}
 	called := s.kind + " " + sheet.Plain(found.String())
 	if *is == s.value || *is == "" && s.value == string(v1alpha1.SchedulingActive) {
 		fmt.Fprintf(r.Out, "%s is already %s%s\n", called, s.done, r.dryRun.mark())
-		return nil
+		return found, nil
 	}
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"scheduling": s.value}})
 	if err != nil {
-		return err
+		return found, err
 	}
 	if err := c.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return fmt.Errorf("patch %s %s: %w", s.kind, found.ID, err)
+		return found, fmt.Errorf("patch %s %s: %w", s.kind, found.ID, err)
 	}
 	fmt.Fprintf(r.Out, "%s %s%s\n", called, s.done, r.dryRun.mark())
 	if r.dryRun == dryRunNone {
 		fmt.Fprintln(r.ErrOut, next(s.next, found.ID))
 	}
-	return nil
+	return found, nil
 }
 
 // next returns a sentence, with the ID where it has room for one.

@@ -74,8 +74,10 @@ func ill() []client.Object {
 		condition(v1alpha1.ConditionReady, not, "SomethingNew", "Nobody knows"),
 		condition(v1alpha1.ConditionObjectsRefused, metav1.ConditionTrue, v1alpha1.ReasonInvalidOffer, "The offer is of another cluster"))
 	odd.Spec.Scheduling = v1alpha1.SchedulingDrained
-	drained := provider("77777777-ffff", "lyon", condition(v1alpha1.ConditionReady, not, v1alpha1.ReasonDrained, "The provider is drained"),
-		condition(v1alpha1.ConditionDraining, metav1.ConditionTrue, v1alpha1.ReasonPodsHeld, "Pods left on the provider: 1"))
+	drained := provider("77777777-ffff", "lyon",
+		condition(v1alpha1.ConditionReady, not, v1alpha1.ReasonDraining, "1 pod is left on the provider, which takes no new ones"),
+		condition(v1alpha1.ConditionDraining, metav1.ConditionTrue, v1alpha1.ReasonPodsHeld,
+			"1 pod is left on the provider; shop/web-1 stays: no other provider has room for it"))
 	gone := provider("88888888-ffff", "nice",
 		condition(v1alpha1.ConditionReady, not, v1alpha1.ReasonNotPeered, "The outgoing peering with the cluster is not established"))
 	lacks := consumer("99999999-ffff", "bonn",

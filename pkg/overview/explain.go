@@ -85,7 +85,7 @@ type ExplainedNamespace struct {
 	Pods     []Explained `json:"pods,omitempty"`
 }
 
-// Explained is a pod, with why it waits.
+// Explained is a pod, with why it waits, or why it stays where it is not to be.
 type Explained struct {
 	Placed
 
@@ -227,7 +227,7 @@ func (p *Placements) namespace(now time.Time, ns *corev1.Namespace, id cluster.I
 	// The pods.
 	for _, placed := range p.Placed(ns.Name) {
 		if placed.Twin == ns.Name {
-			e.Pods = append(e.Pods, Explained{placed, p.unscheduled(placed)})
+			e.Pods = append(e.Pods, Explained{placed, cmp.Or(p.unscheduled(placed), p.held(placed))})
 		}
 	}
 	return e
@@ -314,6 +314,22 @@ func (p *Placements) unscheduled(placed Placed) string {
 		for _, c := range pod.Status.Conditions {
 			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
 				return c.Message
+			}
+		}
+	}
+	return ""
+}
+
+// held returns why a pod stays on a provider that is to be drained.
+func (p *Placements) held(placed Placed) string {
+	for i := range p.Providers {
+		of := &p.Providers[i]
+		if of.EffectiveScheduling() != v1alpha1.SchedulingDrained {
+			continue // The status is of before.
+		}
+		for _, h := range of.Status.Held {
+			if h.Namespace == placed.Twin && h.Pod == placed.Pod {
+				return "The provider is to be drained, and the pod stays: " + h.Reason
 			}
 		}
 	}

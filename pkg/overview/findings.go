@@ -60,7 +60,7 @@ func providerRemedies(p *v1alpha1.Provider) map[string]remedy {
 		),
 		v1alpha1.ReasonWithdrawn:        hint("It has withdrawn its offer, and pods leave it; ask its administrator whether that is meant"),
 		v1alpha1.ReasonClusterNameTaken: problem("One of the two clusters must get another name at Liqo, and peer again"),
-		v1alpha1.ReasonCordoned:         {}, v1alpha1.ReasonDrained: {},
+		v1alpha1.ReasonCordoned:         {}, v1alpha1.ReasonDraining: {}, v1alpha1.ReasonDrained: {},
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -461,28 +460,4 @@ func lostSince(p *v1alpha1.Provider) time.Time {
 // look the same in its last moments, and is recreated.
 func finished(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp.IsZero() && podstate.Ended(pod)
-}
-
-// perPod are the labels that differ between the copies of one workload.
-var perPod = []string{
-	"statefulset.kubernetes.io/pod-name",
-	"apps.kubernetes.io/pod-index",
-	"batch.kubernetes.io/job-completion-index",
-}
-
-// workload returns what is equal for the copies of one workload: the labels
-// without those that differ per copy and those that Liqo adds. A pod without
-// labels of its own is a workload of its own.
-func workload(pod string, labels map[string]string) string {
-	var pairs []string
-	for key, value := range labels {
-		if !liqo.IsOwnLabel(key) && !slices.Contains(perPod, key) {
-			pairs = append(pairs, key+"="+value)
-		}
-	}
-	if len(pairs) == 0 {
-		return "pod " + pod
-	}
-	slices.Sort(pairs)
-	return strings.Join(pairs, ",")
 }

@@ -88,7 +88,7 @@ func TestCopies(t *testing.T) {
 			objects: []client.Object{
 				liqotest.ShadowPod(namespace, "web-0", map[string]string{"app": "web", "statefulset.kubernetes.io/pod-name": "web-0"}),
 			},
-			want: with(func(c *placement.Copy) { c.Missing, c.Sole = true, true }),
+			want: with(func(c *placement.Copy) { c.Workload, c.Missing, c.Sole = "StatefulSet web", true, true }),
 		},
 		"OwnNode": {
 			reason:  "A pod on another node is on the broker.",

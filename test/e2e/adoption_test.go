@@ -91,11 +91,14 @@ func TestFrontDoor(t *testing.T) {
 				t.Errorf("nothing is explained of %s:\n%s", provider.Name, explained)
 			}
 		}
-		r.next("kubectl liqo-broker drain PROVIDER")
-		checkAddresses(t, copies(t, "shop", 2, fed.ProviderB))
+		// The command waits until no pod is left.
+		if drained := r.next("kubectl liqo-broker drain PROVIDER"); !strings.Contains(drained, " drained\n") {
+			t.Errorf("it does not say that the provider is drained:\n%s", drained)
+		}
 		if where := r.next("kubectl liqo-broker where shop"); strings.Contains(where, fed.ProviderA.Name) {
 			t.Errorf("a pod is still on the provider that is drained:\n%s", where)
 		}
+		checkAddresses(t, copies(t, "shop", 2, fed.ProviderB))
 		r.next("kubectl liqo-broker enable PROVIDER")
 
 		r.next("kubectl delete namespace shop")

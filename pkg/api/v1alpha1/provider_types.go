@@ -16,8 +16,12 @@ const (
 	// offers counts. A Consumer has it too: true when it is offered something.
 	ConditionReady = "Ready"
 
-	// ConditionDraining is true while pods leave a provider that is to be drained.
+	// ConditionDraining is true while pods are left on a provider that is to be drained.
 	ConditionDraining = "Draining"
+
+	// ConditionDrained is true when none is left any more. It has the reasons and the message of
+	// ConditionDraining.
+	ConditionDrained = "Drained"
 
 	// ConditionReachable is false while the provider is out of reach: somebody says of its
 	// virtual nodes that they are not ready, and of none that it is. The transition to
@@ -57,6 +61,9 @@ const (
 	ReasonPeeringEnds = "PeeringEnds"
 	// ReasonCordoned: nothing but that people cordoned it keeps new pods from the provider.
 	ReasonCordoned = "Cordoned"
+	// ReasonDraining: the provider is to be drained, and pods are left. When none is,
+	// the reason is ReasonDrained.
+	ReasonDraining = "Draining"
 )
 
 // StateUnknown is the state of a Provider without a Ready condition.
@@ -68,17 +75,16 @@ func ProviderStates() []string {
 	return []string{
 		ReasonOffering, ReasonNotPeered, ReasonNoOffer, ReasonInvalidOffer, ReasonInvalidDeclaration, ReasonNothingDeclared,
 		ReasonNodeNotReady, ReasonNodeUnknown, ReasonWithdrawn, ReasonNodeRefused, ReasonClusterNameTaken, ReasonPeeringEnds,
-		ReasonCordoned, ReasonDrained, StateUnknown,
+		ReasonCordoned, ReasonDraining, ReasonDrained, StateUnknown,
 	}
 }
 
-// Reasons of a Provider's Draining condition.
+// Reasons of a Provider's Draining and Drained conditions.
 const (
 	ReasonNotDraining = "NotDraining"
 	ReasonPodsLeaving = "PodsLeaving"
 	ReasonPodsHeld    = "PodsHeld"
-	// ReasonDrained: no pod is left. The Ready condition of a provider that is to be drained has
-	// this reason too, also while pods are left.
+	// ReasonDrained: no pod is left. The Ready condition has this reason too.
 	ReasonDrained = "Drained"
 )
 
@@ -103,7 +109,7 @@ const (
 // +kubebuilder:printcolumn:name="Scheduling",type=string,JSONPath=`.spec.scheduling`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type == 'Ready')].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type == 'Ready')].reason`
-// +kubebuilder:printcolumn:name="Draining",type=string,JSONPath=`.status.conditions[?(@.type == 'Draining')].status`
+// +kubebuilder:printcolumn:name="Drained",type=string,JSONPath=`.status.conditions[?(@.type == 'Drained')].status`
 // +kubebuilder:printcolumn:name="CPU",type=string,JSONPath=`.status.offered.cpu`
 // +kubebuilder:printcolumn:name="Memory",type=string,JSONPath=`.status.offered.memory`
 // +kubebuilder:printcolumn:name="Free CPU",type=string,JSONPath=`.status.free.cpu`
@@ -268,16 +274,44 @@ type ProviderStatus struct {
 	// +optional
 	QueriedKPIs []KPI `json:"queriedKPIs,omitempty"`
 
+	// held are pods that stay although the provider is to be drained, by namespace and name:
+	// the first 64.
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=map
+	// +listMapKey=namespace
+	// +listMapKey=pod
+	// +optional
+	Held []HeldPod `json:"held,omitempty"`
+
 	// observedGeneration is the generation of the spec that the status answers to.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions are Ready, Reachable and Draining, and at times ObjectsRefused.
+	// conditions are Ready, Reachable, Draining and Drained, and at times ObjectsRefused.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
+
+// MaxHeld is how many pods Held has at most.
+const MaxHeld = 64
+
+// HeldPod is a pod that stays for the moment on a provider that is to be drained.
+type HeldPod struct {
+	// namespace is where the pod is on the broker.
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace"`
+	// pod is its name.
+	// +kubebuilder:validation:MaxLength=253
+	Pod string `json:"pod"`
+	// reason says why it stays.
+	// +kubebuilder:validation:MaxLength=256
+	Reason string `json:"reason"`
+}
+
+// String says of a pod that it stays, and why.
+func (h HeldPod) String() string { return h.Namespace + "/" + h.Pod + " stays: " + h.Reason }
 
 // MayHavePods reports whether pods can be on the provider: it is not to be drained, or not known
 // to be empty since.

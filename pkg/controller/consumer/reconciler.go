@@ -187,16 +187,17 @@ func (r *Reconciler) peeringOf(ctx context.Context, peer *liqo.Peer) (peeringSta
 	return state, nil
 }
 
-// setAmounts writes into the status what the consumer is offered, granted and uses.
+// setAmounts writes into the status what the consumer is offered, granted and uses, in mebibytes.
 func setAmounts(c *v1alpha1.Consumer, snap *capacity.Snapshot, granted corev1.ResourceList) {
 	id := cluster.ID(c.Name)
 	for _, f := range []struct {
 		field *corev1.ResourceList
 		value corev1.ResourceList
 	}{
-		{&c.Status.Offered, snap.Offered(id)}, {&c.Status.Used, resources.Sum(snap.Used(id))}, {&c.Status.Granted, granted},
+		{&c.Status.Offered, resources.Readable(snap.Offered(id))}, {&c.Status.Used, resources.ReadableUse(resources.Sum(snap.Used(id)))},
+		{&c.Status.Granted, resources.Readable(granted)},
 	} {
-		if len(*f.field) != len(f.value) || !resources.Equal(*f.field, f.value) {
+		if !resources.Identical(*f.field, f.value) {
 			*f.field = f.value
 		}
 	}
@@ -210,16 +211,14 @@ func setNodeOffers(c *v1alpha1.Consumer, offers []capacity.NodeOffer) {
 		c.Status.NodeOffers = nil
 		return
 	}
-	known := make([]capacity.NodeOffer, len(c.Status.NodeOffers))
-	for i, p := range c.Status.NodeOffers {
-		known[i] = capacity.NodeOffer{Node: p.Node, Provider: cluster.ID(p.Provider), Offered: p.Offered}
-	}
-	if capacity.EqualNodeOffers(known, offers) {
-		return
-	}
-	c.Status.NodeOffers = make([]v1alpha1.NodeOffer, len(offers))
+	shown := make([]v1alpha1.NodeOffer, len(offers))
 	for i, p := range offers {
-		c.Status.NodeOffers[i] = v1alpha1.NodeOffer{Node: p.Node, Provider: string(p.Provider), Offered: p.Offered}
+		shown[i] = v1alpha1.NodeOffer{Node: p.Node, Provider: string(p.Provider), Offered: resources.Readable(p.Offered)}
+	}
+	if !slices.EqualFunc(c.Status.NodeOffers, shown, func(a, b v1alpha1.NodeOffer) bool {
+		return a.Node == b.Node && a.Provider == b.Provider && resources.Identical(a.Offered, b.Offered)
+	}) {
+		c.Status.NodeOffers = shown
 	}
 }
 

@@ -4,6 +4,7 @@
 package consumer
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -332,5 +333,49 @@ func TestStatus(t *testing.T) {
 				t.Errorf("%s\nReservationMet: %+v", tc.reason, met)
 			}
 		})
+	}
+}
+
+// TestReadableAmounts has a provider and a pod in units of their own: the columns have one.
+func TestReadableAmounts(t *testing.T) {
+	has := provider("id-a", "4", v1alpha1.SchedulingActive)
+	has.Status.Offered[corev1.ResourceMemory] = resource.MustParse("40274000000")
+	pod := liqotest.Pod(liqotest.ShadowPod("mine", "web-0", nil), "liqo-provider-a")
+	pod.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("100M")},
+	}}}
+	c := snapshottest.NewClient(t, interceptor.Funcs{}, has, pod,
+		liqotest.ForeignCluster(consumer, false, true), liqotest.VirtualNode(cluster.Identity{ID: "id-a", Name: "provider-a"}, true),
+		liqotest.TwinNamespace("mine", consumer),
+		liqotest.OfferTo(consumer, corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("40274M")}),
+		&v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "id-c"}, Spec: v1alpha1.ConsumerSpec{
+			Mode: v1alpha1.ModeOrchestrated, Nodes: v1alpha1.NodesPerProvider,
+		}})
+	r := New(Config{
+		Client: c, Reader: snapshot.New(c, "", nil), Capacity: snapshot.New(c, "", nil).Capacity, Modes: Modes{Orchestrator: true},
+	})
+	key := client.ObjectKey{Name: string(consumer.ID)}
+	got := &v1alpha1.Consumer{}
+	for range 2 { // The nodes are offered in the mode that was written.
+		if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err != nil {
+			t.Fatalf("Reconcile(): %v", err)
+		}
+		if err := c.Get(t.Context(), key, got); err != nil {
+			t.Fatal(err)
+		}
+	}
+	said := []string{got.Status.Offered.Memory().String(), got.Status.Used.Memory().String(), got.Status.Granted.Memory().String()}
+	if want := []string{"38408Mi", "96Mi", "38408Mi"}; !slices.Equal(said, want) {
+		t.Errorf("offered, used and granted are %q, want %q", said, want)
+	}
+	if is := meta.FindStatusCondition(got.Status.Conditions, v1alpha1.ConditionReady); !strings.Contains(is.Message, "38408Mi memory") {
+		t.Errorf("Ready says %q", is.Message)
+	}
+	nodes := map[string]string{}
+	for _, n := range got.Status.NodeOffers {
+		nodes[n.Provider] = n.Offered.Memory().String()
+	}
+	if want := map[string]string{"": "95Mi", "id-a": "38312Mi"}; !maps.Equal(nodes, want) {
+		t.Errorf("the nodes are offered %v, want %v", nodes, want)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
@@ -62,8 +61,16 @@ type offered struct {
 type leaving struct {
 	// pods counts the pods that are still there.
 	pods int
-	// held are those that do not move at the moment, each with its reason.
-	held []string
+	// held are those that do not move at the moment, by namespace and name.
+	held []v1alpha1.HeldPod
+}
+
+// String says how many pods are left.
+func (l leaving) String() string {
+	if l.pods == 1 {
+		return "1 pod is left on the provider"
+	}
+	return fmt.Sprintf("%d pods are left on the provider", l.pods)
 }
 
 // assess returns what the provider offers to the broker on virtual nodes that are
@@ -86,10 +93,12 @@ func assess(o observation) (corev1.ResourceList, metav1.Condition) {
 	case o.namesake != "":
 		return not(v1alpha1.ReasonClusterNameTaken, fmt.Sprintf(
 			"Liqo has the same unique name for the cluster of ForeignCluster %s, which is older: the two cannot be told apart", o.namesake))
+	case o.scheduling == v1alpha1.SchedulingDrained && o.leaving.pods > 0:
+		return not(v1alpha1.ReasonDraining, o.leaving.String()+", which takes no new ones")
 	case o.scheduling == v1alpha1.SchedulingDrained && o.consumes:
 		return not(v1alpha1.ReasonDrained, "The cluster uses the broker, and provides only if somebody sets spec.scheduling to Active")
 	case o.scheduling == v1alpha1.SchedulingDrained:
-		return not(v1alpha1.ReasonDrained, "The provider is drained: it takes no pods, and those that are there move")
+		return not(v1alpha1.ReasonDrained, "The provider is drained: it takes no pods, and none is left there")
 	case o.withdrawn:
 		return not(v1alpha1.ReasonWithdrawn, "The cluster no longer offers anything, and pods leave it")
 	case !o.established:
@@ -226,18 +235,22 @@ func reachability(now time.Time, known *metav1.Time, nodes []corev1.Node, peered
 	return lost
 }
 
-// account writes into the status what the provider has, and what is used of it.
+// account writes into the status what the provider has, and what is used of it, in mebibytes:
+// what is free is not more than there is, and the difference of the two others.
 func account(status *v1alpha1.ProviderStatus, o observation, measured corev1.ResourceList) {
 	var used, has, free, largest corev1.ResourceList
 	for _, of := range o.used {
 		used = resources.Sum(used, of)
 	}
+	used = resources.ReadableUse(used)
 	if len(measured) > 0 {
-		has = capacity.Has(rules[o.capacity.Rule], measured, corev1.ResourceList(o.capacity.Declared), o.capacity.Overcommit())
+		has = resources.Readable(
+			capacity.Has(rules[o.capacity.Rule], measured, corev1.ResourceList(o.capacity.Declared), o.capacity.Overcommit()),
+		)
 		if o.scheduling == v1alpha1.SchedulingCordoned {
 			has = resources.Min(has, used)
 		} else {
-			largest = largestPod(o, resources.Subtract(has, used))
+			largest = resources.Readable(largestPod(o, resources.Subtract(has, used)))
 		}
 		free = resources.Subtract(has, used)
 	}
@@ -245,9 +258,10 @@ func account(status *v1alpha1.ProviderStatus, o observation, measured corev1.Res
 		field *corev1.ResourceList
 		value corev1.ResourceList
 	}{
-		{&status.Measured, measured}, {&status.Offered, has}, {&status.Used, used}, {&status.Free, free}, {&status.LargestPod, largest},
+		{&status.Measured, resources.Readable(measured)}, {&status.Offered, has}, {&status.Used, used}, {&status.Free, free},
+		{&status.LargestPod, largest},
 	} {
-		if !equality.Semantic.DeepEqual(*f.field, f.value) {
+		if !resources.Identical(*f.field, f.value) {
 			*f.field = f.value
 		}
 	}
@@ -283,10 +297,14 @@ func largestPod(o observation, free corev1.ResourceList) corev1.ResourceList {
 // shownHeld is how many pods a Draining message names; more make it unreadable.
 const shownHeld = 5
 
-// drain returns the Draining condition.
-func drain(o observation) metav1.Condition {
+// drain returns the conditions Draining and Drained, of which each says the contrary of the
+// other while the provider is to be drained, and both are false otherwise.
+func drain(o observation) (draining, drained metav1.Condition) {
 	c := metav1.Condition{Type: v1alpha1.ConditionDraining, Status: metav1.ConditionFalse}
-	held := slices.Sorted(slices.Values(o.leaving.held))
+	var held []string
+	for _, h := range o.leaving.held {
+		held = append(held, h.String())
+	}
 	switch {
 	case o.scheduling != v1alpha1.SchedulingDrained:
 		c.Reason, c.Message = v1alpha1.ReasonNotDraining, "Pods may stay on the provider"
@@ -294,10 +312,15 @@ func drain(o observation) metav1.Condition {
 		c.Reason, c.Message = v1alpha1.ReasonDrained, "No pod is left on the provider"
 	case len(held) == 0:
 		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonPodsLeaving
-		c.Message = fmt.Sprintf("Pods left on the provider: %d", o.leaving.pods)
+		c.Message = o.leaving.String()
 	default:
 		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonPodsHeld
-		c.Message = fmt.Sprintf("Pods left on the provider: %d; %s", o.leaving.pods, shorten(held, shownHeld))
+		c.Message = o.leaving.String() + "; " + shorten(held, shownHeld)
 	}
-	return c
+	drained = c
+	drained.Type, drained.Status = v1alpha1.ConditionDrained, metav1.ConditionFalse
+	if c.Reason == v1alpha1.ReasonDrained {
+		drained.Status = metav1.ConditionTrue
+	}
+	return c, drained
 }

@@ -4,6 +4,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -311,10 +312,13 @@ func (r *Reconciler) leaving(ctx context.Context, id cluster.ID, nodes []corev1.
 		plan, _ := r.plans.Plan(ctx, &ns, twin)
 		for _, h := range plan.Held {
 			if h.Provider == id && h.Reason != placement.TooManyNotReady {
-				left.held = append(left.held, fmt.Sprintf("%s/%s stays: %s", name, h.Pod, h.Reason))
+				left.held = append(left.held, v1alpha1.HeldPod{Namespace: name, Pod: h.Pod, Reason: string(h.Reason)})
 			}
 		}
 	}
+	slices.SortFunc(left.held, func(a, b v1alpha1.HeldPod) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod))
+	})
 	return left, nil
 }
 
@@ -329,7 +333,9 @@ func (r *Reconciler) ensureStatus(
 	}
 	p.Status.ObservedGeneration = p.Generation
 	account(&p.Status, seen, measured)
-	for _, c := range []metav1.Condition{ready, seen.reachable, drain(seen), refusal(seen)} {
+	p.Status.Held = seen.leaving.held[:min(len(seen.leaving.held), v1alpha1.MaxHeld)]
+	draining, drained := drain(seen)
+	for _, c := range []metav1.Condition{ready, seen.reachable, draining, drained, refusal(seen)} {
 		if c.Status == "" {
 			meta.RemoveStatusCondition(&p.Status.Conditions, c.Type)
 			continue

@@ -6,6 +6,7 @@ package provider
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -314,7 +315,7 @@ func TestAccount(t *testing.T) {
 		},
 		"Drained": {
 			reason: "What runs on a provider that is drained is still shown.", scheduling: drained,
-			measured: "0", offered: "0", used: "1500m", free: "0", largest: "0", why: v1alpha1.ReasonDrained,
+			measured: "0", offered: "0", used: "1500m", free: "0", largest: "0", why: v1alpha1.ReasonDraining,
 		},
 		"Cordoned": {
 			reason: "Of a provider that is cordoned, what is used counts.", scheduling: cordoned,
@@ -355,6 +356,57 @@ func TestAccount(t *testing.T) {
 			}
 			if ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady); ready.Reason != tc.why {
 				t.Errorf("%s\nReady: %+v", tc.reason, ready)
+			}
+		})
+	}
+}
+
+// TestReadableAmounts has offers and pods in units of their own, and a status that an earlier broker wrote.
+func TestReadableAmounts(t *testing.T) {
+	bytes := func(memory string) corev1.ResourceList {
+		return corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse(memory), "pods": resource.MustParse("10")}
+	}
+	for name, tc := range map[string]struct {
+		scheduling       v1alpha1.Scheduling
+		has, uses, older string
+		// measured, offered, used, free and largest are what the status says of memory.
+		measured, offered, used, free, largest string
+	}{
+		"Decimal": {
+			has: "20137M", uses: "100M", older: "20137M", measured: "19204Mi", offered: "19204Mi", used: "96Mi", free: "19108Mi", largest: "19108Mi",
+		},
+		"Bytes":   {has: "19608517696", uses: "1Gi", measured: "18700Mi", offered: "18700Mi", used: "1Gi", free: "17676Mi", largest: "17676Mi"},
+		"Written": {has: "2048Mi", uses: "0", older: "2147483648", measured: "2Gi", offered: "2Gi", used: "0", free: "2Gi", largest: "2Gi"},
+		"Cordoned": {
+			scheduling: cordoned, has: "20137M", uses: "100M", measured: "19204Mi", offered: "96Mi", used: "96Mi", free: "0", largest: "0",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := liqotest.Pod(liqotest.ShadowPod("web-consumer", "a", nil), "liqo-provider-a")
+			pod.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{"memory": resource.MustParse(tc.uses)},
+			}}}
+			p := newProvider(tc.scheduling)
+			if tc.older != "" {
+				p.Status.Measured = bytes(tc.older)
+			}
+			c := snapshottest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(providerA, true, false), p,
+				liqotest.Offer(providerA, bytes(tc.has)), liqotest.VirtualNode(providerA, true), pod)
+			if err := settle(t, c); err != nil {
+				t.Fatalf("Reconcile(): %v", err)
+			}
+			is := get(t, c).Status
+			for _, f := range []struct {
+				field string
+				got   corev1.ResourceList
+				want  string
+			}{
+				{"measured", is.Measured, tc.measured}, {"offered", is.Offered, tc.offered}, {"used", is.Used, tc.used},
+				{"free", is.Free, tc.free}, {"largestPod", is.LargestPod, tc.largest},
+			} {
+				if got := f.got.Memory().String(); got != f.want {
+					t.Errorf("%s: %s of memory, want %s", f.field, got, f.want)
+				}
 			}
 		})
 	}
@@ -420,7 +472,7 @@ func TestConsumerActivated(t *testing.T) {
 	}{
 		{"", "The cluster uses the broker, and provides only if somebody sets spec.scheduling to Active"},
 		{cordoned, "The cluster has made no offer that Liqo accepted"},
-		{drained, "The provider is drained: it takes no pods, and those that are there move"},
+		{drained, "The provider is drained: it takes no pods, and none is left there"},
 	} {
 		if tc.scheduling != "" {
 			p := get(t, c)
@@ -543,9 +595,19 @@ func TestDraining(t *testing.T) {
 	closed := newProvider(drained)
 	closed.Status.ObservedGeneration = closed.Generation
 
-	workload := func(name, app, node string) []client.Object {
-		shadow := liqotest.ShadowPod(namespace, name, map[string]string{"app": app})
+	labeled := func(name, node string, labels map[string]string) []client.Object {
+		shadow := liqotest.ShadowPod(namespace, name, labels)
 		return []client.Object{shadow, liqotest.Pod(shadow, node, providerA.ID, providerB.ID)}
+	}
+	workload := func(name, app, node string) []client.Object {
+		return labeled(name, node, map[string]string{"app": app})
+	}
+	member := func(name, role, node string) []client.Object {
+		return labeled(name, node, map[string]string{"app": "pg", "role": role, "statefulset.kubernetes.io/pod-name": name})
+	}
+	many := holds{}
+	for n := range 2 * v1alpha1.MaxHeld {
+		many = append(many, fmt.Sprintf("web-%03d", 2*v1alpha1.MaxHeld-n-1))
 	}
 	cases := map[string]struct {
 		reason  string
@@ -554,6 +616,9 @@ func TestDraining(t *testing.T) {
 		status  metav1.ConditionStatus
 		why     string
 		message string
+		// held is the first pod that is held, and how many are.
+		held v1alpha1.HeldPod
+		all  int
 	}{
 		"Drained": {
 			reason: "With no pod left the drain is over.",
@@ -563,19 +628,36 @@ func TestDraining(t *testing.T) {
 		"Leaving": {
 			reason: "Pods that move are counted.",
 			pods:   slices.Concat(workload("web-0", "web", "liqo-provider-a"), workload("web-1", "web", "liqo-provider-b")),
-			status: metav1.ConditionTrue, why: v1alpha1.ReasonPodsLeaving, message: "Pods left on the provider: 1",
+			status: metav1.ConditionTrue, why: v1alpha1.ReasonPodsLeaving, message: "1 pod is left on the provider",
 		},
 		"Planned": {
 			reason: "What is planned counts, whatever the objects say.", plans: holds{"web-0"},
 			pods:   slices.Concat(workload("web-0", "web", "liqo-provider-a"), workload("web-1", "web", "liqo-provider-b")),
 			status: metav1.ConditionTrue, why: v1alpha1.ReasonPodsHeld,
-			message: "Pods left on the provider: 1; web-consumer/web-0 stays: no other provider has room for it",
+			message: "1 pod is left on the provider; web-consumer/web-0 stays: no other provider has room for it",
+			held:    v1alpha1.HeldPod{Namespace: namespace, Pod: "web-0", Reason: "no other provider has room for it"}, all: 1,
+		},
+		"Many": {
+			reason: "Of many the first are told.", plans: many,
+			pods:   slices.Concat(workload("web-0", "web", "liqo-provider-a"), workload("web-1", "web", "liqo-provider-b")),
+			status: metav1.ConditionTrue, why: v1alpha1.ReasonPodsHeld,
+			message: "1 pod is left on the provider; web-consumer/web-000 stays: no other provider has room for it; " +
+				"web-consumer/web-001 stays: no other provider has room for it; web-consumer/web-002 stays: no other provider has room for it; " +
+				"web-consumer/web-003 stays: no other provider has room for it; web-consumer/web-004 stays: no other provider has room for it; " +
+				"and 123 more",
+			held: v1alpha1.HeldPod{Namespace: namespace, Pod: "web-000", Reason: "no other provider has room for it"}, all: v1alpha1.MaxHeld,
+		},
+		"Members": {
+			reason: "A database's copy that follows is one of those that lead.",
+			pods:   slices.Concat(member("pg-0", "primary", "liqo-provider-b"), member("pg-1", "standby", "liqo-provider-a")),
+			status: metav1.ConditionTrue, why: v1alpha1.ReasonPodsLeaving, message: "1 pod is left on the provider",
 		},
 		"Held": {
 			reason: "A pod that is the only copy is named.",
 			pods:   workload("db-0", "db", "liqo-provider-a"),
 			status: metav1.ConditionTrue, why: v1alpha1.ReasonPodsHeld,
-			message: "Pods left on the provider: 1; web-consumer/db-0 stays: it is the last ready replica of its workload",
+			message: "1 pod is left on the provider; web-consumer/db-0 stays: it is the last ready replica of its workload",
+			held:    v1alpha1.HeldPod{Namespace: namespace, Pod: "db-0", Reason: "it is the last ready replica of its workload"}, all: 1,
 		},
 	}
 	for name, tc := range cases {
@@ -591,7 +673,22 @@ func TestDraining(t *testing.T) {
 			if err := settleBy(t, c, tc.plans); err != nil {
 				t.Fatalf("%s\nReconcile(): %v", tc.reason, err)
 			}
-			got := meta.FindStatusCondition(get(t, c).Status.Conditions, v1alpha1.ConditionDraining)
+			status := get(t, c).Status
+			if len(status.Held) != tc.all || tc.all > 0 && status.Held[0] != tc.held {
+				t.Errorf("%s\nheld: %v, want %d, the first %v", tc.reason, status.Held, tc.all, tc.held)
+			}
+			wantReady, wantDrained := v1alpha1.ReasonDraining, metav1.ConditionFalse
+			if tc.why == v1alpha1.ReasonDrained {
+				wantReady, wantDrained = v1alpha1.ReasonDrained, metav1.ConditionTrue
+			}
+			if ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady); ready == nil || ready.Reason != wantReady {
+				t.Errorf("%s\nReady: %+v, want %s", tc.reason, ready, wantReady)
+			}
+			if d := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionDrained); d == nil || d.Status != wantDrained ||
+				d.Reason != tc.why || d.Message != tc.message {
+				t.Errorf("%s\nDrained: %+v, want %s", tc.reason, d, wantDrained)
+			}
+			got := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionDraining)
 			if got == nil || got.Status != tc.status || got.Reason != tc.why || got.Message != tc.message {
 				t.Errorf("%s\nDraining: %+v, want %s, %s, %q", tc.reason, got, tc.status, tc.why, tc.message)
 			}

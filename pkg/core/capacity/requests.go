@@ -6,6 +6,7 @@ package capacity
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
@@ -13,28 +14,17 @@ import (
 
 // Requests returns what a pod takes of the node that it is bound to, as the
 // scheduler of Kubernetes counts it: its containers and sidecars together, or the
-// most that they and one init container need while the pod starts, and its
-// overhead; and one pod. Sidecars are init containers that are always restarted
-// (k8s.io/kubernetes/pkg/api/v1/resource.PodRequests@v1.28).
+// most that they and one init container need while the pod starts; instead of that
+// what the pod as a whole requests of cpu, memory and huge pages, where it does; and
+// its overhead; and one pod. Sidecars are init containers that are always restarted
+// (k8s.io/component-helpers/resource.PodRequests@v0.35). No quantity of the result
+// shares memory with the pod.
 func Requests(spec *corev1.PodSpec) corev1.ResourceList {
-	running, starting, sidecars := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
-	for i := range spec.Containers {
-		resources.Add(running, spec.Containers[i].Resources.Requests)
+	counted := corev1.PodSpec{Containers: spec.Containers, InitContainers: spec.InitContainers, Overhead: spec.Overhead}
+	if spec.Resources != nil {
+		counted.Resources = &corev1.ResourceRequirements{Requests: resources.Max(spec.Resources.Requests, nil)}
 	}
-	for i := range spec.InitContainers {
-		c := &spec.InitContainers[i]
-		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			resources.Add(sidecars, c.Resources.Requests)
-			starting = resources.Max(starting, sidecars)
-			continue
-		}
-		beside := resources.Max(sidecars, nil)
-		resources.Add(beside, c.Resources.Requests)
-		starting = resources.Max(starting, beside)
-	}
-	resources.Add(running, sidecars)
-	total := resources.Max(running, starting)
-	resources.Add(total, spec.Overhead)
+	total := resourcehelper.PodRequests(&corev1.Pod{Spec: counted}, resourcehelper.PodResourcesOptions{})
 	total[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
 	return total
 }
@@ -43,6 +33,9 @@ func Requests(spec *corev1.PodSpec) corev1.ResourceList {
 // more of it, and other things with a hundred thousand digits.
 func BoundedRequests(spec *corev1.PodSpec) corev1.ResourceList {
 	within := corev1.PodSpec{Overhead: resources.Bounded(spec.Overhead)}
+	if spec.Resources != nil {
+		within.Resources = &corev1.ResourceRequirements{Requests: resources.Bounded(spec.Resources.Requests)}
+	}
 	for _, containers := range []struct {
 		from []corev1.Container
 		to   *[]corev1.Container

@@ -29,6 +29,11 @@ func sidecar(requests ...string) corev1.Container {
 	return c
 }
 
+// together returns what the containers of a pod request together.
+func together(requests ...string) *corev1.ResourceRequirements {
+	return &corev1.ResourceRequirements{Requests: list(requests...)}
+}
+
 func TestRequests(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -83,12 +88,56 @@ func TestRequests(t *testing.T) {
 			},
 			want: list("cpu", "1250m", "memory", "64Mi", "pods", "1"),
 		},
+		"Together": {
+			reason: "A pod that requests as a whole need not say what each of its containers gets.",
+			spec:   corev1.PodSpec{Containers: []corev1.Container{{}, {}}, Resources: together("cpu", "2", "memory", "1Gi", "hugepages-2Mi", "4Mi")},
+			want:   list("cpu", "2", "memory", "1Gi", "hugepages-2Mi", "4Mi", "pods", "1"),
+		},
+		"TogetherInstead": {
+			reason: "It shares that among its containers: what these request is a part of it, also while they start.",
+			spec: corev1.PodSpec{
+				InitContainers: []corev1.Container{sidecar("cpu", "1"), container("cpu", "2")},
+				Containers:     []corev1.Container{container("cpu", "1")}, Resources: together("cpu", "4"),
+			},
+			want: list("cpu", "4", "pods", "1"),
+		},
+		"TogetherInPart": {
+			reason: "Where the pod as a whole requests nothing of a resource, its containers are added up.",
+			spec: corev1.PodSpec{
+				Containers: []corev1.Container{container("cpu", "1", "memory", "1Gi"), container("memory", "1Gi")}, Resources: together("cpu", "3"),
+			},
+			want: list("cpu", "3", "memory", "2Gi", "pods", "1"),
+		},
+		"TogetherAndOverhead": {
+			reason: "The runtime takes something beside it.",
+			spec: corev1.PodSpec{
+				Containers: []corev1.Container{container("cpu", "1")}, Resources: together("cpu", "2"), Overhead: list("cpu", "250m"),
+			},
+			want: list("cpu", "2250m", "pods", "1"),
+		},
+		"TogetherOther": {
+			reason: "Other resources are those of containers, whatever the pod says.",
+			spec: corev1.PodSpec{
+				Containers: []corev1.Container{container("example.com/gpu", "1")}, Resources: together("example.com/gpu", "2"),
+			},
+			want: list("example.com/gpu", "1", "pods", "1"),
+		},
+		"TogetherLimits": {
+			reason: "A limit is no request: the API server has made requests of it where it is one.",
+			spec: corev1.PodSpec{
+				Containers: []corev1.Container{container("cpu", "1")}, Resources: &corev1.ResourceRequirements{Limits: list("cpu", "4")},
+			},
+			want: list("cpu", "1", "pods", "1"),
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := Requests(&tc.spec)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\nRequests(): -want +got\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.want, BoundedRequests(&tc.spec)); diff != "" {
+				t.Errorf("%s\nBoundedRequests(): -want +got\n%s", tc.reason, diff)
 			}
 			again := Requests(&corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: got}}}})
 			if diff := cmp.Diff(got, again); diff != "" {

@@ -154,6 +154,11 @@ func TestWish(t *testing.T) {
 	initial.InitContainers = spec("cpu", "5").Containers
 	heavy := spec("cpu", "1")
 	heavy.Overhead = list("cpu", "4")
+	whole := func(requests, limits corev1.ResourceList) corev1.PodSpec {
+		pod := spec("cpu", "1")
+		pod.Resources = &corev1.ResourceRequirements{Requests: requests, Limits: limits}
+		return pod
+	}
 	cases := map[string]struct {
 		reason  string
 		shadows []*v09.ShadowPod
@@ -209,9 +214,18 @@ func TestWish(t *testing.T) {
 		"EndedPod": {
 			reason: "Nor does a pod that has ended.", pods: []*corev1.Pod{made(wish(web, "a", corev1.PodFailed, half))}, asks: spec("cpu", "4"),
 		},
-		"Limits":    {reason: "The API server has pods request what is their limit.", asks: limited, refusal: "5 of 4 cpu"},
-		"Init":      {reason: "What a pod needs to start counts, as in the scheduler.", asks: initial, refusal: "5 of 4 cpu"},
-		"Overhead":  {reason: "So does what its runtime needs.", asks: heavy, refusal: "5 of 4 cpu"},
+		"Limits":   {reason: "The API server has pods request what is their limit.", asks: limited, refusal: "5 of 4 cpu"},
+		"Init":     {reason: "What a pod needs to start counts, as in the scheduler.", asks: initial, refusal: "5 of 4 cpu"},
+		"Overhead": {reason: "So does what its runtime needs.", asks: heavy, refusal: "5 of 4 cpu"},
+		"Whole":    {reason: "And what it requests as a whole.", asks: whole(list("cpu", "5"), nil), refusal: "5 of 4 cpu"},
+		"WholeSmaller": {
+			reason: "Which is not less than what its containers request, as an older cluster counts.", asks: whole(list("cpu", "1m"), nil),
+			shadows: []*v09.ShadowPod{running(web, "a", spec("cpu", "3500m"))}, refusal: "4500m of 4 cpu",
+		},
+		"WholeLimits": {
+			reason: "A limit of the pod is what it requests of what no container does.", asks: whole(nil, list("cpu", "9", "memory", "9Gi")),
+			refusal: "would have 9Gi of 8Gi memory here",
+		},
 		"Foreign":   {reason: "What is not offered is not there.", asks: spec("example.com/gpu", "1"), refusal: "1 of 0 example.com/gpu"},
 		"NoForeign": {reason: "To want none of it is nothing.", asks: spec("example.com/gpu", "0", "cpu", "1")},
 		"Negative": {

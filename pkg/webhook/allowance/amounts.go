@@ -70,12 +70,24 @@ func sum(a, b int64) int64 {
 }
 
 // requested returns what a pod requests, as the API server and the scheduler understand it: what is limited and not requested, is
-// requested. What is negative, which no pod may be, is nothing: a ShadowPod may say anything.
+// requested. What is negative, which no pod may be, is nothing: a ShadowPod may say anything. What a pod requests as a whole counts
+// where it is more than what its containers do: of a pod it cannot be less, and a cluster that does not know it takes the containers'.
 func requested(spec *corev1.PodSpec) amounts {
 	sound := corev1.PodSpec{
 		Overhead: positive(spec.Overhead), Containers: defaulted(spec.Containers), InitContainers: defaulted(spec.InitContainers),
 	}
-	return amountsOf(capacity.BoundedRequests(&sound))
+	most := capacity.BoundedRequests(&sound)
+	if spec.Resources != nil {
+		whole := requestedOrLimited(*spec.Resources)
+		for name := range most {
+			if _, requested := spec.Resources.Requests[name]; !requested {
+				delete(whole, name) // A limit of the pod is a request only where no container requests something.
+			}
+		}
+		sound.Resources = &corev1.ResourceRequirements{Requests: whole}
+		most = resources.Max(most, capacity.BoundedRequests(&sound))
+	}
+	return amountsOf(most)
 }
 
 // defaulted returns of containers what they request, as the API server defaults it for pods
@@ -84,16 +96,22 @@ func defaulted(containers []corev1.Container) []corev1.Container {
 	sound := make([]corev1.Container, len(containers))
 	for i := range containers {
 		c := &containers[i]
-		requests := positive(c.Resources.Limits)
-		for name, quantity := range c.Resources.Requests {
-			delete(requests, name)
-			if quantity.Sign() > 0 {
-				requests[name] = quantity
-			}
-		}
-		sound[i] = corev1.Container{RestartPolicy: c.RestartPolicy, Resources: corev1.ResourceRequirements{Requests: requests}}
+		requests := corev1.ResourceRequirements{Requests: requestedOrLimited(c.Resources)}
+		sound[i] = corev1.Container{RestartPolicy: c.RestartPolicy, Resources: requests}
 	}
 	return sound
+}
+
+// requestedOrLimited returns what is requested, and of what is not requested the limit.
+func requestedOrLimited(of corev1.ResourceRequirements) corev1.ResourceList {
+	requests := positive(of.Limits)
+	for name, quantity := range of.Requests {
+		delete(requests, name)
+		if quantity.Sign() > 0 {
+			requests[name] = quantity
+		}
+	}
+	return requests
 }
 
 // positive returns what of a list is more than nothing.

@@ -34,14 +34,16 @@ import (
 
 // ruledPods is Liqo's reflector of pods, and what a kubelet decides about the pods of its
 // node besides running them, which Liqo leaves out: it refuses those whose host ports
-// others have, ends those whose deadline has passed, and makes none again that has ended.
+// others have, ends those whose deadline has passed, makes none again that has ended, and
+// says of ephemeral containers that they do not start.
 type ruledPods struct {
 	manager.Reflector
 
 	// pods are the pods of this cluster on the virtual node.
-	pods   corev1listers.PodLister
-	ports  hostPorts
-	alarms alarms
+	pods     corev1listers.PodLister
+	ports    hostPorts
+	alarms   alarms
+	debugged debugged
 }
 
 // NewRuled makes a reflector of pods without workers one that is ruled and has some, and
@@ -63,6 +65,7 @@ func (r *ruledPods) Start(ctx context.Context, opts *options.ReflectorOpts) {
 // StopNamespace ends the reflection of a namespace.
 func (r *ruledPods) StopNamespace(local, remote string) {
 	r.alarms.clearNamespace(local)
+	r.debugged.forget(func(pod types.NamespacedName) bool { return pod.Namespace == local })
 	r.Reflector.StopNamespace(local, remote)
 }
 
@@ -111,12 +114,14 @@ func (n *ruledNamespace) Handle(ctx context.Context, name string) error {
 	local, err := n.local.Get(name) // The only error is that it does not exist.
 	if err != nil || local.DeletionTimestamp != nil {
 		n.rules.alarms.clear(key)
+		n.rules.debugged.forget(func(pod types.NamespacedName) bool { return pod == key })
 		return n.NamespacedReflector.Handle(ctx, name)
 	}
 	shadow, remote := n.there(name)
 	if !ours(shadow, remote) {
 		return n.NamespacedReflector.Handle(ctx, name)
 	}
+	n.tellDebug(local)
 	left, limited := deadlineLeft(local, time.Now())
 	switch {
 	case refused(local):

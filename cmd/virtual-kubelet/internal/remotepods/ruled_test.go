@@ -4,6 +4,7 @@
 package remotepods
 
 import (
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -34,6 +35,10 @@ type ruledClusters struct {
 	t             *testing.T
 	local, remote *fake.Clientset
 	remoteLiqo    *liqofake.Clientset
+
+	seen sync.Mutex
+	// events are those that were recorded.
+	events []*corev1.Event
 }
 
 // newRuled returns clusters with objects: the local pods, and the ShadowPods and pods of the
@@ -73,6 +78,11 @@ func (c *ruledClusters) start() {
 	t.Helper()
 	events := record.NewBroadcaster()
 	t.Cleanup(events.Shutdown)
+	events.StartEventWatcher(func(event *corev1.Event) {
+		c.seen.Lock()
+		defer c.seen.Unlock()
+		c.events = append(c.events, event)
+	})
 	pods := workload.NewPodReflector(nil, func(string) metricsv1beta1.PodMetricsInterface { return nil }, nil,
 		&workload.PodReflectorConfig{APIServerSupport: forge.APIServerSupportDisabled}, &generic.ReflectorConfig{})
 	reflector := NewRuled(pods, 1)
