@@ -123,7 +123,7 @@ func clustersCommand[T any](r *reading, command *cobra.Command, of clusterList[T
 
 		// What changes, until somebody ends it. A table has its headers already.
 		out.noHeaders = true
-		return follow(command.Context(), r.pause, *items, look, func(list client.ObjectList, changed []T) error {
+		return followClusters(command.Context(), r.pause, *items, look, func(list client.ObjectList, changed []T) error {
 			return out.objects(r.Out, c.Scheme(), list, of.table(changed))
 		})
 	}
@@ -150,8 +150,8 @@ func object[T any](item *T) client.Object {
 	return o
 }
 
-// follow looks again and again, and shows the items that have changed since they were seen, until ctx ends.
-func follow[T any](
+// followClusters looks again and again, and shows the items that have changed since they were seen, until ctx ends.
+func followClusters[T any](
 	ctx context.Context, pause time.Duration, items []T, look func(context.Context) (client.ObjectList, *[]T, error),
 	show func(client.ObjectList, []T) error,
 ) error {

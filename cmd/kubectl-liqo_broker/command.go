@@ -58,8 +58,8 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 }
 
 // exitCodes says what the exit codes of all commands mean.
-const exitCodes = "0 all is well, 1 it failed, 2 the command line cannot be understood, 3 it was done, and what it looked at is not as it " +
-	"should be."
+const exitCodes = "0 all is well, 1 it failed, 2 the command line cannot be understood, 3 it was done, and what it looked at is not as " +
+	"it should be."
 
 // addCommands adds all commands.
 func (s *session) addCommands(root *cobra.Command, r *reading) {

@@ -34,8 +34,8 @@ var reads = map[string]string{
 	"providers": "providers", "consumers": "consumers", "status": "status", "where": "where", "explain": "explain cheapest",
 	"policy": "policy", "policy check": "policy check POLICY", "diagnose": "diagnose", "registry": "registry", "catalog": "catalog",
 	"offers": "offers", "contracts": "contracts", "contracts show": "contracts show nightly",
-	"version": "version", "help": "help", "completion": "completion", "completion bash": "completion bash", "completion fish": "completion fish",
-	"completion powershell": "completion powershell", "completion zsh": "completion zsh",
+	"version": "version", "help": "help", "completion": "completion", "completion bash": "completion bash",
+	"completion fish": "completion fish", "completion powershell": "completion powershell", "completion zsh": "completion zsh",
 }
 
 // ofOurs is the image that Liqo uses on a cluster that is a broker, a consumer, or trades.

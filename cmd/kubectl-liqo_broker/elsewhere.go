@@ -36,8 +36,8 @@ func (s *session) onBroker(ctx context.Context, c client.Client, err error) erro
 		return err
 	}
 	if brokers, errNodes := brokersOf(ctx, c); errNodes == nil && len(brokers) > 0 {
-		return &elsewhereError{fmt.Sprintf("%s is a consumer: its broker %s decides where its pods run, and only the broker knows why. Look here "+
-			"with: kubectl liqo-broker where; why a pod waits is in its events: kubectl describe pod -n NAMESPACE POD; for the rest, ask the "+
+		return &elsewhereError{fmt.Sprintf("%s is a consumer: its broker %s decides where its pods run, and only the broker knows why. Look "+
+			"here with: kubectl liqo-broker where; why a pod waits is in its events: kubectl describe pod -n NAMESPACE POD; for the rest, ask the "+
 			"administrator of the broker for: kubectl liqo-broker explain NAMESPACE", s.where(), strings.Join(brokers, " and ")), err}
 	}
 	peers, errPeers := v09.Peers(ctx, c)

@@ -66,6 +66,8 @@ func (o *output) objects(w io.Writer, scheme *runtime.Scheme, list client.Object
 	if o.isText() {
 		return o.table(w, table)
 	}
+
+	// Programs want to know the kinds.
 	var printer printers.ResourcePrinter
 	switch o.format {
 	case formatJSON:
@@ -86,6 +88,7 @@ func (o *output) objects(w io.Writer, scheme *runtime.Scheme, list client.Object
 	if err != nil {
 		return err
 	}
+	// Names are of one object each; everything else is of the list.
 	if o.expression != nil {
 		return o.expression.print(w, list)
 	}

@@ -68,6 +68,7 @@ func observe(ctx context.Context, c client.Client) (overview.Observed, error) {
 		decisions  v1alpha1.PlacementDecisionList
 		offers     v09.ResourceOfferList
 	)
+	// Only the broker's own kinds and Deployment must be readable.
 	group, ctx := errgroup.WithContext(ctx)
 	for what, list := range map[string]client.ObjectList{
 		"providers": &providers, "consumers": &consumers, "placement policies": &policies, "provider queries": &queries,

@@ -117,6 +117,8 @@ func (r *reading) placed(ctx context.Context, c client.Client, namespace string,
 	case err != nil:
 		return nil, err
 	}
+
+	// All that is needed to say whose pods these are, and where.
 	var namespaces corev1.NamespaceList
 	var nodes corev1.NodeList
 	var found corev1.PodList

@@ -21,9 +21,9 @@ import (
 // podHash is the label by which a Deployment tells its ReplicaSets apart; the name of a ReplicaSet ends with its value.
 const podHash = "pod-template-hash"
 
-// AtHome returns a finding for each namespace of a consumer whose pods are all to run elsewhere, and that has pods which cannot: Liqo looks at
-// new pods only, and only in namespaces that it has labelled, so that those stay at home which came in the same moment as their offloading.
-// The pods of nodes, such as those of a DaemonSet, are meant to stay.
+// AtHome returns a finding for each namespace of a consumer whose pods are all to run elsewhere, and that has pods which cannot: Liqo looks
+// at new pods only, and only in namespaces that it has labelled, so that those stay at home which came in the same moment as their
+// offloading. The pods of nodes, such as those of a DaemonSet, are meant to stay.
 func AtHome(namespaces []corev1.Namespace, offloadings []v09.NamespaceOffloading, nodes []corev1.Node, pods []corev1.Pod) []Finding {
 	open, remote, virtual := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i := range namespaces {

@@ -144,6 +144,7 @@ func Summarize(o Observed) Status {
 			to.Accepted++
 		}
 	}
+	// All providers together, and whether anything is wrong.
 	for i := range o.Providers {
 		p := &o.Providers[i].Status
 		s.Capacity.Offered = resources.Sum(s.Capacity.Offered, p.Offered)

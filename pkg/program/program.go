@@ -79,8 +79,8 @@ func Arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 func ExplainFlags(command *cobra.Command) { command.SetFlagErrorFunc(seeHelp) }
 
 // Strict makes a word that names no command an error of usage, with the commands that can be meant, wherever a command has others below it:
-// cobra prints its help instead, and exits with 0. Commands that only have others below them print their help when they are given nothing, and
-// their help says what exit codes mean. All commands must have been added before.
+// cobra prints its help instead, and exits with 0. Commands that only have others below them print their help when they are given nothing,
+// and their help says what exit codes mean. All commands must have been added before.
 func Strict(root *cobra.Command, exitCodes string) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()

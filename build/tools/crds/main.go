@@ -101,8 +101,8 @@ func run() error {
 	return nil
 }
 
-// joinLines makes one line of each paragraph of what the CRDs in a folder say: kubectl explain breaks lines itself, and where the comments in
-// Go do besides.
+// joinLines makes one line of each paragraph of what the CRDs in a folder say: kubectl explain breaks lines itself, and where the comments
+// in Go do besides.
 func joinLines(folder string) error {
 	files, err := filepath.Glob(filepath.Join(folder, "brokering.liqo.io_*.yaml"))
 	if err != nil {
