@@ -148,6 +148,10 @@ func ofRequest(all []theContract, name string) (found []theContract) {
 			found = append(found, one)
 		}
 	}
+	// What is kept for the bill, after another one was bought in its place, is not meant.
+	if meant := slices.DeleteFunc(slices.Clone(found), func(one theContract) bool { return one.purchase.Spec.End != nil }); len(meant) > 0 {
+		return meant
+	}
 	return found
 }
 

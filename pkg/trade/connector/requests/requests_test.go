@@ -48,6 +48,12 @@ type world struct {
 
 func newWorld(t *testing.T, plans ...string) *world {
 	t.Helper()
+	return newKeepingWorld(t, 0, plans...)
+}
+
+// newKeepingWorld is newWorld where what was paid for is kept for a time.
+func newKeepingWorld(t *testing.T, keep time.Duration, plans ...string) *world {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := connectorv1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -91,7 +97,7 @@ func newWorld(t *testing.T, plans ...string) *world {
 		}).Build()
 	var err error
 	w.reconciler, err = requests.New(requests.Config{
-		Client: w.client, Reader: w.client, Events: w.events, Clock: clocktest.Func(func() time.Time { return w.now }),
+		Client: w.client, Reader: w.client, Events: w.events, Clock: clocktest.Func(func() time.Time { return w.now }), Keep: keep,
 		Offers: func(filter offer.Filter) ([]requests.Candidate, error) {
 			w.filter = filter
 			return w.candidates, w.invalid
@@ -372,6 +378,72 @@ func TestEndedEarly(t *testing.T) {
 	w.becomes("Ended", connectorv1alpha1.ReasonEndedEarly)
 	if request := w.run(); ready(request).Reason != connectorv1alpha1.ReasonEnded || len(w.purchases()) != 1 {
 		t.Errorf("with a second left: %+v", ready(request))
+	}
+}
+
+// TestKeeps keeps what was paid for as long as people say, though another one was bought in its place: as ended, so that it does not come
+// back. What nobody paid for is deleted at once.
+func TestKeeps(t *testing.T) {
+	const keep = 24 * time.Hour
+	w := newKeepingWorld(t, keep, "one", "two", "three")
+	w.candidates[1].Offer.Party, w.candidates[2].Offer.Party = seller(1), seller(2)
+	w.run()
+	w.becomes("Rejected", connectorv1alpha1.ReasonRejected)
+	w.run()
+	first := w.purchases()
+	if len(first) != 1 {
+		t.Fatalf("%d purchases, one of which nobody paid for", len(first))
+	}
+	paid := func(name string) {
+		t.Helper()
+		p := &connectorv1alpha1.Purchase{}
+		if err := w.client.Get(t.Context(), types.NamespacedName{Name: name}, p); err != nil {
+			t.Fatal(err)
+		}
+		p.Status.StartTime, p.Status.PaidUntilTime = &metav1.Time{Time: w.now}, &metav1.Time{Time: w.now.Add(10 * time.Minute)}
+		p.Status.EndTime = p.Status.PaidUntilTime
+		if err := w.client.Status().Update(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	paid(first[0].Name)
+	w.now = w.now.Add(10 * time.Minute)
+	w.becomes("Ended", connectorv1alpha1.ReasonEndedEarly)
+	request := w.run()
+	all := w.purchases()
+	at := slices.IndexFunc(all, func(p connectorv1alpha1.Purchase) bool { return p.Name == first[0].Name })
+	if len(all) != 2 || at < 0 || all[at].Spec.End == nil || request.Status.Purchase == first[0].Name {
+		t.Fatalf("kept: %+v, the request has %s", all, request.Status.Purchase)
+	}
+	// The other one serves to the end.
+	second := &connectorv1alpha1.Purchase{}
+	paid(request.Status.Purchase)
+	if err := w.client.Get(t.Context(), types.NamespacedName{Name: request.Status.Purchase}, second); err != nil {
+		t.Fatal(err)
+	}
+	meta.SetStatusCondition(&second.Status.Conditions, metav1.Condition{
+		Type: connectorv1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: connectorv1alpha1.ReasonEnded,
+	})
+	if err := w.client.Status().Update(t.Context(), second); err != nil {
+		t.Fatal(err)
+	}
+	w.now = w.now.Add(10 * time.Minute)
+	if request = w.run(); ready(request).Reason != connectorv1alpha1.ReasonEnded || len(w.purchases()) != 2 {
+		t.Errorf("over: %+v, %d purchases", ready(request), len(w.purchases()))
+	}
+	w.now = w.now.Add(keep - 11*time.Minute)
+	result, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "r"}})
+	if err != nil || result.RequeueAfter != time.Minute {
+		t.Errorf("a minute before the first has been kept for long enough: %+v, %v", result, err)
+	}
+	for i, left := range []int{2, 1, 0} {
+		if w.run(); len(w.purchases()) != left {
+			t.Errorf("%d purchases are left, not %d", len(w.purchases()), left)
+		}
+		w.now = w.now.Add([]time.Duration{time.Minute, 10 * time.Minute, 0}[i])
+	}
+	if request = w.run(); ready(request).Reason != connectorv1alpha1.ReasonEnded || len(w.purchases()) != 0 {
+		t.Errorf("all is forgotten: %+v, %d purchases", ready(request), len(w.purchases()))
 	}
 }
 

@@ -46,6 +46,8 @@ const (
 	maxTried, maxReason = 64, 256
 	// maxPrefix bounds the part of a purchase's name that is the request's.
 	maxPrefix = 200
+	// boughtElsewhere is what a seller is told that knows a contract again, after another one was bought in its place.
+	boughtElsewhere = "another contract was bought in its place"
 	// shortest is the shortest contract, as the API has it.
 	shortest = time.Minute
 )
@@ -84,6 +86,8 @@ type serving struct {
 	request *connectorv1alpha1.CapacityRequest
 	stored  *connectorv1alpha1.CapacityRequestStatus
 	now     time.Time
+	// forget is when a purchase that is kept is to be deleted, if there is one: the first of them.
+	forget time.Time
 }
 
 // Reconcile looks what became of a request, and buys for it. Which offer is tried is written before its Purchase is made, and why it did
@@ -106,6 +110,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{Requeue: true}, nil
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("serve capacity request %s: %w", req.Name, err)
+	}
+	if left := s.forget.Sub(s.now); !s.forget.IsZero() && !result.Requeue && (result.RequeueAfter == 0 || left < result.RequeueAfter) {
+		result.RequeueAfter = left
 	}
 	return result, nil
 }
@@ -234,7 +241,41 @@ func waitAfter(failed int32) time.Duration {
 	return min(wait, mostWait)
 }
 
-// tidy deletes the purchases of the request that are not meant any more, which ends them.
+// keeps reports whether a purchase was paid for, is over, and is kept a while longer.
+func (s *serving) keeps(purchase *connectorv1alpha1.Purchase) bool {
+	ready := meta.FindStatusCondition(purchase.Status.Conditions, connectorv1alpha1.ConditionReady)
+	paid := purchase.Status.PaidUntilTime
+	if ready == nil || ready.Reason != connectorv1alpha1.ReasonEnded && ready.Reason != connectorv1alpha1.ReasonEndedEarly || paid == nil {
+		return false
+	}
+	over := paid.Time
+	if end := purchase.Status.EndTime; end != nil && end.After(over) {
+		over = end.Time
+	}
+	until := over.Add(s.requests.cfg.Keep)
+	if !s.now.Before(until) {
+		return false
+	}
+	if s.forget.IsZero() || until.Before(s.forget) {
+		s.forget = until
+	}
+	return true
+}
+
+// end has a purchase that is kept not come back: its seller can know it again, when something else was bought in its place.
+func (s *serving) end(ctx context.Context, purchase *connectorv1alpha1.Purchase) error {
+	if purchase.Spec.End != nil {
+		return nil
+	}
+	purchase.Spec.End = &connectorv1alpha1.ContractEnd{Reason: boughtElsewhere}
+	if err := s.requests.cfg.Client.Update(ctx, purchase); err != nil {
+		return fmt.Errorf("end purchase %s: %w", purchase.Name, err)
+	}
+	return nil
+}
+
+// tidy deletes the purchases of the request that are not meant any more, which ends them. What is over and was paid for is kept for the
+// bill, and so is the one that has served the request to its end.
 func (s *serving) tidy(ctx context.Context) error {
 	all := &connectorv1alpha1.PurchaseList{}
 	if err := s.requests.cfg.Reader.List(ctx, all); err != nil {
@@ -242,7 +283,16 @@ func (s *serving) tidy(ctx context.Context) error {
 	}
 	for i := range all.Items {
 		old := &all.Items[i]
-		if old.Name == s.request.Status.Purchase || !metav1.IsControlledBy(old, s.request) || !old.DeletionTimestamp.IsZero() {
+		meant := old.Name == s.request.Status.Purchase
+		switch {
+		case !metav1.IsControlledBy(old, s.request) || !old.DeletionTimestamp.IsZero():
+			continue
+		case meant && (s.requests.cfg.Keep == 0 || !s.ended() || old.Status.PaidUntilTime == nil || s.keeps(old)):
+			continue
+		case !meant && s.keeps(old):
+			if err := s.end(ctx, old); err != nil {
+				return err
+			}
 			continue
 		}
 		if err := s.requests.cfg.Client.Delete(ctx, old, client.Preconditions{UID: &old.UID}); client.IgnoreNotFound(err) != nil {
