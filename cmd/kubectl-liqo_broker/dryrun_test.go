@@ -34,6 +34,7 @@ var reads = map[string]string{
 	"providers": "providers", "consumers": "consumers", "status": "status", "where": "where", "explain": "explain cheapest",
 	"policy": "policy", "policy check": "policy check POLICY", "diagnose": "diagnose", "registry": "registry", "catalog": "catalog",
 	"offers": "offers", "contracts": "contracts", "contracts show": "contracts show nightly",
+	"contracts export": "contracts export --month 2026-01",
 }
 
 // ofOurs is the image that Liqo uses on a cluster that is a broker, a consumer, or trades.
