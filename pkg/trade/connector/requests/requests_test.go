@@ -5,6 +5,7 @@ package requests_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,7 +29,9 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/clocktest"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/requests"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer/offertest"
 )
 
 var errKilled = errors.New("killed")
@@ -444,6 +447,60 @@ func TestKeeps(t *testing.T) {
 	}
 	if request = w.run(); ready(request).Reason != connectorv1alpha1.ReasonEnded || len(w.purchases()) != 0 {
 		t.Errorf("all is forgotten: %+v, %d purchases", ready(request), len(w.purchases()))
+	}
+}
+
+// TestMaxTotal buys only what is paid by what is left of the total, also after others that are owed for.
+func TestMaxTotal(t *testing.T) {
+	w := newKeepingWorld(t, 24*time.Hour, "one", "two", "three", "four")
+	for i, amount := range []string{"1.000000001", "1", "0.9", "0.8"} {
+		w.candidates[i].Price = offertest.Price(amount)
+		w.candidates[i].Offer.Party = seller(i)
+	}
+	request := &connectorv1alpha1.CapacityRequest{}
+	if err := w.client.Get(t.Context(), types.NamespacedName{Name: "r"}, request); err != nil {
+		t.Fatal(err)
+	}
+	request.Spec.MaxTotal = &connectorv1alpha1.Money{Amount: "1", Currency: "EUR"}
+	if err := w.client.Update(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	w.run()
+	bought := w.purchases()
+	if len(bought) != 1 || bought[0].Spec.Plan != "two" || *bought[0].Spec.MaxTotal != *request.Spec.MaxTotal {
+		t.Fatalf("bought is %+v", bought)
+	}
+	// After half an hour it ends, and 0.6 is owed: for notice, too. So 0.4 is left for half an hour, which another one costs exactly.
+	p := &bought[0]
+	start := metav1.NewTime(w.now)
+	terms := contract.Terms{Price: offertest.Price("1"), StartsAt: w.now, EndsAt: w.now.Add(time.Hour)}
+	view := contract.View{Terms: terms, Countersignature: "both", PaidUntil: w.now.Add(36 * time.Minute)}
+	text, err := json.Marshal(map[string]any{"purchase": contract.Purchase{Terms: terms, Seen: view}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Status.Record, p.Status.StartTime, p.Status.PaidUntilTime = string(text), &start, &metav1.Time{Time: view.PaidUntil}
+	if err := w.client.Status().Update(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	w.now = w.now.Add(30 * time.Minute)
+	w.becomes("Ended", connectorv1alpha1.ReasonEndedEarly)
+	w.run()
+	bought = w.purchases()
+	at := slices.IndexFunc(bought, func(other connectorv1alpha1.Purchase) bool { return other.Name != p.Name })
+	if len(bought) != 2 || bought[at].Spec.Plan != "four" || bought[at].Spec.MaxTotal.Amount != "0.4" {
+		t.Fatalf("bought is %+v", bought)
+	}
+	// With that one refused, nothing is cheap enough.
+	meta.SetStatusCondition(&bought[at].Status.Conditions, metav1.Condition{
+		Type: connectorv1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: connectorv1alpha1.ReasonRejected,
+	})
+	if err := w.client.Status().Update(t.Context(), &bought[at]); err != nil {
+		t.Fatal(err)
+	}
+	w.candidates = w.candidates[:3]
+	if is := ready(w.run()); is.Reason != connectorv1alpha1.ReasonNoOffer || !strings.Contains(is.Message, "0.6 EUR is spent") {
+		t.Errorf("it says %s: %s", is.Reason, is.Message)
 	}
 }
 

@@ -4,6 +4,7 @@
 package requests
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -27,7 +28,10 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/conditions"
 	"github.com/capacitorset/liqo-broker/pkg/excerpt"
+	"github.com/capacitorset/liqo-broker/pkg/trade/account"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/readiness"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/bill"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/trade/objects"
 )
@@ -88,6 +92,8 @@ type serving struct {
 	now     time.Time
 	// forget is when a purchase that is kept is to be deleted, if there is one: the first of them.
 	forget time.Time
+	// spent is what is owed for purchases that are kept, and in whose place others are bought.
+	spent bill.Sums
 }
 
 // Reconcile looks what became of a request, and buys for it. Which offer is tried is written before its Purchase is made, and why it did
@@ -241,12 +247,15 @@ func waitAfter(failed int32) time.Duration {
 	return min(wait, mostWait)
 }
 
-// keeps reports whether a purchase was paid for, is over, and is kept a while longer.
+// keeps reports whether a purchase is paid for, and is kept until it is over, and a while longer.
 func (s *serving) keeps(purchase *connectorv1alpha1.Purchase) bool {
 	ready := meta.FindStatusCondition(purchase.Status.Conditions, connectorv1alpha1.ConditionReady)
 	paid := purchase.Status.PaidUntilTime
-	if ready == nil || ready.Reason != connectorv1alpha1.ReasonEnded && ready.Reason != connectorv1alpha1.ReasonEndedEarly || paid == nil {
+	switch {
+	case paid == nil || s.requests.cfg.Keep == 0:
 		return false
+	case ready == nil || ready.Reason != connectorv1alpha1.ReasonEnded && ready.Reason != connectorv1alpha1.ReasonEndedEarly:
+		return true
 	}
 	over := paid.Time
 	if end := purchase.Status.EndTime; end != nil && end.After(over) {
@@ -293,6 +302,11 @@ func (s *serving) tidy(ctx context.Context) error {
 			if err := s.end(ctx, old); err != nil {
 				return err
 			}
+			entry, err := account.OfPurchase(old)
+			if err != nil {
+				return err
+			}
+			s.spent = s.spent.Plus(entry.Bill.All())
 			continue
 		}
 		if err := s.requests.cfg.Client.Delete(ctx, old, client.Preconditions{UID: &old.UID}); client.IgnoreNotFound(err) != nil {
@@ -313,6 +327,11 @@ func (s *serving) choose(ctx context.Context) (ctrl.Result, error) {
 	if err != nil {
 		return s.wait(ctx, 0, connectorv1alpha1.ReasonInvalidRequest, err.Error())
 	}
+	fit := len(candidates)
+	candidates, err = s.affordable(candidates)
+	if err != nil {
+		return s.wait(ctx, 0, connectorv1alpha1.ReasonInvalidRequest, err.Error())
+	}
 	// Which one is bought; or why none is.
 	currencies := map[string]bool{}
 	for _, c := range candidates {
@@ -320,9 +339,12 @@ func (s *serving) choose(ctx context.Context) (ctrl.Result, error) {
 	}
 	at := s.pick(candidates)
 	switch {
+	case len(candidates) < fit && len(candidates) == 0:
+		return s.wait(ctx, lookAgain, connectorv1alpha1.ReasonNoOffer, fmt.Sprintf(
+			"%d plans fit, and cost more in all than is left of spec.maxTotal, of which %s is spent.", fit, cmp.Or(s.spent.String(), "nothing")))
 	case len(candidates) == 0:
 		return s.wait(ctx, lookAgain, connectorv1alpha1.ReasonNoOffer, "No offer that is known fits.")
-	case filter.MaxPrice == nil && filter.Currency == "" && len(currencies) > 1:
+	case filter.MaxPrice == nil && filter.Currency == "" && s.request.Spec.MaxTotal == nil && len(currencies) > 1:
 		return s.wait(ctx, lookAgain, connectorv1alpha1.ReasonInvalidRequest, fmt.Sprintf(
 			"spec.currency: plans in %d currencies fit, and their prices cannot be compared: say currency or maxPrice", len(currencies)))
 	case at < 0:
@@ -343,6 +365,37 @@ func (s *serving) choose(ctx context.Context) (ctrl.Result, error) {
 		return ctrl.Result{}, fmt.Errorf("create purchase %s: %w", purchase.Name, err)
 	}
 	return ctrl.Result{}, nil
+}
+
+// affordable returns those candidates that cost no more, for as long as they are needed, than what is left of spec.maxTotal.
+func (s *serving) affordable(candidates []Candidate) ([]Candidate, error) {
+	total := s.request.Spec.MaxTotal
+	if total == nil {
+		return candidates, nil
+	}
+	most, err := objects.ReadMoney(*total)
+	if err != nil {
+		return nil, offer.In("spec.maxTotal", err)
+	}
+	left, some := s.spent.Less(most, total.Currency)
+	return slices.DeleteFunc(slices.Clone(candidates), func(c Candidate) bool {
+		wanted := contract.Terms{Price: c.Price, StartsAt: s.now, EndsAt: s.now.Add(s.duration().Duration)}
+		return !some || !bill.Contract{}.With(wanted).All().Within(left, total.Currency) || c.Price.Currency != total.Currency
+	}), nil
+}
+
+// left returns what is left of spec.maxTotal for another purchase; nil if people have said none.
+func (s *serving) left() *connectorv1alpha1.Money {
+	total := s.request.Spec.MaxTotal
+	if total == nil {
+		return nil
+	}
+	most, err := objects.ReadMoney(*total)
+	if err != nil {
+		return total // It was read before.
+	}
+	left, _ := s.spent.Less(most, total.Currency)
+	return &connectorv1alpha1.Money{Amount: connectorv1alpha1.Amount(left.String()), Currency: total.Currency}
 }
 
 // pick returns the candidate to try: of those whose sellers may be asked, one of a seller that was never tried, or else not for the longest
@@ -392,7 +445,7 @@ func (s *serving) forge(c Candidate) (*connectorv1alpha1.Purchase, error) {
 		},
 		Spec: connectorv1alpha1.PurchaseSpec{
 			Seller: connectorv1alpha1.PartyID(c.Offer.Party), Offer: connectorv1alpha1.Label(c.Offer.Offer), Plan: connectorv1alpha1.Label(c.Plan),
-			Resources: spec.Resources, Duration: new(s.duration()), MaxPrice: spec.MaxPrice.DeepCopy(),
+			Resources: spec.Resources, Duration: new(s.duration()), MaxPrice: spec.MaxPrice.DeepCopy(), MaxTotal: s.left(),
 			Listed: &connectorv1alpha1.ListedPlan{
 				Digest: c.Digest, Region: c.Region, Notice: metav1.Duration{Duration: c.Notice},
 				Price: objects.Price(c.Price),

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
 )
 
 // Day is how long a line of a bill is at most.
@@ -52,6 +53,19 @@ func (c Contract) Starts() time.Time {
 		return time.Time{}
 	}
 	return c.Rates[0].From
+}
+
+// All returns what is owed for all of the contract, if it goes on as it is until the buyer pays no more.
+func (c Contract) All() Sums {
+	if starts := c.Starts(); !starts.IsZero() {
+		return c.Cost(starts, c.PaidUntil)
+	}
+	return nil
+}
+
+// With returns what the contract costs with new terms, or what a new one costs, until the end of the terms.
+func (c Contract) With(terms contract.Terms) Contract {
+	return Contract{PaidUntil: terms.EndsAt, Rates: contract.Rates(c.Rates, terms), Pauses: c.Pauses}
 }
 
 // Charge is what is owed for a time, of at most a day, in one currency.
@@ -209,6 +223,29 @@ func (s Sums) Plus(others Sums) Sums {
 		s = s.Add(o.Currency, o.Cost)
 	}
 	return s
+}
+
+// Within reports whether the sums are in one currency, and no more than an amount of it.
+func (s Sums) Within(most offer.Amount, currency string) bool {
+	for _, sum := range s {
+		if sum.Cost.Sign() > 0 && (sum.Currency != currency || sum.Cost.Compare(round(most.Rat())) > 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// Less returns what is left of an amount of a currency after the sums; false if they are more, or in another currency too.
+func (s Sums) Less(most offer.Amount, currency string) (offer.Amount, bool) {
+	if !s.Within(most, currency) {
+		return offer.Amount{}, false
+	}
+	left := round(most.Rat())
+	for _, sum := range s {
+		left = left.minus(sum.Cost)
+	}
+	amount, err := offer.ParseAmount(left.String())
+	return amount, err == nil
 }
 
 // String returns the sums for people, such as "3.5 EUR, 1 USD"; it is empty if there are none.
