@@ -72,9 +72,10 @@ func newMetrics(reader client.Reader, now clock.PassiveClock) *connectorMetrics 
 		registryOffers:   desc("registry_offers", "Offers that a registry has shown, by the name of the Registry.", "registry"),
 		offersListed:     desc("offers", "Offers of this cluster, by whether all registries list them: published is true or false.", "published"),
 	}
-	m.hourly = desc("contract_price_per_hour", "What contracts cost in an hour as they are now, without those that are suspended, by side and currency.",
-		"side", "currency")
-	m.month = desc("contract_cost_month", "What is owed for contracts since the month has begun, in UTC, by side and currency.", "side", "currency")
+	m.hourly = desc("contract_price_per_hour",
+		"What contracts cost in an hour as they are now, without those that are suspended, by side and currency.", "side", "currency")
+	m.month = desc("contract_cost_month",
+		"What is owed for contracts since the month has begun, in UTC, by side and currency.", "side", "currency")
 	m.asked = desc("approval_wait_seconds", "For how long the sale waits that has waited for somebody's approval for longest; 0 if none does.")
 	for _, reason := range negotiation.Refusals() {
 		m.refused.WithLabelValues(reason)

@@ -34,8 +34,8 @@ func (r *reading) exportCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "export",
 		Short: "Print what is owed for contracts, for each day of a month",
-		Long: "Print what is owed for contracts in a month, in UTC: a row for each contract and day, in the columns of FOCUS 1.2. Of a month that " +
-			"is not over, it is what is owed until now.",
+		Long: "Print what is owed for contracts in a month, in UTC: a row for each contract and day, in the columns of FOCUS 1.2. Of a month " +
+			"that is not over, it is what is owed until now.",
 		Example: "  kubectl liqo-broker contracts export --month 2026-11 --sold > sold.csv\n" +
 			"  kubectl liqo-broker contracts export --month 2026-11 --bought --format json",
 		Args: usage(cobra.NoArgs),
@@ -114,7 +114,7 @@ func (c *theContract) entry() (account.Entry, error) {
 func printTotals(w io.Writer, now time.Time, all []theContract) {
 	sides := map[bool]bill.Sums{}
 	unknown := 0
-	from, to := account.Now(now)
+	from, _ := account.Now(now)
 	for i := range all {
 		entry, err := all[i].entry()
 		if err == nil {
@@ -124,12 +124,9 @@ func printTotals(w io.Writer, now time.Time, all []theContract) {
 			unknown++
 			continue
 		}
-		until := to
-		if now.Before(until) {
-			until = now
-		}
-		sides[all[i].Sold] = sides[all[i].Sold].Plus(entry.Bill.Cost(from, until))
+		sides[all[i].Sold] = sides[all[i].Sold].Plus(entry.Bill.Cost(from, now))
 	}
+	// What was bought comes first, as in the table.
 	var said []string
 	for _, side := range []struct {
 		sold bool

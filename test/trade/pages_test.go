@@ -303,7 +303,8 @@ func TestTraders(t *testing.T) {
 		t.Errorf("nobody has to approve the sale:\n%s", said)
 	}
 	has(eighths("875m", "1792Mi", "16"))
-	if said := bills.next("kubectl liqo-broker contracts export"); !strings.Contains(said, "BilledCost") || !strings.Contains(said, sells.Values["SALE"]) {
+	said := bills.next("kubectl liqo-broker contracts export")
+	if !strings.Contains(said, "BilledCost") || !strings.Contains(said, sells.Values["SALE"]) {
 		t.Errorf("it is not said what is owed for sale %s:\n%s", sells.Values["SALE"], said)
 	}
 	bills.end()

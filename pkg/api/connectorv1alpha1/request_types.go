@@ -61,8 +61,8 @@ type CapacityRequestSpec struct {
 	// Purchases that are over and kept.
 	// +optional
 	MaxTotal *Money `json:"maxTotal,omitempty"`
-	// currency is in what it is paid, a code of ISO 4217, such as EUR. It must be there, or maxPrice or maxTotal, if plans in several currencies fit:
-	// their prices cannot be compared.
+	// currency is in what it is paid, a code of ISO 4217, such as EUR. It must be there, or maxPrice or maxTotal, if plans in several
+	// currencies fit: their prices cannot be compared.
 	// +kubebuilder:validation:Pattern=`^[A-Z]{3}$`
 	// +kubebuilder:validation:MaxLength=3
 	// +optional

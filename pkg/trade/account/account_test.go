@@ -121,7 +121,8 @@ func TestFOCUS(t *testing.T) {
 			}
 		}
 	}
-	if get(1, "BillingAccountName") != "'=cmd()?" || get(1, "ProviderName") != "bob" || get(1, "x_SignatureDigest") == get(4, "x_SignatureDigest") {
+	if get(1, "BillingAccountName") != "'=cmd()?" || get(1, "ProviderName") != "bob" ||
+		get(1, "x_SignatureDigest") == get(4, "x_SignatureDigest") {
 		t.Errorf("it is between %q and %q", get(1, "BillingAccountName"), get(1, "ProviderName"))
 	}
 }

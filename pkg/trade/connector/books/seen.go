@@ -44,8 +44,8 @@ type Known struct {
 // open reports whether the contract counts as one that is not over.
 func (k Known) open() bool { return k.Record == nil || !k.Record.State.Final() }
 
-// archived reports whether the contract is kept for people alone: it has been over for so long that it counts for no limit of its buyer, and
-// nothing is left to withdraw.
+// archived reports whether the contract is kept for people alone: it has been over for so long that it counts for no limit of its buyer,
+// and nothing is left to withdraw.
 func (k Known) archived(now time.Time) bool {
 	return !k.open() && k.Record.Duty() == contract.NoDuty && now.Sub(k.changed()) >= negotiation.CountedFor
 }
@@ -334,8 +334,8 @@ func pointers(sales []connectorv1alpha1.Sale) []*connectorv1alpha1.Sale {
 // Changes returns a number that is another one when what [Store.All] returns has changed; false if that is not known.
 func (s *Store) Changes() (int64, bool) { return s.seen.count() }
 
-// Count implements negotiation.Store. A Sale whose record is not written yet counts as well, as one that is open. One that has been over for
-// negotiation.CountedFor counts no more: Forget bounds those.
+// Count implements negotiation.Store. A Sale whose record is not written yet counts as well, as one that is open. One that has been over
+// for negotiation.CountedFor counts no more: Forget bounds those.
 func (s *Store) Count(ctx context.Context, buyer string) (negotiation.Count, error) {
 	all, err := s.All(ctx)
 	if err != nil {

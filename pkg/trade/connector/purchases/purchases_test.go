@@ -805,7 +805,9 @@ func TestMaxTotal(t *testing.T) {
 	s := open(t, remote())
 	w := newWorld(t, s)
 	most := func(amount connectorv1alpha1.Amount) func(*connectorv1alpha1.PurchaseSpec) {
-		return func(spec *connectorv1alpha1.PurchaseSpec) { spec.MaxTotal = &connectorv1alpha1.Money{Amount: amount, Currency: "EUR"} }
+		return func(spec *connectorv1alpha1.PurchaseSpec) {
+			spec.MaxTotal = &connectorv1alpha1.Money{Amount: amount, Currency: "EUR"}
+		}
 	}
 	w.create("p", s, most("0.299999999")) // An hour costs 0.3.
 	w.until("p", connectorv1alpha1.ReasonTooExpensive, s)

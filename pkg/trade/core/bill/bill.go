@@ -1,9 +1,9 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bill says what is owed for a contract and a time: what its terms cost, from when each of them counts, until the buyer pays no more,
-// and without the times for which the seller has suspended it. It computes with exact fractions, from what both sides have written of the
-// contract, so that both come to the same.
+// Package bill says what is owed for a contract and a time: what its terms cost, from when each of them counts, until the buyer pays no
+// more, and without the times for which the seller has suspended it. It computes with exact fractions, from what both sides have written of
+// the contract, so that both come to the same.
 //
 // Each amount is the difference of two totals since the beginning of the contract, which are rounded half to even to billionths: so the
 // amounts of days add up to that of their month, however a time is divided.
@@ -34,13 +34,17 @@ type Contract struct {
 }
 
 // OfSeller returns what a seller's contract costs.
-func OfSeller(r contract.Record) Contract { return of(r.View, contract.Rates(r.Rates, r.Terms)) }
+func OfSeller(r contract.Record) Contract {
+	return contractOf(r.View, contract.Rates(r.Rates, r.Terms))
+}
 
 // OfBuyer returns what a buyer's contract costs, by the prices that it has signed itself: until when it pays, and what was suspended, its
 // seller has said last.
-func OfBuyer(p contract.Purchase) Contract { return of(p.Seen, contract.Rates(p.Rates, p.Terms)) }
+func OfBuyer(p contract.Purchase) Contract {
+	return contractOf(p.Seen, contract.Rates(p.Rates, p.Terms))
+}
 
-func of(view contract.View, rates []contract.Rate) Contract {
+func contractOf(view contract.View, rates []contract.Rate) Contract {
 	if !view.Signed() {
 		return Contract{}
 	}

@@ -50,13 +50,23 @@ func TestCost(t *testing.T) {
 		want   string
 		days   int
 	}{
-		"whole":    {reason: "each hour of a month", rates: []contract.Rate{rate(-day, "0.5", "EUR")}, paid: 60 * day, want: "360 EUR", days: 30},
-		"began":    {reason: "from its beginning", rates: []contract.Rate{rate(36*hour, "0.5", "EUR")}, paid: 60 * day, want: "342 EUR", days: 29},
-		"ended":    {reason: "until its end, or that of a notice", rates: []contract.Rate{rate(0, "0.5", "EUR")}, paid: 36 * hour, want: "18 EUR", days: 2},
-		"nothing":  {reason: "nothing where it was not granted", rates: []contract.Rate{rate(0, "0.5", "EUR")}, paid: -100 * day, want: ""},
-		"earlier":  {reason: "nothing of what was over before", rates: []contract.Rate{rate(-9*day, "0.5", "EUR")}, paid: -day, want: ""},
-		"resized":  {reason: "each price for its time", rates: []contract.Rate{rate(0, "1", "EUR"), rate(day, "2", "EUR")}, paid: 2 * day, want: "72 EUR", days: 2},
-		"currency": {reason: "each currency for itself", rates: []contract.Rate{rate(0, "1", "EUR"), rate(12*hour, "2", "USD")}, paid: day, want: "12 EUR, 24 USD", days: 2},
+		"whole": {reason: "each hour of a month", rates: []contract.Rate{rate(-day, "0.5", "EUR")}, paid: 60 * day, want: "360 EUR", days: 30},
+		"began": {
+			reason: "from its beginning", rates: []contract.Rate{rate(36*hour, "0.5", "EUR")}, paid: 60 * day, want: "342 EUR", days: 29,
+		},
+		"ended": {
+			reason: "until its end, or that of a notice", rates: []contract.Rate{rate(0, "0.5", "EUR")}, paid: 36 * hour, want: "18 EUR", days: 2,
+		},
+		"nothing": {reason: "nothing where it was not granted", rates: []contract.Rate{rate(0, "0.5", "EUR")}, paid: -100 * day, want: ""},
+		"earlier": {reason: "nothing of what was over before", rates: []contract.Rate{rate(-9*day, "0.5", "EUR")}, paid: -day, want: ""},
+		"resized": {
+			reason: "each price for its time",
+			rates:  []contract.Rate{rate(0, "1", "EUR"), rate(day, "2", "EUR")}, paid: 2 * day, want: "72 EUR", days: 2,
+		},
+		"currency": {
+			reason: "each currency for itself",
+			rates:  []contract.Rate{rate(0, "1", "EUR"), rate(12*hour, "2", "USD")}, paid: day, want: "12 EUR, 24 USD", days: 2,
+		},
 		"suspended": {
 			reason: "nothing while it is suspended", rates: []contract.Rate{rate(0, "1", "EUR")}, paid: 3 * day,
 			pauses: []contract.Pause{pause(6*hour, 12*hour), pause(day, 2*day)}, want: "42 EUR", days: 3,
@@ -115,7 +125,9 @@ func TestMoney(t *testing.T) {
 	third := bill.Contract{ // 1/3 of a billionth in a minute.
 		PaidUntil: begin.Add(hour), Rates: []contract.Rate{{From: begin, Price: price(t, "0.00000002", "EUR", offer.Hour)}},
 	}
-	for minutes, want := range map[int]string{1: "0", 2: "0.000000001", 3: "0.000000001", 4: "0.000000001", 5: "0.000000002", 60: "0.00000002"} {
+	for minutes, want := range map[int]string{
+		1: "0", 2: "0.000000001", 3: "0.000000001", 4: "0.000000001", 5: "0.000000002", 60: "0.00000002",
+	} {
 		if got := third.Cost(begin, begin.Add(time.Duration(minutes)*time.Minute))[0].Cost.String(); got != want {
 			t.Errorf("%d minutes cost %s, not %s", minutes, got, want)
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 )
 
-// TestWhoPays plays each row of the table of docs/trade/contract.md, of a contract for 20 hours at 1 EUR each, with 4 hours of notice and one
-// of drain.
+// TestWhoPays plays each row of the table of docs/trade/contract.md, of a contract for 20 hours at 1 EUR each, with 4 hours of notice and
+// one of drain.
 func TestWhoPays(t *testing.T) {
 	text, err := os.ReadFile("../../../../docs/trade/contract.md")
 	if err != nil {
@@ -42,7 +42,8 @@ func TestWhoPays(t *testing.T) {
 		owed   string
 	}{
 		"the terms end | their end": {{append(active, event{20 * hour, contract.Tick}), "20 EUR"}},
-		"the seller gives notice | the end of the notice, or of a drain if that is longer; until it has left, if it ends the contract itself before": {
+		"the seller gives notice | the end of the notice, or of a drain if that is longer; " +
+			"until it has left, if it ends the contract itself before": {
 			{append(active, event{5 * hour, contract.Notice}, event{9 * hour, contract.Tick}), "9 EUR"},
 			{append(active, event{5 * hour, contract.Notice}, event{6 * hour, contract.Terminate}, event{7 * hour, contract.Drained}), "7 EUR"},
 		},

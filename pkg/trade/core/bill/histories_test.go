@@ -279,7 +279,9 @@ func TestHistories(t *testing.T) {
 			}
 		}
 	}
-	for _, what := range []string{"Ended", "Failed", "another price", "suspended", "notice", "early", "two currencies", "ends suspended", "many prices"} {
+	for _, what := range []string{
+		"Ended", "Failed", "another price", "suspended", "notice", "early", "two currencies", "ends suspended", "many prices",
+	} {
 		if seen[what] < 3 {
 			t.Errorf("only %d of the histories have %q: %v", seen[what], what, seen)
 		}

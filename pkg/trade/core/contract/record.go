@@ -219,8 +219,8 @@ type View struct {
 	// PaidUntil is until when the buyer pays, but for Pauses: the end of the terms, or earlier if either side has ended the contract. Zero if
 	// both have not signed, or it has failed.
 	PaidUntil time.Time `json:"paidUntil,omitzero"`
-	// Pauses are when the seller has suspended it, the oldest first: the buyer pays nothing for them. One of a contract that was over before it
-	// was resumed has no end.
+	// Pauses are when the seller has suspended it, the oldest first: the buyer pays nothing for them. One of a contract that was over before
+	// it was resumed has no end.
 	Pauses []Pause `json:"pauses,omitempty"`
 	Change *Change `json:"change,omitempty"`
 	// LastRevision is the highest that was ever proposed; it never comes again. Refused is the last that did not come into force.
