@@ -16,6 +16,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/logging"
 	"github.com/capacitorset/liqo-broker/pkg/netflag"
 	"github.com/capacitorset/liqo-broker/pkg/program"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/sales"
+	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation"
 	"github.com/capacitorset/liqo-broker/pkg/trade/party"
 	"github.com/capacitorset/liqo-broker/pkg/version"
 )
@@ -30,7 +32,11 @@ const (
 	defaultReserveFor     = 5 * time.Minute
 	defaultDecideFor      = 24 * time.Hour
 	defaultDrain          = 5 * time.Minute
+	defaultKeepMebibytes  = 16
 )
+
+// minKeep is for how long a contract is kept at least, and maxKeepMebibytes how many of what is kept fit into the largest process.
+const minKeep, maxKeepMebibytes = time.Hour, 4096
 
 // maxName and maxEndpoint bound what the cluster says of itself.
 const maxName, maxEndpoint = 128, 512
@@ -46,6 +52,9 @@ type options struct {
 	broker                        bool
 	share                         int
 	reserveFor, decideFor, drain  time.Duration
+	keepContracts                 time.Duration
+	keepMebibytes                 int
+	maxOpen, maxKept              int
 	liqoNamespace                 string
 	namespace                     string
 	leaderIdentity                string
@@ -97,6 +106,16 @@ func newCommand() *cobra.Command {
 	flags.DurationVar(&o.reserveFor, "reserve-for", defaultReserveFor, "how long a reservation waits for the buyer's signature")
 	flags.DurationVar(&o.decideFor, "decide-for", defaultDecideFor, "how long a buyer waits for somebody's approval, where it is asked for")
 	flags.DurationVar(&o.drain, "drain", defaultDrain, "how long before the end of a contract the workloads begin to leave")
+	// What is kept, and how much one buyer may have.
+	limits := negotiation.DefaultLimits()
+	flags.DurationVar(&o.keepContracts, "keep-contracts", sales.DefaultRetention().Signed,
+		"how long a contract is kept after its end, with what CapacityRequests have bought; bills are made from what is kept")
+	flags.IntVar(&o.keepMebibytes, "keep-mebibytes", defaultKeepMebibytes,
+		"how much memory sales may take that have been over for more than a week; beyond that the oldest of the buyer with the most are deleted")
+	flags.IntVar(&o.maxOpen, "max-open-contracts", limits.Open, fmt.Sprintf(
+		"how many contracts that are not over one buyer may have; all together can have %d", limits.AllOpen))
+	flags.IntVar(&o.maxKept, "max-kept-contracts", limits.Kept, fmt.Sprintf(
+		"how many contracts one buyer may have that are not over, or were not a week ago; all together can have %d", limits.AllKept))
 	// Where it runs, and who looks after it.
 	flags.StringVar(&o.metricsAddress, "metrics-address", defaultMetricsAddress,
 		`address that serves Prometheus metrics, over TLS, to callers that may get /metrics; "0" for none`)
@@ -160,6 +179,22 @@ func (o *options) validate() error {
 		if d.d < time.Second {
 			return fmt.Errorf("%s=%s must be at least 1s", d.flag, d.d)
 		}
+	}
+	return o.validateLimits()
+}
+
+// validateLimits refuses what is kept too short to be seen, and limits that nobody could reach.
+func (o *options) validateLimits() error {
+	most := negotiation.DefaultLimits()
+	switch {
+	case o.keepContracts < minKeep:
+		return fmt.Errorf("--keep-contracts=%s must be at least %s", o.keepContracts, minKeep)
+	case o.keepMebibytes < 1 || o.keepMebibytes > maxKeepMebibytes:
+		return fmt.Errorf("--keep-mebibytes=%d must be from 1 to %d", o.keepMebibytes, maxKeepMebibytes)
+	case o.maxOpen < 1 || o.maxOpen > most.AllOpen:
+		return fmt.Errorf("--max-open-contracts=%d must be from 1 to %d", o.maxOpen, most.AllOpen)
+	case o.maxKept < o.maxOpen || o.maxKept > most.AllKept:
+		return fmt.Errorf("--max-kept-contracts=%d must be from --max-open-contracts=%d to %d", o.maxKept, o.maxOpen, most.AllKept)
 	}
 	return nil
 }

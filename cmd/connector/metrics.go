@@ -18,6 +18,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/serving/diagnostics"
+	"github.com/capacitorset/liqo-broker/pkg/trade/account"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation"
 )
@@ -46,6 +47,7 @@ type connectorMetrics struct {
 	soldCPU, soldMemory              *prometheus.Desc
 	registryFollowed, registryOffers *prometheus.Desc
 	offersListed                     *prometheus.Desc
+	hourly, month, asked             *prometheus.Desc
 }
 
 // newMetrics returns the metrics of what a cache knows.
@@ -70,6 +72,11 @@ func newMetrics(reader client.Reader, now clock.PassiveClock) *connectorMetrics 
 		registryOffers:   desc("registry_offers", "Offers that a registry has shown, by the name of the Registry.", "registry"),
 		offersListed:     desc("offers", "Offers of this cluster, by whether all registries list them: published is true or false.", "published"),
 	}
+	m.hourly = desc("contract_price_per_hour",
+		"What contracts cost in an hour as they are now, without those that are suspended, by side and currency.", "side", "currency")
+	m.month = desc("contract_cost_month",
+		"What is owed for contracts since the month has begun, in UTC, by side and currency.", "side", "currency")
+	m.asked = desc("approval_wait_seconds", "For how long the sale waits that has waited for somebody's approval for longest; 0 if none does.")
 	for _, reason := range negotiation.Refusals() {
 		m.refused.WithLabelValues(reason)
 	}
@@ -92,6 +99,7 @@ func (m *connectorMetrics) register(r prometheus.Registerer, certificate diagnos
 func (m *connectorMetrics) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
 		m.contracts, m.waiting, m.soldCPU, m.soldMemory, m.registryFollowed, m.registryOffers, m.offersListed,
+		m.hourly, m.month, m.asked,
 	} {
 		descs <- desc
 	}
@@ -162,6 +170,7 @@ func (m *connectorMetrics) Collect(values chan<- prometheus.Metric) {
 		}
 	}
 	sides[sideBuyer], sides[sideSeller] = bought, selling
+	m.collectMoney(gauge, now, purchases.Items, sales.Items)
 	for name, counts := range sides {
 		for state, count := range counts.states {
 			gauge(m.contracts, float64(count), name, string(state))
@@ -188,4 +197,42 @@ func (m *connectorMetrics) Collect(values chan<- prometheus.Metric) {
 	}
 	gauge(m.offersListed, float64(published), "true")
 	gauge(m.offersListed, float64(len(offers.Items)-published), "false")
+}
+
+// collectMoney shows what contracts cost, and who waits for people.
+func (m *connectorMetrics) collectMoney(
+	gauge func(*prometheus.Desc, float64, ...string), now time.Time, purchases []connectorv1alpha1.Purchase, sales []connectorv1alpha1.Sale,
+) {
+	costs := map[string]*money{sideBuyer: newMoney(), sideSeller: newMoney()}
+	// A record is read only of what can cost something: most are over.
+	for i := range purchases {
+		if !begun(purchases[i].Status.PaidUntilTime, now) {
+			continue
+		}
+		if entry, err := account.OfPurchase(&purchases[i]); err == nil {
+			costs[sideBuyer].add(entry, now)
+		}
+	}
+	longest := time.Duration(0)
+	for i := range sales {
+		if since, waits := waitsSince(&sales[i]); waits {
+			longest = max(longest, now.Sub(since))
+		}
+		if !begun(sales[i].Status.PaidUntilTime, now) {
+			continue
+		}
+		if entry, err := account.OfSale(&sales[i]); err == nil {
+			costs[sideSeller].add(entry, now)
+		}
+	}
+	gauge(m.asked, longest.Seconds())
+	for name, cost := range costs {
+		for currency, hourly := range cost.hourly {
+			value, _ := hourly.Float64()
+			gauge(m.hourly, value, name, currency)
+		}
+		for _, sum := range cost.month {
+			gauge(m.month, sum.Cost.Float(), name, sum.Currency)
+		}
+	}
 }

@@ -4,6 +4,8 @@
 package main
 
 import (
+	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +21,8 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/serving/servingtest"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer/offertest"
 	"github.com/capacitorset/liqo-broker/test/metrictable"
 )
 
@@ -36,11 +40,46 @@ func TestMetricTable(t *testing.T) {
 		object.Status.Resources = corev1.ResourceList{"cpu": resource.MustParse("1500m"), "memory": resource.MustParse("1Gi")}
 		return object
 	}
+	// It costs 2 EUR an hour since a day before the month, and is suspended for the last hour.
+	paid := sale("paid", "Active", old)
+	terms := contract.Terms{
+		ID: "paid", Buyer: "b", Revision: 1, Price: offertest.Price("2"), StartsAt: now.AddDate(0, 0, -2), EndsAt: now.AddDate(0, 0, 2),
+	}
+	record := func(s *connectorv1alpha1.Sale, of contract.Record) *connectorv1alpha1.Sale {
+		text, err := json.Marshal(of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Status.Record = string(text)
+		s.Spec.Buyer, s.Spec.ContractID = connectorv1alpha1.PartyID(of.Key.Buyer), connectorv1alpha1.Label(of.Key.ID)
+		return s
+	}
+	view := contract.View{State: contract.Active, Version: 1, Terms: terms, Countersignature: "both", PaidUntil: terms.EndsAt}
+	view.Key = terms.Key()
+	paid.Status.PaidUntilTime = &metav1.Time{Time: terms.EndsAt}
+	suspended := sale("suspended", "Suspended", old)
+	suspended.Status.PaidUntilTime = paid.Status.PaidUntilTime
+	pausing := view
+	pausing.State, pausing.Pauses = contract.Suspended, []contract.Pause{{From: now.Add(-time.Hour)}}
+	changing := sale("changing", "Resizing", metav1.NewTime(now.AddDate(0, 0, -2)))
+	changing.Status.PendingRevision = 2
+	resizing := contract.View{Key: contract.Key{Buyer: "b", ID: "changing"}, Version: 1, State: contract.Resizing}
+	proposed := sale("e", "Proposed", old)
+	proposed.Status.PendingRevision = 1
+	bought := &connectorv1alpha1.Purchase{ObjectMeta: metav1.ObjectMeta{Name: "bought", CreationTimestamp: old}}
+	bought.Status.State, bought.Status.PaidUntilTime = "Active", paid.Status.PaidUntilTime
+	text, err := json.Marshal(map[string]any{"purchase": contract.Purchase{Terms: terms, Seen: view}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bought.Status.Record = string(text)
 	published := []metav1.Condition{{Type: connectorv1alpha1.ConditionPublished, Status: metav1.ConditionTrue}}
 	following := []metav1.Condition{{Type: connectorv1alpha1.ConditionFollowing, Status: metav1.ConditionTrue}}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
 		sale("a", "Active", old), sale("b", "Provisioning", old), sale("c", "Signed", metav1.NewTime(now)), sale("d", "Ended", old),
-		sale("e", "Proposed", old), sale("f", "A state that nobody knows", old),
+		proposed, record(paid, contract.Record{View: view}), record(suspended, contract.Record{View: pausing}), bought,
+		record(changing, contract.Record{View: resizing, History: []contract.Transition{{At: now.Add(-time.Minute), To: contract.Resizing}}}),
+		sale("f", "A state that nobody knows", old),
 		&connectorv1alpha1.Purchase{ObjectMeta: metav1.ObjectMeta{Name: "never answered", CreationTimestamp: old}},
 		&connectorv1alpha1.Registry{
 			ObjectMeta: metav1.ObjectMeta{Name: "north"}, Status: connectorv1alpha1.RegistryStatus{Offers: 7, Conditions: following},
@@ -60,7 +99,7 @@ func TestMetricTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := map[string]float64{}
+	got, hours := map[string]float64{}, 27+4.0/60+5.0/3600 // Since the month has begun.
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
 			words := []string{strings.TrimPrefix(family.GetName(), "liqo_broker_connector_")}
@@ -71,12 +110,14 @@ func TestMetricTable(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]float64{
-		"contracts seller Active": 1, "contracts seller Provisioning": 1, "contracts seller Signed": 1, "contracts seller Ended": 1,
-		"contracts seller Reserved": 0, "contracts buyer Active": 0, "contracts_overdue seller": 1, "contracts_overdue buyer": 1,
-		"sold_cpu_cores": 4.5, "sold_memory_bytes": 3 << 30, "registry_followed north": 1, "registry_followed south": 0,
+		"contracts seller Active": 2, "contracts seller Provisioning": 1, "contracts seller Signed": 1, "contracts seller Ended": 1,
+		"contracts seller Reserved": 0, "contracts buyer Active": 1, "contracts_overdue seller": 1, "contracts_overdue buyer": 1,
+		"sold_cpu_cores": 9, "sold_memory_bytes": 6 << 30, "registry_followed north": 1, "registry_followed south": 0,
 		"registry_offers north": 7, "offers true": 1, "offers false": 1,
+		"contract_price_per_hour EUR seller": 2, "contract_price_per_hour EUR buyer": 2, "approval_wait_seconds": 3600,
+		"contract_cost_month EUR buyer": 2 * hours, "contract_cost_month EUR seller": 2 * (2*hours - 1),
 	} {
-		if value, is := got[name]; !is || value != want {
+		if value, is := got[name]; !is || math.Abs(value-want) > 1e-8 {
 			t.Errorf("%s is %v, %t, not %v", name, value, is, want)
 		}
 	}

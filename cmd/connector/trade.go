@@ -96,7 +96,7 @@ func newTrade(mgr ctrl.Manager, direct client.Client, cfg tradeConfig) (*trade, 
 func (t *trade) buy() error {
 	asking, err := requests.Setup(t.mgr, requests.Config{
 		Client: t.mgr.GetClient(), Reader: t.mgr.GetAPIReader(), Offers: t.candidates, Changed: t.wakes.requests, Events: t.events,
-		Clock: t.clock,
+		Clock: t.clock, Keep: t.cfg.options.keepContracts,
 	})
 	if err != nil {
 		return err
@@ -145,10 +145,10 @@ func (t *trade) sell(ctx context.Context) (*sales.Grants, *negotiation.Server, e
 	waits := contract.Seller{ReserveFor: t.cfg.options.reserveFor, DecideFor: t.cfg.options.decideFor}
 	written := audit{t.cfg.log.WithName("contracts")}
 	err = sales.Setup(t.mgr, sales.Config{
-		Client: t.mgr.GetClient(), Reader: t.mgr.GetAPIReader(), Peerings: peerings, Retention: sales.DefaultRetention(),
+		Client: t.mgr.GetClient(), Reader: t.mgr.GetAPIReader(), Peerings: peerings, Retention: t.retention(),
 		Applier: negotiation.Applier{Store: store, Offers: offered, Seller: waits, Audit: written, Clock: t.clock},
 		Changed: func() { t.wakes.offers.Set(); t.cfg.granted() },
-		Tidy:    store.Tidy,
+		Tidy:    t.tidy(store),
 		Ledger:  store.Lately,
 		Events:  t.events,
 	})
@@ -163,9 +163,38 @@ func (t *trade) sell(ctx context.Context) (*sales.Grants, *negotiation.Server, e
 		Identify: identify(t.catalog.Identify, store), Learn: store.Learn,
 		Store: store, Offers: offered, Admission: negotiation.Owners{Admission: offered, Owns: owns(t.catalog, store)},
 		Credentials: peerings, Reach: buyers{t.reach, t.catalog, log},
-		Audit: written, Seller: waits, Drain: t.cfg.options.drain, Limits: negotiation.DefaultLimits(), Log: log, Refused: t.cfg.refused,
+		Audit: written, Seller: waits, Drain: t.cfg.options.drain, Limits: t.limits(), Log: log, Refused: t.cfg.refused,
 	})
 	return sales.NewGrants(store), server, err
+}
+
+// retention is how long contracts are kept.
+func (t *trade) retention() sales.Retention {
+	keep := sales.DefaultRetention()
+	keep.Signed = t.cfg.options.keepContracts
+	return keep
+}
+
+// limits are how much buyers may have.
+func (t *trade) limits() negotiation.Limits {
+	limits := negotiation.DefaultLimits()
+	limits.Open, limits.Kept = t.cfg.options.maxOpen, t.cfg.options.maxKept
+	return limits
+}
+
+// tidy returns what tidies the ledger, and forgets what takes too much memory. What cannot be forgotten now is later.
+func (t *trade) tidy(store *books.Store) func(context.Context, time.Time, time.Duration) error {
+	return func(ctx context.Context, now time.Time, longest time.Duration) error {
+		gone, err := store.Forget(ctx, now, t.cfg.options.keepMebibytes<<20)
+		for _, k := range gone {
+			t.cfg.log.Info("Deleted a sale before --keep-contracts, as what is kept takes more than --keep-mebibytes", "sale", k.Name,
+				"buyer", k.Key.Buyer, "contract", k.Key.ID)
+		}
+		if err != nil {
+			t.cfg.log.Error(err, "Cannot delete what takes too much memory; it is tried again")
+		}
+		return store.Tidy(ctx, now, longest)
+	}
 }
 
 // openBooks returns the books, which learn the keys that registries show of buyers.

@@ -163,6 +163,7 @@ func TestWiring(t *testing.T) {
 		options: options{
 			namespace: "connector", liqoNamespace: liqo.DefaultNamespace, address: ":1", share: 30,
 			reserveFor: time.Minute, decideFor: time.Minute, drain: time.Minute,
+			keepContracts: time.Hour, keepMebibytes: 1, maxOpen: 1, maxKept: 1,
 		},
 		self: self{cluster: cluster.Identity{ID: "own", Name: "own"}, identity: own, name: "own", announcement: announcement},
 		log:  logr.Discard(), granted: func() {}, refused: func(string) {},

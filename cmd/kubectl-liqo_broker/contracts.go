@@ -56,11 +56,15 @@ func (r *reading) contractsCommand() *cobra.Command {
 				fmt.Fprintln(r.ErrOut, "This cluster has neither bought nor sold anything. See: kubectl liqo-broker offers, and buy")
 				return nil
 			}
-			return out.table(r.Out, show.Contracts(r.now(), shown))
+			if err := out.table(r.Out, show.Contracts(r.now(), shown)); err != nil {
+				return err
+			}
+			printTotals(r.Out, r.now(), all)
+			return nil
 		},
 	}
 	out.addFlags(command, formatJSON, formatYAML, formatWide)
-	command.AddCommand(r.showContractCommand())
+	command.AddCommand(r.showContractCommand(), r.exportCommand())
 	for _, d := range deeds {
 		command.AddCommand(r.deedCommand(d))
 	}
@@ -147,6 +151,10 @@ func ofRequest(all []theContract, name string) (found []theContract) {
 		if owner := metav1.GetControllerOf(one.purchase); owner != nil && owner.Kind == "CapacityRequest" && owner.Name == name {
 			found = append(found, one)
 		}
+	}
+	// What is kept for the bill, after another one was bought in its place, is not meant.
+	if meant := slices.DeleteFunc(slices.Clone(found), func(one theContract) bool { return one.purchase.Spec.End != nil }); len(meant) > 0 {
+		return meant
 	}
 	return found
 }

@@ -36,6 +36,7 @@ var reads = map[string]string{
 	"offers": "offers", "contracts": "contracts", "contracts show": "contracts show nightly",
 	"version": "version", "help": "help", "completion": "completion", "completion bash": "completion bash",
 	"completion fish": "completion fish", "completion powershell": "completion powershell", "completion zsh": "completion zsh",
+	"contracts export": "contracts export --month 2026-01",
 }
 
 // ofOurs is the image that Liqo uses on a cluster that is a broker, a consumer, or trades.

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/pages"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
@@ -119,7 +120,16 @@ func market(t *testing.T) []client.Object {
 	bought := &connectorv1alpha1.Purchase{ObjectMeta: metav1.ObjectMeta{Name: "nightly", CreationTimestamp: ago(2 * time.Hour)}}
 	bought.Spec.Seller, bought.Spec.Offer, bought.Spec.Plan = connectorv1alpha1.PartyID(milan.ID), "compute", "small"
 	bought.Status.ContractStatus, bought.Status.Nodes, bought.Status.Seller.Name = status, []string{"liqo-milan"}, "milan"
-	record, err := json.Marshal(map[string]any{"purchase": contract.Purchase{History: trail}})
+	terms := contract.Terms{
+		ID: "c-1", Buyer: self.ID, Seller: milan.ID, Revision: 1, Cluster: cluster.Identity{ID: "33333333-cccc", Name: "rome"},
+		Offer: "compute", OfferRevision: 1, OfferDigest: "sha256:" + strings.Repeat("0", 64), Plan: "small", Resources: resources("8", "32Gi"),
+		Price:    offer.Price{Amount: offertest.Price("0.5").Amount, Currency: "EUR", Period: offer.Hour},
+		StartsAt: now.Add(-2 * time.Hour), EndsAt: end.Time,
+	}
+	record, err := json.Marshal(map[string]any{"purchase": contract.Purchase{
+		Terms: terms, History: trail,
+		Seen: contract.View{State: contract.Active, Terms: terms, Countersignature: "both", PaidUntil: end.Time},
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,6 +170,9 @@ func TestTrade(t *testing.T) {
 		"contracts_wide":   "contracts -o wide",
 		"contracts_bought": "contracts show nightly",
 		"contracts_sold":   "contracts show s-1",
+		"contracts_export": "contracts export --month 2026-11",
+		"contracts_json":   "contracts export --month 2026-11 --bought --format json",
+		"contracts_none":   "contracts export --month 2026-11 --sold",
 	} {
 		t.Run(name, func(t *testing.T) {
 			args := strings.Fields(line)
@@ -284,6 +297,10 @@ func TestTradeUsage(t *testing.T) {
 		"offers --max-price 1":                        "--max-price",
 		"offers --filter offer.":                      "expression",
 		"contracts show nobody":                       "no contract",
+		"contracts export":                            "--month",
+		"contracts export --month november":           "--month",
+		"contracts export --month 2026-12":            "has not begun",
+		"contracts export --month 2026-10 --format x": "--format",
 		"buy --name a --for 1h " + somebody(t, "self").ID[:8] + "/compute/small": "this cluster itself",
 		"contracts approve nightly":                            "the seller decides",
 		"contracts resize s-1":                                 "the buyer decides",

@@ -19,7 +19,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 )
 
-// alert is a rule of deploy/monitoring/rules.yaml.
+// alert is a rule of deploy/monitoring.
 type alert struct {
 	Alert       string
 	Expr        string
@@ -30,16 +30,20 @@ type alert struct {
 // alerts reads the alerts, by name.
 func alerts(t *testing.T) map[string]alert {
 	t.Helper()
-	var rules struct{ Groups []struct{ Rules []alert } }
-	read(t, "deploy/monitoring/rules.yaml", &rules)
 	byName := map[string]alert{}
-	for _, group := range rules.Groups {
-		for _, rule := range group.Rules {
-			byName[rule.Alert] = rule
+	for _, program := range []string{"broker", "connector", "registry"} {
+		var rules struct{ Groups []struct{ Rules []alert } }
+		file := "deploy/monitoring/rules-" + program + ".yaml"
+		read(t, file, &rules)
+		before := len(byName)
+		for _, group := range rules.Groups {
+			for _, rule := range group.Rules {
+				byName[rule.Alert] = rule
+			}
 		}
-	}
-	if len(byName) == 0 {
-		t.Fatal("deploy/monitoring/rules.yaml has no alerts")
+		if len(byName) == before {
+			t.Fatalf("%s has no alerts", file)
+		}
 	}
 	return byName
 }

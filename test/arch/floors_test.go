@@ -36,7 +36,7 @@ var floors = []floor{
 		virtualKubelet + "/internal", "pkg/ipamguard",
 		"pkg/trade/connector", "pkg/trade/negotiation", "pkg/trade/registry",
 	}},
-	{"reader", "reads the cluster as values", []string{"pkg/snapshot", "pkg/peernet", "pkg/overview", "pkg/trade/show"}},
+	{"reader", "reads the cluster as values", []string{"pkg/snapshot", "pkg/peernet", "pkg/overview", "pkg/trade/account", "pkg/trade/show"}},
 	{"edges", "know one outside thing each", []string{
 		"pkg/conditions", "pkg/daemon", "pkg/liqo", "pkg/liqo/v09", "pkg/promquery", "pkg/remoteipam", "pkg/serving", "pkg/lenient",
 		"pkg/trade/objects", "pkg/trade/party", "pkg/trade/registry/store",

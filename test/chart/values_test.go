@@ -172,17 +172,23 @@ func TestLiqoElsewhere(t *testing.T) {
 
 // TestRules holds that the operator gets the alerts as they are, which Helm could take for templates.
 func TestRules(t *testing.T) {
-	objects, _ := release{set: "prometheusRule.enabled=true"}.render(t, load(t, ours))
-	rules, err := os.ReadFile(filepath.Join(root, "deploy/monitoring/rules.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var want any
-	if err := yaml.Unmarshal(rules, &want); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, objects["PrometheusRule/liqo-broker/liqo-broker"]["spec"]); diff != "" {
-		t.Errorf("-deploy/monitoring +chart\n%s", diff)
+	for _, of := range []struct{ dir, program, object string }{
+		{ours, "broker", "PrometheusRule/liqo-broker/liqo-broker"},
+		{connector, "connector", "PrometheusRule/liqo-broker-connector/liqo-broker-connector"},
+		{registryChart, "registry", "PrometheusRule/liqo-broker-registry/liqo-broker-registry"},
+	} {
+		objects, _ := release{set: "prometheusRule.enabled=true"}.render(t, load(t, of.dir))
+		rules, err := os.ReadFile(filepath.Join(root, "deploy/monitoring/rules-"+of.program+".yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want any
+		if err := yaml.Unmarshal(rules, &want); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, objects[of.object]["spec"]); diff != "" {
+			t.Errorf("%s: -deploy/monitoring +chart\n%s", of.program, diff)
+		}
 	}
 }
 

@@ -67,24 +67,36 @@ func dashboards(t *testing.T) map[string]dashboard {
 	return all
 }
 
+// ruleFiles returns the files with alerts, one for each chart.
+func ruleFiles(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, "deploy/monitoring/rules-*.yaml"))
+	if err != nil || len(files) != 3 {
+		t.Fatalf("there are %d files with rules, %v", len(files), err)
+	}
+	return files
+}
+
 // queries are those of all alerts and panels.
 func queries(t *testing.T) (all []query) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "deploy/monitoring/rules.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var rules struct {
-		Groups []struct {
-			Rules []struct{ Alert, Expr string }
+	for _, file := range ruleFiles(t) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if err := yaml.Unmarshal(text, &rules); err != nil {
-		t.Fatal(err)
-	}
-	for _, group := range rules.Groups {
-		for _, rule := range group.Rules {
-			all = append(all, query{"alert " + rule.Alert, rule.Expr})
+		var rules struct {
+			Groups []struct {
+				Rules []struct{ Alert, Expr string }
+			}
+		}
+		if err := yaml.Unmarshal(text, &rules); err != nil {
+			t.Fatal(err)
+		}
+		for _, group := range rules.Groups {
+			for _, rule := range group.Rules {
+				all = append(all, query{"alert " + rule.Alert, rule.Expr})
+			}
 		}
 	}
 	for name, d := range dashboards(t) {
@@ -125,7 +137,7 @@ func TestQueriesParse(t *testing.T) {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{file, filepath.Join(root, "deploy/monitoring/rules.yaml")} {
+	for _, name := range append(ruleFiles(t), file) {
 		if out, err := exec.Command("promtool", "check", "rules", name).CombinedOutput(); err != nil {
 			t.Errorf("promtool (of Debian's package prometheus: make deps): %v\n%s", err, out)
 		}

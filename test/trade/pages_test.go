@@ -256,6 +256,7 @@ func TestTraders(t *testing.T) {
 		}
 	})
 	buys, sells := read(t, "docs/trade/buyer.md", "TestTraders"), read(t, "docs/trade/provider.md", "TestTraders")
+	bills := read(t, "docs/trade/billing.md", "TestTraders")
 
 	party := seller(t, fed.ProviderA)
 	if said := sells.next("kubectl -n liqo-broker-connector logs"); !strings.Contains(said, string(party)) {
@@ -302,6 +303,11 @@ func TestTraders(t *testing.T) {
 		t.Errorf("nobody has to approve the sale:\n%s", said)
 	}
 	has(eighths("875m", "1792Mi", "16"))
+	said := bills.next("kubectl liqo-broker contracts export")
+	if !strings.Contains(said, "BilledCost") || !strings.Contains(said, sells.Values["SALE"]) {
+		t.Errorf("it is not said what is owed for sale %s:\n%s", sells.Values["SALE"], said)
+	}
+	bills.end()
 
 	buys.next("kubectl get nodes")
 	copies, err := fed.Copies(t.Context(), "shop")

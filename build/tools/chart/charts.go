@@ -99,7 +99,7 @@ var charts = []chart{
 			{files: "deploy/broker/networkpolicy*.yaml", when: ".Values.networkPolicies.enabled"},
 			{files: "deploy/admission/*.yaml", prefix: "admission-", when: `eq (include "liqo-broker.admission" .) "true"`},
 		}...),
-		monitoring: []string{"dashboards/*.json", "rules.yaml"},
+		monitoring: []string{"dashboards/*.json", "rules-broker.yaml"},
 		substitutes: append(guardSubstitutes("liqo-broker.image"), []substitute{
 			inLiqo, fromLiqo,
 			{regexp.MustCompile(`request\.namespace == 'liqo'`), `request.namespace == '{{ .Values.liqo.namespace }}'`},
@@ -114,6 +114,7 @@ var charts = []chart{
 			{files: "deploy/connector/people.yaml", when: ".Values.aggregatedRoles.enabled"},
 			{files: "deploy/connector/networkpolicy.yaml", when: ".Values.networkPolicies.enabled"},
 		}...),
+		monitoring:  []string{"rules-connector.yaml"},
 		substitutes: append(guardSubstitutes("liqo-broker-connector.guardImage"), inLiqo, fromLiqo),
 	},
 	{
@@ -125,6 +126,7 @@ var charts = []chart{
 			{files: "deploy/registry/common/networkpolicy.yaml", when: ".Values.networkPolicies.enabled"},
 			{files: "deploy/registry/networkpolicy-egress.yaml", when: "and .Values.networkPolicies.enabled (not .Values.postgres.existingSecret)"},
 		},
+		monitoring:  []string{"rules-registry.yaml"},
 		substitutes: []substitute{{regexp.MustCompile(`(?m)^( *namespace:) liqo-broker-registry$`), `${1} {{ .Release.Namespace }}`}},
 	},
 }

@@ -72,6 +72,19 @@ type Price struct {
 	Period Period `json:"period"`
 }
 
+// Money is an amount in a currency.
+type Money struct {
+	// amount is how much.
+	// +required
+	Amount Amount `json:"amount"`
+	// currency is a code of ISO 4217, such as EUR.
+	// +kubebuilder:validation:Pattern=`^[A-Z]{3}$`
+	// +kubebuilder:validation:MinLength=3
+	// +kubebuilder:validation:MaxLength=3
+	// +required
+	Currency string `json:"currency"`
+}
+
 // PartyStatus is a party at the other end of a contract, as it was known when the contract was made.
 type PartyStatus struct {
 	// name is what it calls itself. It is not distinct.

@@ -105,6 +105,10 @@ type PurchaseSpec struct {
 	// maxPrice is the most that it may cost. It must be there if there is no listed.
 	// +optional
 	MaxPrice *Price `json:"maxPrice,omitempty"`
+	// maxTotal is the most that the contract may cost in all, from its beginning to its end. Another size or a later end that would cost more
+	// is not asked for.
+	// +optional
+	MaxTotal *Money `json:"maxTotal,omitempty"`
 	// listed is what the catalog showed when a CapacityRequest chose the plan. What the seller wants to sell must be that, or be in the same
 	// region, give as much notice, pass the request again, and cost no more than maxPrice, or no more than this if there is none.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="what was listed cannot be changed"

@@ -45,6 +45,7 @@ type CapacityRequest struct {
 // CapacityRequestSpec is what is needed. What is left out does not count; of a list one is enough.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.currency) || !has(self.maxPrice) || self.currency == self.maxPrice.currency",message="currency is that of maxPrice"
+// +kubebuilder:validation:XValidation:rule="!has(self.maxTotal) || (!has(self.currency) || self.currency == self.maxTotal.currency) && (!has(self.maxPrice) || self.maxPrice.currency == self.maxTotal.currency)",message="maxTotal is in the currency of maxPrice and currency"
 type CapacityRequestSpec struct {
 	// resources are the least that is needed.
 	// +required
@@ -56,8 +57,12 @@ type CapacityRequestSpec struct {
 	// maxPrice is the most that it may cost.
 	// +optional
 	MaxPrice *Price `json:"maxPrice,omitempty"`
-	// currency is in what it is paid, a code of ISO 4217, such as EUR. It must be there, or maxPrice, if plans in several currencies fit:
-	// their prices cannot be compared.
+	// maxTotal is the most that the request may cost in all: for as long as capacity is needed, and with what is owed for those of its
+	// Purchases that are over and kept.
+	// +optional
+	MaxTotal *Money `json:"maxTotal,omitempty"`
+	// currency is in what it is paid, a code of ISO 4217, such as EUR. It must be there, or maxPrice or maxTotal, if plans in several
+	// currencies fit: their prices cannot be compared.
 	// +kubebuilder:validation:Pattern=`^[A-Z]{3}$`
 	// +kubebuilder:validation:MaxLength=3
 	// +optional

@@ -13,6 +13,7 @@ import (
 	"crypto/ed25519"
 	"encoding/json"
 	"errors"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -51,14 +52,17 @@ type Store interface {
 	Wait(ctx context.Context, key contract.Key, after int64) error
 }
 
-// Count is how many contracts there are. Open are those in no final state, Kept all that are stored, and Lapsed those as
-// contract.Record.Lapsed.
+// CountedFor is for how long a contract that is over counts as kept, from its last change on, however long it is stored.
+const CountedFor = 7 * 24 * time.Hour
+
+// Count is how many contracts there are. Open are those in no final state, Kept all that are stored and have not been over for CountedFor,
+// and Lapsed those of them as contract.Record.Lapsed.
 type Count struct {
 	// Open, Kept and Lapsed are those of one buyer.
 	Open, Kept, Lapsed int
 	// AllOpen and AllKept are those of all buyers.
 	AllOpen, AllKept int
-	// Bytes are those of the records that are stored of one buyer, as this process keeps them in memory, and AllBytes those of all.
+	// Bytes are those of the records that are kept of one buyer, as this process has them in memory, and AllBytes those of all.
 	Bytes, AllBytes int
 }
 

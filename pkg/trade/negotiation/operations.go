@@ -313,13 +313,13 @@ func (s *Server) room(ctx context.Context, buyer party.ID) error {
 	case count.Open >= limits.Open:
 		return fmt.Errorf("party %s has %d contracts that are not over, of at most %d: %w", buyer, count.Open, limits.Open, ErrTooMany)
 	case count.Kept >= limits.Kept:
-		return fmt.Errorf("party %s has %d contracts that are stored, of at most %d, of which those that are over are forgotten after a time: %w",
+		return fmt.Errorf("party %s has %d contracts that are not over or were not a week ago, of at most %d: %w",
 			buyer, count.Kept, limits.Kept, ErrTooMany)
 	case count.Lapsed >= limits.Lapsed:
 		return fmt.Errorf("party %s has %d reservations that it has not signed, of at most %d, which are forgotten after a time: %w",
 			buyer, count.Lapsed, limits.Lapsed, ErrTooMany)
 	case count.Bytes >= limits.Bytes:
-		return fmt.Errorf("the contracts of party %s have %d bytes, of at most %d, and those that are over are forgotten after a time: %w",
+		return fmt.Errorf("the contracts of party %s have %d bytes, of at most %d, and those that are over count for a week: %w",
 			buyer, count.Bytes, limits.Bytes, ErrTooMany)
 	case count.AllOpen >= limits.AllOpen || count.AllKept >= limits.AllKept || count.AllBytes >= limits.AllBytes:
 		return fmt.Errorf("this seller takes no new contracts of any party for now: %w", ErrTooMany)

@@ -575,7 +575,9 @@ func TestTooMany(t *testing.T) {
 			set: func(l *negotiation.Limits) { l.NewAtOnce, l.NewPerMinute = 2, 1 }, over: true, says: "more contracts than its 1 in a minute",
 		},
 		"open": {set: func(l *negotiation.Limits) { l.Open = 2 }, says: "2 contracts that are not over, of at most 2"},
-		"kept": {set: func(l *negotiation.Limits) { l.Kept = 2 }, over: true, says: "2 contracts that are stored, of at most 2"},
+		"kept": {
+			set: func(l *negotiation.Limits) { l.Kept = 2 }, over: true, says: "2 contracts that are not over or were not a week ago, of at most 2",
+		},
 		"lapsed": {
 			set: func(l *negotiation.Limits) { l.Lapsed = 2 }, over: true, says: "2 reservations that it has not signed, of at most 2",
 		},

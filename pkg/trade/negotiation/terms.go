@@ -158,6 +158,9 @@ func writeView(view contract.View) negotiationv1.Contract {
 		Signature: view.Signature, Countersignature: view.Countersignature, Until: view.Until, Ends: view.Ends, PaidUntil: view.PaidUntil,
 		LastRevision: view.LastRevision,
 	}
+	for _, pause := range view.Pauses {
+		shown.Pauses = append(shown.Pauses, negotiationv1.Pause{From: pause.From, To: pause.To})
+	}
 	if view.Terms.Revision != 0 {
 		terms := writeTerms(view.Terms)
 		shown.Terms = &terms
@@ -184,8 +187,13 @@ func readView(shown negotiationv1.Contract, buyer party.ID) (contract.View, erro
 	case len(view.Countersignature) > maxCountersignature:
 		return contract.View{}, fmt.Errorf("a countersignature of %d bytes, more than %d: %w", len(view.Countersignature), maxCountersignature,
 			contract.ErrTerms)
+	case len(shown.Pauses) > contract.MaxPauses:
+		return contract.View{}, fmt.Errorf("%d pauses, more than %d: %w", len(shown.Pauses), contract.MaxPauses, contract.ErrTerms)
 	case !view.Signed():
 		view.Signature = "" // Nobody has verified it.
+	}
+	for _, pause := range shown.Pauses {
+		view.Pauses = append(view.Pauses, contract.Pause{From: pause.From, To: pause.To})
 	}
 	var err error
 	if shown.Terms != nil {

@@ -17,6 +17,15 @@ func ReadPrice(p connectorv1alpha1.Price) (offer.Price, error) {
 	return offer.ParsePrice(string(p.Amount), p.Currency, string(p.Period))
 }
 
+// ReadMoney returns how much money an object has. The error is an offer.FieldError.
+func ReadMoney(m connectorv1alpha1.Money) (offer.Amount, error) {
+	amount, err := offer.ParseAmount(string(m.Amount))
+	if err != nil {
+		return offer.Amount{}, offer.In("amount", err)
+	}
+	return amount, nil
+}
+
 // Price returns a price as objects have it.
 func Price(p offer.Price) connectorv1alpha1.Price {
 	return connectorv1alpha1.Price{

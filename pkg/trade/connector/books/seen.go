@@ -44,6 +44,20 @@ type Known struct {
 // open reports whether the contract counts as one that is not over.
 func (k Known) open() bool { return k.Record == nil || !k.Record.State.Final() }
 
+// archived reports whether the contract is kept for people alone: it has been over for so long that it counts for no limit of its buyer,
+// and nothing is left to withdraw.
+func (k Known) archived(now time.Time) bool {
+	return !k.open() && k.Record.Duty() == contract.NoDuty && now.Sub(k.changed()) >= negotiation.CountedFor
+}
+
+// changed returns when the record changed last.
+func (k Known) changed() time.Time {
+	if k.Record == nil || len(k.Record.History) == 0 {
+		return k.Created
+	}
+	return k.Record.History[len(k.Record.History)-1].At
+}
+
 // known returns what a Sale says.
 func known(sale *connectorv1alpha1.Sale) Known {
 	k := Known{Name: sale.Name, Created: sale.CreationTimestamp.Time, Key: Key(sale), uid: sale.UID, bytes: len(sale.Status.Record)}
@@ -320,19 +334,24 @@ func pointers(sales []connectorv1alpha1.Sale) []*connectorv1alpha1.Sale {
 // Changes returns a number that is another one when what [Store.All] returns has changed; false if that is not known.
 func (s *Store) Changes() (int64, bool) { return s.seen.count() }
 
-// Count implements negotiation.Store. A Sale whose record is not written yet counts as well, as one that is open.
+// Count implements negotiation.Store. A Sale whose record is not written yet counts as well, as one that is open. One that has been over
+// for negotiation.CountedFor counts no more: Forget bounds those.
 func (s *Store) Count(ctx context.Context, buyer string) (negotiation.Count, error) {
 	all, err := s.All(ctx)
 	if err != nil {
 		return negotiation.Count{}, err
 	}
-	count := negotiation.Count{AllKept: len(all)}
+	count, now := negotiation.Count{}, s.seen.clock.Now()
 	for _, k := range all {
+		if k.archived(now) {
+			continue
+		}
 		open := 0
 		if k.open() {
 			open = 1
 		}
 		count.AllOpen += open
+		count.AllKept++
 		count.AllBytes += k.bytes
 		if k.Key.Buyer == buyer {
 			count.Open += open

@@ -21,6 +21,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 	"github.com/capacitorset/liqo-broker/pkg/serving/restclient"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/peering"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/bill"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation"
 	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation/negotiationv1"
@@ -119,6 +120,9 @@ func (d *drive) order(ctx context.Context) (*ctrl.Result, error) {
 	}
 	// What people allow is held against the quote, and not against the offer.
 	expensive, err := tooExpensive(&d.object.Spec, quoted.Terms.Price)
+	if err == nil && expensive == "" {
+		expensive, err = overTotal(&d.object.Spec, bill.Contract{}.With(quoted.Terms))
+	}
 	switch {
 	case err != nil:
 		return d.wait(ctx, orderAgain, connectorv1alpha1.ReasonTooExpensive, err.Error())
@@ -223,10 +227,14 @@ func (d *drive) endText(starts time.Time) string {
 }
 
 func (d *drive) priceText() string {
+	text := ""
 	if most := d.object.Spec.MaxPrice; most != nil {
-		return fmt.Sprintf(" for %s %s/%s", most.Amount, most.Currency, most.Period)
+		text = fmt.Sprintf(" for %s %s/%s", most.Amount, most.Currency, most.Period)
 	}
-	return ""
+	if most := d.object.Spec.MaxTotal; most != nil {
+		text += fmt.Sprintf(" up to %s %s", most.Amount, most.Currency)
+	}
+	return text
 }
 
 // asSigned returns terms with other resources at the signed price, and whether a seller takes them: who has bought can renew, and give back
@@ -242,6 +250,21 @@ func asSigned(event contract.Event, terms contract.Terms, wants map[corev1.Resou
 		}
 	}
 	return terms, event == contract.Renew || event == contract.Resize
+}
+
+// overTotal returns why a contract would cost more in all with new terms, until an end, than people pay, if so. A size that costs no more
+// than the one that it has is always fine.
+func (d *drive) overTotal(event contract.Event, terms contract.Terms, ends time.Time) (string, error) {
+	bought := d.record.Purchase
+	same := terms.Price.Currency == bought.Terms.Price.Currency
+	if event == contract.Resize && same && terms.Price.Compare(bought.Terms.Price) <= 0 {
+		return "", nil
+	}
+	terms.StartsAt, terms.EndsAt, terms.EffectiveAt = bought.Terms.StartsAt, ends, d.now().UTC()
+	if event == contract.Renew {
+		terms.EffectiveAt = bought.Terms.EndsAt
+	}
+	return overTotal(&d.object.Spec, bill.OfBuyer(bought).With(terms))
 }
 
 // propose asks for new terms if people want other ones than they did. It reports whether it did something.
@@ -283,6 +306,9 @@ func (d *drive) propose(ctx context.Context, c *negotiation.Client) (bool, error
 	if signed, can := asSigned(event, terms, wants); can && (err != nil || expensive != "" && event == contract.Resize) {
 		// What is not for sale any more, or not at this price, is renewed and made smaller at the price that both have signed.
 		quoted, expensive, err = negotiation.Quoted{Terms: signed}, "", nil
+	}
+	if err == nil && expensive == "" {
+		expensive, err = d.overTotal(event, quoted.Terms, ends)
 	}
 	crowded := ""
 	if err == nil && event == contract.Resize {

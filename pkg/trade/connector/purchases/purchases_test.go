@@ -800,6 +800,47 @@ func TestCurrency(t *testing.T) {
 	w.until("p", connectorv1alpha1.ReasonActive, s)
 }
 
+// TestMaxTotal orders nothing, and asks for nothing else, that costs more in all than people say: to a billionth.
+func TestMaxTotal(t *testing.T) {
+	s := open(t, remote())
+	w := newWorld(t, s)
+	most := func(amount connectorv1alpha1.Amount) func(*connectorv1alpha1.PurchaseSpec) {
+		return func(spec *connectorv1alpha1.PurchaseSpec) {
+			spec.MaxTotal = &connectorv1alpha1.Money{Amount: amount, Currency: "EUR"}
+		}
+	}
+	w.create("p", s, most("0.299999999")) // An hour costs 0.3.
+	w.until("p", connectorv1alpha1.ReasonTooExpensive, s)
+	w.change("p", func(spec *connectorv1alpha1.PurchaseSpec) {
+		spec.MaxTotal = &connectorv1alpha1.Money{Amount: "5", Currency: "USD"}
+	})
+	w.until("p", connectorv1alpha1.ReasonTooExpensive, s)
+	w.change("p", most("0.3"))
+	first := w.until("p", connectorv1alpha1.ReasonActive, s)
+	is := func(cpus int64, lasts time.Duration) {
+		t.Helper()
+		w.once("p")
+		w.once("p")
+		if p := w.get("p"); p.Status.Resources.Cpu().Value() != cpus || p.Status.EndTime.Sub(first.Status.StartTime.Time) != lasts {
+			t.Errorf("it has %s CPUs for %s", p.Status.Resources.Cpu(), p.Status.EndTime.Sub(first.Status.StartTime.Time))
+		}
+	}
+	w.change("p", func(spec *connectorv1alpha1.PurchaseSpec) { spec.Resources["cpu"] = resource.MustParse("4") })
+	is(2, time.Hour)
+	w.change("p", most("0.5"))
+	is(4, time.Hour)
+	w.change("p", func(spec *connectorv1alpha1.PurchaseSpec) { spec.Duration.Duration = 2 * time.Hour })
+	is(4, time.Hour)
+	w.change("p", most("1"))
+	is(4, 2*time.Hour)
+	// A smaller size is always asked for.
+	w.change("p", func(spec *connectorv1alpha1.PurchaseSpec) {
+		most("0.1")(spec)
+		spec.Resources["cpu"] = resource.MustParse("2")
+	})
+	is(2, 2*time.Hour)
+}
+
 // TestChange asks for another size and a later end, but not above the price.
 func TestChange(t *testing.T) {
 	s := open(t, remote())

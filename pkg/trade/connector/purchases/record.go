@@ -10,6 +10,7 @@ import (
 	"fmt"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/bill"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/trade/objects"
@@ -66,6 +67,22 @@ func (r *record) text() (string, error) {
 		return "", fmt.Errorf("write status.record: %w", err)
 	}
 	return string(text), nil
+}
+
+// overTotal returns why a contract would cost more in all than people pay, if so.
+func overTotal(spec *connectorv1alpha1.PurchaseSpec, wanted bill.Contract) (string, error) {
+	if spec.MaxTotal == nil {
+		return "", nil
+	}
+	most, err := objects.ReadMoney(*spec.MaxTotal)
+	if err != nil {
+		return "", offer.In("spec.maxTotal", err)
+	}
+	after := wanted.All()
+	if after.Within(most, spec.MaxTotal.Currency) {
+		return "", nil
+	}
+	return fmt.Sprintf("It costs %s in all, and spec.maxTotal is %s %s.", after, most, spec.MaxTotal.Currency), nil
 }
 
 // tooExpensive returns why a price is more than people pay; empty if it is not. That is spec.maxPrice, or else what was listed.

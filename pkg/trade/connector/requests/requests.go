@@ -41,7 +41,7 @@ type Candidate struct {
 	Notice time.Duration
 }
 
-// Config is what a Reconciler needs. All but Changed and Events must be there.
+// Config is what a Reconciler needs. All but Changed, Events and Keep must be there.
 type Config struct {
 	// Client writes, and Reader reads from the API server itself, not from a cache: what was written last counts.
 	Client client.Client
@@ -54,6 +54,9 @@ type Config struct {
 	// Events are written about objects when their conditions change; nil writes none.
 	Events conditions.Events
 	Clock  clock.PassiveClock
+	// Keep is for how long a Purchase stays that was paid for and is over: bills are made from it. Zero is for ever where it has served its
+	// request to the end, and not at all where another one was bought in its place.
+	Keep time.Duration
 }
 
 // Reconciler serves CapacityRequests. It can be used concurrently, for different CapacityRequests.

@@ -5,6 +5,7 @@ package requests_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,7 +29,9 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/clocktest"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/requests"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer/offertest"
 )
 
 var errKilled = errors.New("killed")
@@ -47,6 +50,12 @@ type world struct {
 }
 
 func newWorld(t *testing.T, plans ...string) *world {
+	t.Helper()
+	return newKeepingWorld(t, 0, plans...)
+}
+
+// newKeepingWorld is newWorld where what was paid for is kept for a time.
+func newKeepingWorld(t *testing.T, keep time.Duration, plans ...string) *world {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := connectorv1alpha1.AddToScheme(scheme); err != nil {
@@ -91,7 +100,7 @@ func newWorld(t *testing.T, plans ...string) *world {
 		}).Build()
 	var err error
 	w.reconciler, err = requests.New(requests.Config{
-		Client: w.client, Reader: w.client, Events: w.events, Clock: clocktest.Func(func() time.Time { return w.now }),
+		Client: w.client, Reader: w.client, Events: w.events, Clock: clocktest.Func(func() time.Time { return w.now }), Keep: keep,
 		Offers: func(filter offer.Filter) ([]requests.Candidate, error) {
 			w.filter = filter
 			return w.candidates, w.invalid
@@ -372,6 +381,126 @@ func TestEndedEarly(t *testing.T) {
 	w.becomes("Ended", connectorv1alpha1.ReasonEndedEarly)
 	if request := w.run(); ready(request).Reason != connectorv1alpha1.ReasonEnded || len(w.purchases()) != 1 {
 		t.Errorf("with a second left: %+v", ready(request))
+	}
+}
+
+// TestKeeps keeps what was paid for as long as people say, though another one was bought in its place: as ended, so that it does not come
+// back. What nobody paid for is deleted at once.
+func TestKeeps(t *testing.T) {
+	const keep = 24 * time.Hour
+	w := newKeepingWorld(t, keep, "one", "two", "three")
+	w.candidates[1].Offer.Party, w.candidates[2].Offer.Party = seller(1), seller(2)
+	w.run()
+	w.becomes("Rejected", connectorv1alpha1.ReasonRejected)
+	w.run()
+	first := w.purchases()
+	if len(first) != 1 {
+		t.Fatalf("%d purchases, one of which nobody paid for", len(first))
+	}
+	paid := func(name string) {
+		t.Helper()
+		p := &connectorv1alpha1.Purchase{}
+		if err := w.client.Get(t.Context(), types.NamespacedName{Name: name}, p); err != nil {
+			t.Fatal(err)
+		}
+		p.Status.StartTime, p.Status.PaidUntilTime = &metav1.Time{Time: w.now}, &metav1.Time{Time: w.now.Add(10 * time.Minute)}
+		p.Status.EndTime = p.Status.PaidUntilTime
+		if err := w.client.Status().Update(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	paid(first[0].Name)
+	w.now = w.now.Add(10 * time.Minute)
+	w.becomes("Ended", connectorv1alpha1.ReasonEndedEarly)
+	request := w.run()
+	all := w.purchases()
+	at := slices.IndexFunc(all, func(p connectorv1alpha1.Purchase) bool { return p.Name == first[0].Name })
+	if len(all) != 2 || at < 0 || all[at].Spec.End == nil || request.Status.Purchase == first[0].Name {
+		t.Fatalf("kept: %+v, the request has %s", all, request.Status.Purchase)
+	}
+	// The other one serves to the end.
+	second := &connectorv1alpha1.Purchase{}
+	paid(request.Status.Purchase)
+	if err := w.client.Get(t.Context(), types.NamespacedName{Name: request.Status.Purchase}, second); err != nil {
+		t.Fatal(err)
+	}
+	meta.SetStatusCondition(&second.Status.Conditions, metav1.Condition{
+		Type: connectorv1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: connectorv1alpha1.ReasonEnded,
+	})
+	if err := w.client.Status().Update(t.Context(), second); err != nil {
+		t.Fatal(err)
+	}
+	w.now = w.now.Add(10 * time.Minute)
+	if request = w.run(); ready(request).Reason != connectorv1alpha1.ReasonEnded || len(w.purchases()) != 2 {
+		t.Errorf("over: %+v, %d purchases", ready(request), len(w.purchases()))
+	}
+	w.now = w.now.Add(keep - 11*time.Minute)
+	result, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "r"}})
+	if err != nil || result.RequeueAfter != time.Minute {
+		t.Errorf("a minute before the first has been kept for long enough: %+v, %v", result, err)
+	}
+	for i, left := range []int{2, 1, 0} {
+		if w.run(); len(w.purchases()) != left {
+			t.Errorf("%d purchases are left, not %d", len(w.purchases()), left)
+		}
+		w.now = w.now.Add([]time.Duration{time.Minute, 10 * time.Minute, 0}[i])
+	}
+	if request = w.run(); ready(request).Reason != connectorv1alpha1.ReasonEnded || len(w.purchases()) != 0 {
+		t.Errorf("all is forgotten: %+v, %d purchases", ready(request), len(w.purchases()))
+	}
+}
+
+// TestMaxTotal buys only what is paid by what is left of the total, also after others that are owed for.
+func TestMaxTotal(t *testing.T) {
+	w := newKeepingWorld(t, 24*time.Hour, "one", "two", "three", "four")
+	for i, amount := range []string{"1.000000001", "1", "0.9", "0.8"} {
+		w.candidates[i].Price = offertest.Price(amount)
+		w.candidates[i].Offer.Party = seller(i)
+	}
+	request := &connectorv1alpha1.CapacityRequest{}
+	if err := w.client.Get(t.Context(), types.NamespacedName{Name: "r"}, request); err != nil {
+		t.Fatal(err)
+	}
+	request.Spec.MaxTotal = &connectorv1alpha1.Money{Amount: "1", Currency: "EUR"}
+	if err := w.client.Update(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	w.run()
+	bought := w.purchases()
+	if len(bought) != 1 || bought[0].Spec.Plan != "two" || *bought[0].Spec.MaxTotal != *request.Spec.MaxTotal {
+		t.Fatalf("bought is %+v", bought)
+	}
+	// After half an hour it ends, and 0.6 is owed: for notice, too. So 0.4 is left for half an hour, which another one costs exactly.
+	p := &bought[0]
+	start := metav1.NewTime(w.now)
+	terms := contract.Terms{Price: offertest.Price("1"), StartsAt: w.now, EndsAt: w.now.Add(time.Hour)}
+	view := contract.View{Terms: terms, Countersignature: "both", PaidUntil: w.now.Add(36 * time.Minute)}
+	text, err := json.Marshal(map[string]any{"purchase": contract.Purchase{Terms: terms, Seen: view}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Status.Record, p.Status.StartTime, p.Status.PaidUntilTime = string(text), &start, &metav1.Time{Time: view.PaidUntil}
+	if err := w.client.Status().Update(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	w.now = w.now.Add(30 * time.Minute)
+	w.becomes("Ended", connectorv1alpha1.ReasonEndedEarly)
+	w.run()
+	bought = w.purchases()
+	at := slices.IndexFunc(bought, func(other connectorv1alpha1.Purchase) bool { return other.Name != p.Name })
+	if len(bought) != 2 || bought[at].Spec.Plan != "four" || bought[at].Spec.MaxTotal.Amount != "0.4" {
+		t.Fatalf("bought is %+v", bought)
+	}
+	// With that one refused, nothing is cheap enough.
+	meta.SetStatusCondition(&bought[at].Status.Conditions, metav1.Condition{
+		Type: connectorv1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: connectorv1alpha1.ReasonRejected,
+	})
+	if err := w.client.Status().Update(t.Context(), &bought[at]); err != nil {
+		t.Fatal(err)
+	}
+	w.candidates = w.candidates[:3]
+	if is := ready(w.run()); is.Reason != connectorv1alpha1.ReasonNoOffer || !strings.Contains(is.Message, "0.6 EUR is spent") {
+		t.Errorf("it says %s: %s", is.Reason, is.Message)
 	}
 }
 

@@ -4,6 +4,7 @@
 package requests
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -27,7 +28,10 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/conditions"
 	"github.com/capacitorset/liqo-broker/pkg/excerpt"
+	"github.com/capacitorset/liqo-broker/pkg/trade/account"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/readiness"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/bill"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/trade/objects"
 )
@@ -46,6 +50,8 @@ const (
 	maxTried, maxReason = 64, 256
 	// maxPrefix bounds the part of a purchase's name that is the request's.
 	maxPrefix = 200
+	// boughtElsewhere is what a seller is told that knows a contract again, after another one was bought in its place.
+	boughtElsewhere = "another contract was bought in its place"
 	// shortest is the shortest contract, as the API has it.
 	shortest = time.Minute
 )
@@ -84,6 +90,10 @@ type serving struct {
 	request *connectorv1alpha1.CapacityRequest
 	stored  *connectorv1alpha1.CapacityRequestStatus
 	now     time.Time
+	// forget is when a purchase that is kept is to be deleted, if there is one: the first of them.
+	forget time.Time
+	// spent is what is owed for purchases that are kept, and in whose place others are bought.
+	spent bill.Sums
 }
 
 // Reconcile looks what became of a request, and buys for it. Which offer is tried is written before its Purchase is made, and why it did
@@ -106,6 +116,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{Requeue: true}, nil
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("serve capacity request %s: %w", req.Name, err)
+	}
+	if left := s.forget.Sub(s.now); !s.forget.IsZero() && !result.Requeue && (result.RequeueAfter == 0 || left < result.RequeueAfter) {
+		result.RequeueAfter = left
 	}
 	return result, nil
 }
@@ -234,7 +247,44 @@ func waitAfter(failed int32) time.Duration {
 	return min(wait, mostWait)
 }
 
-// tidy deletes the purchases of the request that are not meant any more, which ends them.
+// keeps reports whether a purchase is paid for, and is kept until it is over, and a while longer.
+func (s *serving) keeps(purchase *connectorv1alpha1.Purchase) bool {
+	ready := meta.FindStatusCondition(purchase.Status.Conditions, connectorv1alpha1.ConditionReady)
+	paid := purchase.Status.PaidUntilTime
+	switch {
+	case paid == nil || s.requests.cfg.Keep == 0:
+		return false
+	case ready == nil || ready.Reason != connectorv1alpha1.ReasonEnded && ready.Reason != connectorv1alpha1.ReasonEndedEarly:
+		return true
+	}
+	over := paid.Time
+	if end := purchase.Status.EndTime; end != nil && end.After(over) {
+		over = end.Time
+	}
+	until := over.Add(s.requests.cfg.Keep)
+	if !s.now.Before(until) {
+		return false
+	}
+	if s.forget.IsZero() || until.Before(s.forget) {
+		s.forget = until
+	}
+	return true
+}
+
+// end has a purchase that is kept not come back: its seller can know it again, when something else was bought in its place.
+func (s *serving) end(ctx context.Context, purchase *connectorv1alpha1.Purchase) error {
+	if purchase.Spec.End != nil {
+		return nil
+	}
+	purchase.Spec.End = &connectorv1alpha1.ContractEnd{Reason: boughtElsewhere}
+	if err := s.requests.cfg.Client.Update(ctx, purchase); err != nil {
+		return fmt.Errorf("end purchase %s: %w", purchase.Name, err)
+	}
+	return nil
+}
+
+// tidy deletes the purchases of the request that are not meant any more, which ends them. What is over and was paid for is kept for the
+// bill, and so is the one that has served the request to its end.
 func (s *serving) tidy(ctx context.Context) error {
 	all := &connectorv1alpha1.PurchaseList{}
 	if err := s.requests.cfg.Reader.List(ctx, all); err != nil {
@@ -242,7 +292,21 @@ func (s *serving) tidy(ctx context.Context) error {
 	}
 	for i := range all.Items {
 		old := &all.Items[i]
-		if old.Name == s.request.Status.Purchase || !metav1.IsControlledBy(old, s.request) || !old.DeletionTimestamp.IsZero() {
+		meant := old.Name == s.request.Status.Purchase
+		switch {
+		case !metav1.IsControlledBy(old, s.request) || !old.DeletionTimestamp.IsZero():
+			continue
+		case meant && (s.requests.cfg.Keep == 0 || !s.ended() || old.Status.PaidUntilTime == nil || s.keeps(old)):
+			continue
+		case !meant && s.keeps(old):
+			if err := s.end(ctx, old); err != nil {
+				return err
+			}
+			entry, err := account.OfPurchase(old)
+			if err != nil {
+				return err
+			}
+			s.spent = s.spent.Plus(entry.Bill.All())
 			continue
 		}
 		if err := s.requests.cfg.Client.Delete(ctx, old, client.Preconditions{UID: &old.UID}); client.IgnoreNotFound(err) != nil {
@@ -263,6 +327,11 @@ func (s *serving) choose(ctx context.Context) (ctrl.Result, error) {
 	if err != nil {
 		return s.wait(ctx, 0, connectorv1alpha1.ReasonInvalidRequest, err.Error())
 	}
+	fit := len(candidates)
+	candidates, err = s.affordable(candidates)
+	if err != nil {
+		return s.wait(ctx, 0, connectorv1alpha1.ReasonInvalidRequest, err.Error())
+	}
 	// Which one is bought; or why none is.
 	currencies := map[string]bool{}
 	for _, c := range candidates {
@@ -270,9 +339,12 @@ func (s *serving) choose(ctx context.Context) (ctrl.Result, error) {
 	}
 	at := s.pick(candidates)
 	switch {
+	case len(candidates) < fit && len(candidates) == 0:
+		return s.wait(ctx, lookAgain, connectorv1alpha1.ReasonNoOffer, fmt.Sprintf(
+			"%d plans fit, and cost more in all than is left of spec.maxTotal, of which %s is spent.", fit, cmp.Or(s.spent.String(), "nothing")))
 	case len(candidates) == 0:
 		return s.wait(ctx, lookAgain, connectorv1alpha1.ReasonNoOffer, "No offer that is known fits.")
-	case filter.MaxPrice == nil && filter.Currency == "" && len(currencies) > 1:
+	case filter.MaxPrice == nil && filter.Currency == "" && s.request.Spec.MaxTotal == nil && len(currencies) > 1:
 		return s.wait(ctx, lookAgain, connectorv1alpha1.ReasonInvalidRequest, fmt.Sprintf(
 			"spec.currency: plans in %d currencies fit, and their prices cannot be compared: say currency or maxPrice", len(currencies)))
 	case at < 0:
@@ -293,6 +365,37 @@ func (s *serving) choose(ctx context.Context) (ctrl.Result, error) {
 		return ctrl.Result{}, fmt.Errorf("create purchase %s: %w", purchase.Name, err)
 	}
 	return ctrl.Result{}, nil
+}
+
+// affordable returns those candidates that cost no more, for as long as they are needed, than what is left of spec.maxTotal.
+func (s *serving) affordable(candidates []Candidate) ([]Candidate, error) {
+	total := s.request.Spec.MaxTotal
+	if total == nil {
+		return candidates, nil
+	}
+	most, err := objects.ReadMoney(*total)
+	if err != nil {
+		return nil, offer.In("spec.maxTotal", err)
+	}
+	left, some := s.spent.Less(most, total.Currency)
+	return slices.DeleteFunc(slices.Clone(candidates), func(c Candidate) bool {
+		wanted := contract.Terms{Price: c.Price, StartsAt: s.now, EndsAt: s.now.Add(s.duration().Duration)}
+		return !some || !bill.Contract{}.With(wanted).All().Within(left, total.Currency) || c.Price.Currency != total.Currency
+	}), nil
+}
+
+// left returns what is left of spec.maxTotal for another purchase; nil if people have said none.
+func (s *serving) left() *connectorv1alpha1.Money {
+	total := s.request.Spec.MaxTotal
+	if total == nil {
+		return nil
+	}
+	most, err := objects.ReadMoney(*total)
+	if err != nil {
+		return total // It was read before.
+	}
+	left, _ := s.spent.Less(most, total.Currency)
+	return &connectorv1alpha1.Money{Amount: connectorv1alpha1.Amount(left.String()), Currency: total.Currency}
 }
 
 // pick returns the candidate to try: of those whose sellers may be asked, one of a seller that was never tried, or else not for the longest
@@ -342,7 +445,7 @@ func (s *serving) forge(c Candidate) (*connectorv1alpha1.Purchase, error) {
 		},
 		Spec: connectorv1alpha1.PurchaseSpec{
 			Seller: connectorv1alpha1.PartyID(c.Offer.Party), Offer: connectorv1alpha1.Label(c.Offer.Offer), Plan: connectorv1alpha1.Label(c.Plan),
-			Resources: spec.Resources, Duration: new(s.duration()), MaxPrice: spec.MaxPrice.DeepCopy(),
+			Resources: spec.Resources, Duration: new(s.duration()), MaxPrice: spec.MaxPrice.DeepCopy(), MaxTotal: s.left(),
 			Listed: &connectorv1alpha1.ListedPlan{
 				Digest: c.Digest, Region: c.Region, Notice: metav1.Duration{Duration: c.Notice},
 				Price: objects.Price(c.Price),

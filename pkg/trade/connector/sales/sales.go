@@ -31,9 +31,9 @@ type Retention struct {
 	Signed, Unsigned time.Duration
 }
 
-// DefaultRetention keeps what was sold for a week: for people, and for buyers that were away.
+// DefaultRetention keeps what was sold for 62 days, so that all of a month is there in the month after it, and for buyers that were away.
 func DefaultRetention() Retention {
-	return Retention{Signed: 7 * 24 * time.Hour, Unsigned: time.Hour}
+	return Retention{Signed: 62 * 24 * time.Hour, Unsigned: time.Hour}
 }
 
 // Config is what the controller needs. All but Tidy, Changed, Ledger and Events must be there.

@@ -48,6 +48,8 @@ type Purchase struct {
 	EndFixed bool `json:"endFixed,omitempty"`
 	// Superseded are the last terms that both had signed before Terms, the oldest first.
 	Superseded []Superseded `json:"superseded,omitempty"`
+	// Rates are what it has cost before Terms, the oldest first.
+	Rates []Rate `json:"rates,omitempty"`
 	// Ending is whether it wants the contract to end, for EndingReason.
 	Ending       bool   `json:"ending,omitempty"`
 	EndingReason string `json:"endingReason,omitempty"`
@@ -299,6 +301,7 @@ func (p Purchase) Observe(view View, now time.Time) (Purchase, error) {
 		case view.Signed() && view.Terms.Revision == proposal.Terms.Revision:
 			if p.Seen.Signed() {
 				p.Superseded = supersede(p.Superseded, p.Seen.Terms, p.Seen.Countersignature)
+				p.Rates = outdated(p.Rates, p.Seen.Terms)
 			}
 			p.Terms, p.Signature, p.Proposal = proposal.Terms, proposal.Signature, nil
 		case !open && view.LastRevision >= proposal.Terms.Revision, view.State == Terminating, view.State.Final():

@@ -216,10 +216,13 @@ type View struct {
 	Until time.Time `json:"until,omitzero"`
 	// Ends is when the seller withdraws: the end of the terms, or earlier after notice.
 	Ends time.Time `json:"ends,omitzero"`
-	// PaidUntil is until when the buyer pays: the end of the terms, or earlier if either side has ended the contract. Zero if both have not
-	// signed, or it has failed.
+	// PaidUntil is until when the buyer pays, but for Pauses: the end of the terms, or earlier if either side has ended the contract. Zero if
+	// both have not signed, or it has failed.
 	PaidUntil time.Time `json:"paidUntil,omitzero"`
-	Change    *Change   `json:"change,omitempty"`
+	// Pauses are when the seller has suspended it, the oldest first: the buyer pays nothing for them. One of a contract that was over before
+	// it was resumed has no end.
+	Pauses []Pause `json:"pauses,omitempty"`
+	Change *Change `json:"change,omitempty"`
 	// LastRevision is the highest that was ever proposed; it never comes again. Refused is the last that did not come into force.
 	LastRevision int64    `json:"lastRevision,omitempty"`
 	Refused      *Refusal `json:"refused,omitempty"`
@@ -238,7 +241,9 @@ type Record struct {
 	Withdrawn bool `json:"withdrawn,omitempty"`
 	// Superseded are the last terms before those in force, the oldest first.
 	Superseded []Superseded `json:"superseded,omitempty"`
-	History    []Transition `json:"history,omitempty"`
+	// Rates are what it has cost before the terms in force, the oldest first.
+	Rates   []Rate       `json:"rates,omitempty"`
+	History []Transition `json:"history,omitempty"`
 }
 
 // Granted returns what the seller gives the buyer now; nil is nothing. Nothing is granted before both have signed, after the end, and

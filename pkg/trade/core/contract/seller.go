@@ -169,6 +169,12 @@ func (c *step) move(event Event, state State, reason string) {
 	c.record.History = remember(c.record.History, Transition{
 		At: c.now, Event: event, From: c.record.State, To: state, Revision: c.record.Terms.Revision, Reason: short(reason),
 	})
+	switch {
+	case state == Suspended && c.record.State != Suspended:
+		c.record.Pauses = paused(c.record.Pauses, c.now)
+	case event == Resume:
+		c.record.Pauses = resumed(c.record.Pauses, c.now)
+	}
 	c.record.State = state
 	if state == Ended && c.record.PaidUntil.Before(c.now) && c.record.Signed() {
 		c.record.PaidUntil = earliest(c.now, c.record.Terms.EndsAt) // It has used it until now.
@@ -438,6 +444,8 @@ func (c *step) propose(request Request) error {
 	switch {
 	case r.Notified:
 		refusal = "notice has been given"
+	case crowded(*r, terms, c.now) != "":
+		refusal = crowded(*r, terms, c.now)
 	case request.Verdict == Ask:
 		candidate.Change.Approval, candidate.Change.Until = Pending, c.now.Add(c.seller.DecideFor)
 	case request.Verdict != Accept:
@@ -500,6 +508,7 @@ func (c *step) confirm(request Request) error {
 		return ErrTerms
 	}
 	r.Superseded = supersede(r.Superseded, r.Terms, r.Countersignature)
+	r.Rates = outdated(r.Rates, r.Terms)
 	r.Terms, r.Ends, r.PaidUntil, r.Change = request.Terms, request.Terms.EndsAt, request.Terms.EndsAt, nil
 	r.Signature, r.Countersignature = request.Signature, request.Countersignature
 	c.move(Confirm, Active, "")

@@ -139,6 +139,12 @@ type Refusal struct {
 	Reason   string `json:"reason"`
 }
 
+// Pause is a time for which the seller has suspended a contract.
+type Pause struct {
+	From time.Time `json:"from"`
+	To   time.Time `doc:"Missing if it lasts, or lasted until the contract was over." json:"to,omitzero"`
+}
+
 // Contract is what the seller shows to the buyer of a contract.
 type Contract struct {
 	ID      string `json:"id"`
@@ -152,6 +158,7 @@ type Contract struct {
 	Until            time.Time `doc:"When a proposal or a reservation lapses."                                                  json:"until,omitzero"`
 	Ends             time.Time `doc:"When the seller withdraws what it grants."                                                 json:"ends,omitzero"`
 	PaidUntil        time.Time `doc:"Until when the buyer pays: earlier than the end of the terms if either side has ended it." json:"paidUntil,omitzero"`
+	Pauses           []Pause   `doc:"When the seller has suspended it: the buyer pays nothing for that."                         json:"pauses,omitempty" maxItems:"64" nullable:"false"`
 	Change           *Change   `json:"change,omitempty"`
 	LastRevision     int64     `doc:"The highest revision that was ever proposed."                                              json:"lastRevision,omitempty"`
 	Refused          *Refusal  `json:"refused,omitempty"`
