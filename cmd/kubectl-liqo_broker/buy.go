@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,9 +32,10 @@ const lookedEvery = time.Second
 type purchasing struct {
 	need
 
-	name    string
-	wait    bool
-	timeout time.Duration
+	name     string
+	maxTotal string
+	wait     bool
+	timeout  time.Duration
 }
 
 func (r *reading) buyCommand() *cobra.Command {
@@ -63,6 +65,7 @@ func (r *reading) buyCommand() *cobra.Command {
 	flags := command.Flags()
 	p.addFlags(flags)
 	flags.StringVar(&p.name, "name", "", "name of the CapacityRequest or Purchase; it is needed")
+	flags.StringVar(&p.maxTotal, "max-total", "", "the most that it may cost in all, such as '100 EUR'")
 	r.dryRun.add(command)
 	flags.BoolVar(&p.wait, "wait", false, "wait until the capacity can be used, or the contract is over")
 	flags.DurationVar(&p.timeout, "timeout", 5*time.Minute, "for how long --wait waits")
@@ -163,6 +166,9 @@ func (p *purchasing) request() (client.Object, error) {
 	}
 	o := &connectorv1alpha1.CapacityRequest{ObjectMeta: metav1.ObjectMeta{Name: p.name}}
 	o.Spec.Resources, o.Spec.Duration, o.Spec.MaxPrice = v1alpha1.Quantities(needed.List()), metav1.Duration{Duration: p.duration}, most
+	if o.Spec.MaxTotal, err = p.total(); err != nil {
+		return nil, err
+	}
 	o.Spec.Regions, o.Spec.Architectures, o.Spec.Expression = p.regions, p.arches, p.expression
 	for _, id := range p.sellers {
 		o.Spec.Sellers = append(o.Spec.Sellers, connectorv1alpha1.PartyID(id))
@@ -201,6 +207,9 @@ func (p *purchasing) purchase(m *seenCatalog, reference string) (client.Object, 
 	o.Spec.Seller, o.Spec.Offer, o.Spec.Plan = connectorv1alpha1.PartyID(key.Party), connectorv1alpha1.Label(key.Offer),
 		connectorv1alpha1.Label(plan)
 	o.Spec.Duration, o.Spec.MaxPrice = &metav1.Duration{Duration: p.duration}, most
+	if o.Spec.MaxTotal, err = p.total(); err != nil {
+		return nil, err
+	}
 	if len(needed) > 0 {
 		o.Spec.Resources = v1alpha1.Quantities(needed.List())
 	}
@@ -214,6 +223,19 @@ func (p *purchasing) most() (*connectorv1alpha1.Price, error) {
 		return nil, err
 	}
 	return new(objects.Price(*price)), nil
+}
+
+// total returns the most that is paid in all, as objects have it; nil for anything.
+func (p *purchasing) total() (*connectorv1alpha1.Money, error) {
+	if p.maxTotal == "" {
+		return nil, nil //nolint:nilnil // Anything is an answer.
+	}
+	text, currency, _ := strings.Cut(strings.TrimSpace(p.maxTotal), " ")
+	amount, err := offer.ParseAmount(text)
+	if err != nil || len(currency) != 3 || currency != strings.ToUpper(currency) {
+		return nil, program.Usage(fmt.Errorf("--max-total: %.40q is not money such as \"100 EUR\"", p.maxTotal))
+	}
+	return &connectorv1alpha1.Money{Amount: connectorv1alpha1.Amount(amount.String()), Currency: currency}, nil
 }
 
 // over are the reasons for which nothing more happens by itself.

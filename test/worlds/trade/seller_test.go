@@ -161,7 +161,7 @@ func (s *seller) newReplica() *replica {
 	}
 	r.peerings = sales.NewPeerings(p.reader(), r.books, liqoOfSeller{p, s})
 	if r.sales, err = sales.New(sales.Config{
-		Client: p.client(), Reader: p.reader(), Peerings: r.peerings, Retention: sales.DefaultRetention(), Ledger: r.books.Ledger,
+		Client: p.client(), Reader: p.reader(), Peerings: r.peerings, Retention: keeps(), Ledger: r.books.Ledger,
 		Applier: negotiation.Applier{Store: r.books, Offers: s, Seller: r.waits, Clock: clocktest.Func(s.clock)},
 	}); err != nil {
 		s.w.t.Fatal(err)
@@ -279,4 +279,11 @@ func (s *seller) restore() {
 	s.w.notef("%s is restored from its backup", s.name)
 	s.w.restored++
 	s.lead()
+}
+
+// keeps is for how long sellers keep contracts: less than passes when a world is over.
+func keeps() sales.Retention {
+	keep := sales.DefaultRetention()
+	keep.Signed = 7 * 24 * time.Hour
+	return keep
 }
