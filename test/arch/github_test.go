@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestGitHub checks that what the files for GitHub name is there: targets of make, commands, and files. Workflows have few rights, and run no
-// action of others that is not named by the hash of its commit.
+// TestGitHub checks that what the files for GitHub name is there: targets of make, and files. Workflows have few rights, and run no action
+// of others that is not named by the hash of its commit.
 func TestGitHub(t *testing.T) {
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	if err != nil {

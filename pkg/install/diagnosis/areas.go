@@ -498,6 +498,7 @@ func (l *look) secrets(ctx context.Context) []Check {
 		if !v09.Wanted(m, liqoNamespace) {
 			continue
 		}
+		// Its kubelet says on its node that it is ours.
 		for v := range virtual.Items {
 			n := &virtual.Items[v]
 			if n.Namespace != m.Namespace || !v09.HasNode(n) {

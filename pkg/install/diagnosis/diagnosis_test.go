@@ -594,13 +594,13 @@ func TestConsumer(t *testing.T) {
 		!strings.Contains(d.String(), "1 answer at Service "+namespace) {
 		t.Errorf("%s", d)
 	}
+	offloads(t, c)
 	offered(t, c)
 	for _, check := range diagnose(t, c).Checks {
 		if strings.Contains(check.Do, "liqo-broker install") {
 			t.Errorf("a consumer is to become a broker: %+v", check)
 		}
 	}
-	offloads(t, c)
 	if err := c.Delete(t.Context(), service); err != nil {
 		t.Fatal(err)
 	}
