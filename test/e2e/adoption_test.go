@@ -243,7 +243,7 @@ func TestInstallRefuses(t *testing.T) {
 		"NoBrokers":   {fed.Consumer, []string{"uninstall", "--dry-run"}, "run unprepare"},
 		"Mode":        {fed.ProviderA, []string{"install", "--dry-run", "--modes=nonsense"}, "Unsupported value"},
 		"Elsewhere":   {fed.Consumer, []string{"explain", namespace}, "is a consumer: its broker " + fed.Broker.Name},
-		"Provider":    {fed.ProviderA, []string{"providers"}, "only provides: this is asked on the broker"},
+		"OnProvider":  {fed.ProviderA, []string{"providers"}, "only provides: this is asked on the broker"},
 		"Mistyped":    {fed.Broker, []string{"drian", fed.ProviderA.Name}, "did you mean drain?"},
 		"Nowhere":     {fed.Consumer, []string{"where", "nowhere"}, `there is no namespace "nowhere"`},
 	} {
