@@ -21,6 +21,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/install"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
@@ -203,7 +204,8 @@ func (f *Federation) CheckOffer(ctx context.Context) error {
 	return nil
 }
 
-// OfferedToBroker returns the sum of what the providers that are active offer the broker.
+// OfferedToBroker returns the sum of what the providers that are active offer the broker, of each as the broker counts it: bytes in whole
+// mebibytes.
 func (f *Federation) OfferedToBroker(ctx context.Context) (corev1.ResourceList, error) {
 	var offers v09.ResourceOfferList
 	if err := f.Broker.List(ctx, &offers); err != nil {
@@ -226,7 +228,7 @@ func (f *Federation) OfferedToBroker(ctx context.Context) (corev1.ResourceList, 
 		if !offer.Accepted {
 			continue
 		}
-		for name, quantity := range offer.Resources {
+		for name, quantity := range resources.Readable(offer.Resources) {
 			total := sum[name]
 			total.Add(quantity)
 			sum[name] = total
