@@ -97,7 +97,7 @@ func takesPods(ctx context.Context, c *federation.Cluster) error {
 }
 
 // checkCallers asks each pod from where it was called: directly from the caller's own address as the provider sees it, and by relay from
-// the first address of the broker's external CIDR, whoever calls.
+// the first address of the broker's pod CIDR, as the provider sees it, whoever calls.
 func checkCallers(t *testing.T, pods []federation.Copy) {
 	t.Helper()
 	caller := pod(t, fed.Consumer, "default", "tools").Status.PodIP
@@ -112,7 +112,7 @@ func checkCallers(t *testing.T, pods []federation.Copy) {
 		if err := json.Unmarshal([]byte(output), &answer); err != nil {
 			t.Fatalf("pod %s answered %q: %v", p.Name, output, err)
 		}
-		want := externalAt(t, p.RunsOn, fed.Broker).Masked().Addr().String()
+		want := podCIDRAt(t, p.RunsOn, fed.Broker).Masked().Addr().String()
 		if p.Path == federation.PathDirect {
 			want = seen(t, p.RunsOn, fed.Consumer, caller)
 		}
@@ -122,8 +122,8 @@ func checkCallers(t *testing.T, pods []federation.Copy) {
 	}
 }
 
-// externalAt returns the external CIDR of a peer as a cluster sees it.
-func externalAt(t *testing.T, observer, peer *federation.Cluster) netip.Prefix {
+// podCIDRAt returns the pod CIDR of a peer as a cluster sees it.
+func podCIDRAt(t *testing.T, observer, peer *federation.Cluster) netip.Prefix {
 	t.Helper()
 	var tunnels v09.TunnelEndpointList
 	if err := observer.List(t.Context(), &tunnels); err != nil {
@@ -134,9 +134,9 @@ func externalAt(t *testing.T, observer, peer *federation.Cluster) netip.Prefix {
 		if spec.ClusterIdentity.ClusterID != string(peer.ID) {
 			continue
 		}
-		seen := spec.RemoteExternalCIDR
-		if spec.RemoteNATExternalCIDR != "None" && spec.RemoteNATExternalCIDR != "" {
-			seen = spec.RemoteNATExternalCIDR
+		seen := spec.RemotePodCIDR
+		if spec.RemoteNATPodCIDR != "None" && spec.RemoteNATPodCIDR != "" {
+			seen = spec.RemoteNATPodCIDR
 		}
 		return netip.MustParsePrefix(seen)
 	}
