@@ -21,7 +21,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/program"
 )
 
-func (r *reading) providersCommand() *cobra.Command { //nolint:dupl // Two commands that have their words apart, and nothing else.
+func (r *reading) providersCommand() *cobra.Command {
 	return clustersCommand(r, &cobra.Command{
 		Use:     "providers [PROVIDER...]",
 		Aliases: []string{"provider"},
@@ -45,7 +45,7 @@ func (r *reading) providersCommand() *cobra.Command { //nolint:dupl // Two comma
 	})
 }
 
-func (r *reading) consumersCommand() *cobra.Command { //nolint:dupl // Two commands that have their words apart, and nothing else.
+func (r *reading) consumersCommand() *cobra.Command {
 	return clustersCommand(r, &cobra.Command{
 		Use:     "consumers [CONSUMER...]",
 		Aliases: []string{"consumer"},

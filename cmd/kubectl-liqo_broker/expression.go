@@ -95,8 +95,8 @@ func itemsOf(value any) []any {
 	return []any{value}
 }
 
-// print prints a value, or an object, as JSON has it.
-func (e expression) print(w io.Writer, value any) error {
+// printValue prints a value, or an object, as JSON has it.
+func (e expression) printValue(w io.Writer, value any) error {
 	text, err := json.Marshal(value)
 	if err != nil {
 		return err

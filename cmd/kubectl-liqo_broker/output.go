@@ -90,7 +90,7 @@ func (o *output) objects(w io.Writer, scheme *runtime.Scheme, list client.Object
 	}
 	// Names are of one object each; everything else is of the list.
 	if o.expression != nil {
-		return o.expression.print(w, list)
+		return o.expression.printValue(w, list)
 	}
 	if o.format != formatName {
 		return printer.PrintObj(list, w)
@@ -111,7 +111,7 @@ func (o *output) table(w io.Writer, table *metav1.Table) error {
 // value prints a value for programs, and reports whether the format is one for them.
 func (o *output) value(w io.Writer, value any) (done bool, err error) {
 	if o.expression != nil {
-		return true, o.expression.print(w, value)
+		return true, o.expression.printValue(w, value)
 	}
 	var text []byte
 	switch o.format {

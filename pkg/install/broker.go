@@ -67,7 +67,7 @@ func (i *Installer) brokerSteps() ([]step, error) {
 		i.beside("run the remote IPAM beside Liqo's network manager", patchIPAMGuard, patchRemoteIPAM),
 		{
 			"open the port of the remote IPAM",
-			patching(i.objects, service(networkManager), func(s *corev1.Service) error { return merge(s, "network-manager-service.yaml") }), nil,
+			patching(i.objects, managerService(), func(s *corev1.Service) error { return merge(s, "network-manager-service.yaml") }), nil,
 		},
 		i.rightsOfVirtualKubelets(),
 		i.tellingOfMetrics(i.configuring("have Liqo ask the broker, and use its virtual kubelet", withFlags)),
@@ -146,7 +146,7 @@ func (i *Installer) brokerUndo() ([]step, error) {
 
 // withoutPort returns what closes the port of the remote IPAM.
 func (i *Installer) withoutPort() func(context.Context) ([]change, error) {
-	return patching(i.objects, service(networkManager), func(s *corev1.Service) error { removePorts(s); return nil })
+	return patching(i.objects, managerService(), func(s *corev1.Service) error { removePorts(s); return nil })
 }
 
 // withoutHook returns what lets Liqo's gateway be as it was.
@@ -350,8 +350,9 @@ func deployment(name string) *appsv1.Deployment {
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: liqoNamespace, Name: name}}
 }
 
-func service(name string) *corev1.Service {
-	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: liqoNamespace, Name: name}}
+// managerService is the Service of Liqo's network manager.
+func managerService() *corev1.Service {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: liqoNamespace, Name: networkManager}}
 }
 
 // namespaceMaps returns what is offered to peers, and by peers.

@@ -93,15 +93,15 @@ func TestCompareLines(t *testing.T) {
 		{"", "", ""}, {"a", "a", " a"}, {"", "a", "+a"}, {"a", "", "-a"}, {"abc", "abxc", " a b+x c"}, {"abc", "bc", "-a b c"},
 		{"abcabba", "cbabac", "-a-b c-a b+a b a+c"}, {"ab", "cd", "-a-b+c+d"},
 	} {
-		got := ""
+		var got strings.Builder
 		split := func(text string) []string {
 			return slices.DeleteFunc(strings.Split(text, ""), func(s string) bool { return s == "" })
 		}
 		for _, line := range compareLines(split(tc.was), split(tc.is)) {
-			got += string(line.mark) + line.text
+			fmt.Fprintf(&got, "%c%s", line.mark, line.text)
 		}
-		if got != tc.want {
-			t.Errorf("%q becomes %q by %q, want %q", tc.was, tc.is, got, tc.want)
+		if got.String() != tc.want {
+			t.Errorf("%q becomes %q by %q, want %q", tc.was, tc.is, got.String(), tc.want)
 		}
 	}
 }

@@ -179,20 +179,20 @@ func TestRefused(t *testing.T) {
 			"this cluster is a consumer of milan (a), whose version prepare brings: with --also-broker it becomes a broker besides",
 		},
 		"UninstallsConsumer": {
-			line09{}, counting, []client.Object{consumer, peer("a", "milan"), pod("gateway"), pod("network-manager"), service(networkManager)},
+			line09{}, counting, []client.Object{consumer, peer("a", "milan"), pod("gateway"), pod("network-manager"), managerService()},
 			Options{Force: true}, commands{uninstall}, "no broker, but a consumer of milan (a): run unprepare",
 		},
 		"UninstallsTrader": {
-			line09{}, counting, []client.Object{manager, connector(), pod("gateway"), pod("network-manager"), service(networkManager)},
+			line09{}, counting, []client.Object{manager, connector(), pod("gateway"), pod("network-manager"), managerService()},
 			Options{Force: true}, commands{uninstall}, "its trade needs what would be removed: when all contracts are over, delete the connector",
 		},
 		"UninstallsGuarded": {
-			line09{}, counting, []client.Object{guarded, pod("gateway"), pod("network-manager"), service(networkManager)},
+			line09{}, counting, []client.Object{guarded, pod("gateway"), pod("network-manager"), managerService()},
 			Options{}, commands{uninstall}, "Liqo still asks a connector that is gone: run unguard",
 		},
 		"UninstallsBoth": {
 			line09{}, counting, []client.Object{consumer, peer("a", "milan"), connector(), pod("gateway"), pod("network-manager"),
-				service(networkManager)}, Options{Force: true}, commands{uninstall}, "unprepare leaves the broker, and unguard undoes guard",
+				managerService()}, Options{Force: true}, commands{uninstall}, "unprepare leaves the broker, and unguard undoes guard",
 		},
 		"UninstallsSeller": {
 			line09{}, counting, []client.Object{manager, daemonOfHelm(), connector("--share=30", "--broker")}, Options{Force: true},
@@ -260,7 +260,7 @@ func TestAllowed(t *testing.T) {
 	stock := pod("controller-manager", "--kubelet-image=liqo/virtual-kubelet:v0.9.4")
 	other := pod("controller-manager", "--kubelet-image=liqo/virtual-kubelet:v0.9.3")
 	other.Spec.Template.Spec.Containers[0].Image = "liqo/liqo-controller-manager:v0.9.3"
-	rest := []client.Object{pod("gateway"), pod("network-manager"), service(networkManager), virtualKubeletRights(), milan}
+	rest := []client.Object{pod("gateway"), pod("network-manager"), managerService(), virtualKubeletRights(), milan}
 	for name, tc := range map[string]struct {
 		objects []client.Object
 		options Options
@@ -302,7 +302,7 @@ func TestMetricsGuarded(t *testing.T) {
 		return nil
 	}}
 	rest := []client.Object{
-		pod("gateway"), pod("network-manager"), service(networkManager), virtualKubeletRights(), peer("a", "milan"), connector(),
+		pod("gateway"), pod("network-manager"), managerService(), virtualKubeletRights(), peer("a", "milan"), connector(),
 	}
 	for name, do := range map[string]func(*Installer, context.Context) error{
 		"install": (*Installer).Install, "prepare": (*Installer).Prepare, "guard": (*Installer).Guard,

@@ -80,7 +80,7 @@ func TestSidecars(t *testing.T) {
 
 // TestPorts opens and closes the port of the remote IPAM.
 func TestPorts(t *testing.T) {
-	s := service(networkManager)
+	s := managerService()
 	s.Spec.Ports = []corev1.ServicePort{{Name: "ipam-api", Port: 6000, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(6000)}}
 	stock := s.DeepCopy()
 	if err := merge(s, "network-manager-service.yaml"); err != nil {

@@ -31,7 +31,7 @@ func price(t *testing.T, amount, currency string, period offer.Period) offer.Pri
 
 // TestCost says what is owed for November, for each thing that can happen to a contract.
 func TestCost(t *testing.T) {
-	at := func(after time.Duration) time.Time { return begin.Add(after) }
+	at := begin.Add
 	rate := func(after time.Duration, amount, currency string) contract.Rate {
 		return contract.Rate{From: at(after), Price: price(t, amount, currency, offer.Hour)}
 	}

@@ -158,7 +158,7 @@ type Contract struct {
 	Until            time.Time `doc:"When a proposal or a reservation lapses."                                                  json:"until,omitzero"`
 	Ends             time.Time `doc:"When the seller withdraws what it grants."                                                 json:"ends,omitzero"`
 	PaidUntil        time.Time `doc:"Until when the buyer pays: earlier than the end of the terms if either side has ended it." json:"paidUntil,omitzero"`
-	Pauses           []Pause   `doc:"When the seller has suspended it: the buyer pays nothing for that."                         json:"pauses,omitempty" maxItems:"64" nullable:"false"`
+	Pauses           []Pause   `doc:"When the seller has suspended it: the buyer pays nothing for that."                        json:"pauses,omitempty"           maxItems:"64" nullable:"false"`
 	Change           *Change   `json:"change,omitempty"`
 	LastRevision     int64     `doc:"The highest revision that was ever proposed."                                              json:"lastRevision,omitempty"`
 	Refused          *Refusal  `json:"refused,omitempty"`
