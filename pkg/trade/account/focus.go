@@ -29,9 +29,6 @@ type Row struct {
 	signed   string
 }
 
-// Cost returns what is owed, and its currency.
-func (r *Row) Cost() (bill.Money, string) { return r.charge.Cost, r.charge.Rate.Price.Currency }
-
 // Rows returns a row for each day of a month, or another time, on which the contract is paid or suspended; what is after until is not owed
 // yet. The error is ErrForgotten.
 func (e *Entry) Rows(from, to, until time.Time) ([]Row, error) {
