@@ -55,7 +55,7 @@ func fill(v reflect.Value) {
 		*value = intstr.FromInt32(1)
 		return
 	}
-	switch v.Kind() {
+	switch v.Kind() { //nolint:exhaustive // The others are in no spec of a pod, and panic.
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 		fill(v.Elem())
@@ -69,8 +69,8 @@ func fill(v reflect.Value) {
 		v.Set(reflect.MakeMap(v.Type()))
 		v.SetMapIndex(key, value)
 	case reflect.Struct:
-		for i := range v.NumField() {
-			fill(v.Field(i))
+		for _, field := range v.Fields() {
+			fill(field)
 		}
 	case reflect.String:
 		v.SetString("x")
