@@ -301,12 +301,15 @@ const MaxHeld = 64
 type HeldPod struct {
 	// namespace is where the pod is on the broker.
 	// +kubebuilder:validation:MaxLength=63
+	// +required
 	Namespace string `json:"namespace"`
 	// pod is its name.
 	// +kubebuilder:validation:MaxLength=253
+	// +required
 	Pod string `json:"pod"`
 	// reason says why it stays.
 	// +kubebuilder:validation:MaxLength=256
+	// +required
 	Reason string `json:"reason"`
 }
 
