@@ -34,11 +34,13 @@ type session struct {
 	dryRun dryRun
 	// reach returns a client of the cluster.
 	reach func() (client.Client, error)
+	// reachAt returns one of another cluster, by the name of a context or the path of a kubeconfig.
+	reachAt func(name string) (client.Client, error)
 }
 
 func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	s := &session{IOStreams: streams}
-	s.reach = s.client
+	s.reach, s.reachAt = s.client, s.clientAt
 	command := &cobra.Command{
 		Use:           "kubectl-liqo_broker",
 		Short:         "Install, watch and leave a broker of Liqo clusters",
@@ -65,6 +67,7 @@ const exitCodes = "0 all is well, 1 it failed, 2 the command line cannot be unde
 func (s *session) addCommands(root *cobra.Command, r *reading) {
 	root.Flags().Bool("version", false, "version of the plugin") // Without -v, which is kubectl's flag of how much is logged.
 	addInstallation(root, s)
+	root.AddCommand(s.joinCommand(), s.testCommand())
 	root.AddCommand(r.commands()...)
 	program.Strict(root, exitCodes)
 }
@@ -79,14 +82,7 @@ func (s *session) open() (client.Client, error) {
 }
 
 // config returns how to reach the API server.
-func (s *session) config() (*rest.Config, error) {
-	config, err := s.to.config().ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("read the kubeconfig: %w", err)
-	}
-	config.QPS, config.Burst = 50, 300 // As kubectl has it: one person asks, and many questions at once.
-	return config, nil
-}
+func (s *session) config() (*rest.Config, error) { return s.to.rest() }
 
 // client returns a client of the cluster for all kinds that the plugin knows.
 func (s *session) client() (client.Client, error) { return s.clientAs("") }
@@ -100,6 +96,24 @@ func (s *session) clientAs(user string) (client.Client, error) {
 	if user != "" {
 		config.Impersonate = rest.ImpersonationConfig{UserName: user}
 	}
+	return clientOf(config)
+}
+
+// clientAt returns a client of another cluster, by the name of a context or the path of a kubeconfig.
+func (s *session) clientAt(name string) (client.Client, error) {
+	to, err := s.to.to(name)
+	if err != nil {
+		return nil, program.Usage(err)
+	}
+	config, err := to.rest()
+	if err != nil {
+		return nil, fmt.Errorf("cluster %q: %w", name, err)
+	}
+	return clientOf(config)
+}
+
+// clientOf returns a client for all kinds that the plugin knows.
+func clientOf(config *rest.Config) (client.Client, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, connectorv1alpha1.AddToScheme, v09.AddToScheme,

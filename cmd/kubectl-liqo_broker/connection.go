@@ -4,7 +4,15 @@
 package main
 
 import (
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
@@ -35,6 +43,16 @@ func (c *connection) config() clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &overrides)
 }
 
+// rest returns how to reach the API server.
+func (c *connection) rest() (*rest.Config, error) {
+	config, err := c.config().ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	config.QPS, config.Burst = 50, 300 // As kubectl has it: one person asks, and many questions at once.
+	return config, nil
+}
+
 // context returns the name of the context that is used; empty if that cannot be said.
 func (c *connection) context() string {
 	config, err := c.config().RawConfig()
@@ -46,4 +64,23 @@ func (c *connection) context() string {
 	default:
 		return config.CurrentContext
 	}
+}
+
+// to returns the connection to another cluster, by the name of a context of the same kubeconfig or by the path of another one.
+func (c *connection) to(name string) (*connection, error) {
+	other := &connection{kubeconfig: c.kubeconfig}
+	known, err := c.config().RawConfig()
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	if _, is := known.Contexts[name]; is {
+		other.overrides.CurrentContext = name
+		return other, nil
+	}
+	if info, err := os.Stat(name); err != nil || info.IsDir() {
+		return nil, fmt.Errorf("%q is neither a context of the kubeconfig nor the path of a kubeconfig; its contexts are: %s", name,
+			cmp.Or(strings.Join(slices.Sorted(maps.Keys(known.Contexts)), ", "), "none"))
+	}
+	other.kubeconfig = name
+	return other, nil
 }

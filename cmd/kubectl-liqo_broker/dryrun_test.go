@@ -27,6 +27,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 )
 
 // reads are the commands that change nothing in a cluster, each with a line that looks at all that it looks at. POLICY is a file.
@@ -55,6 +56,8 @@ var changes = map[string]struct {
 	"unprepare":         {line: "unprepare", objects: installed(ofOurs)},
 	"guard":             {line: "guard", objects: []client.Object{deployed("liqo-broker-connector", "liqo-broker-connector", "connector:v1")}},
 	"unguard":           {line: "unguard", objects: installed(ofOurs)},
+	"join":              {line: "join --provider turin", objects: joining()},
+	"test":              {line: "test --pods 1 --keep", objects: consumingMilan()},
 	"cordon":            {line: "cordon milan"},
 	"drain":             {line: "drain milan --wait=false"},
 	"enable":            {line: "enable athens"},
@@ -74,6 +77,19 @@ var changes = map[string]struct {
 func arrived() client.Object {
 	namespace := v09.TwinNameOfLiqo(cluster.Identity{ID: "11111111-aaaa", Name: "milan"})
 	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "liqo-network-manager"}}
+}
+
+// joining is Liqo on a broker.
+func joining() []client.Object {
+	return append(append(installed("liqo/virtual-kubelet:v0.9.4"), daemon(1, 1)),
+		liqotest.Liqo(cluster.Identity{ID: "22222222-bbbb", Name: "bern"}, "secret")...)
+}
+
+// consumingMilan is Liqo on a consumer of milan.
+func consumingMilan() []client.Object {
+	manager := deployed("liqo", "liqo-controller-manager", "liqo/controller-manager:v0.9.4", "--kubelet-image="+ofOurs,
+		"--kubelet-extra-args=--remote-ipam=server="+arrived().GetName()+"."+arrived().GetNamespace()+".svc.cluster.local")
+	return []client.Object{manager, named("33333333-dddd", "rome")}
 }
 
 func deployed(namespace, name, image string, args ...string) *appsv1.Deployment {
@@ -115,6 +131,8 @@ func everything(t *testing.T, besides ...client.Object) []client.Object {
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "liqo-virtual-kubelet-local"}},
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: "liqo-network-manager"}})
 }
+
+var turin = cluster.Identity{ID: "44444444-eeee", Name: "turin"}
 
 // writes counts what a cluster was told to write and to keep, and what it was told to try.
 type writes struct{ kept, tried int }
@@ -246,6 +264,7 @@ func changesNothing(t *testing.T, line string) {
 func triesOnly(t *testing.T, line string, objects []client.Object) {
 	t.Helper()
 	installs := !strings.Contains(line, " ")
+	waits := installs || strings.HasPrefix(line, "join ") || strings.HasPrefix(line, "test ")
 	for _, tc := range []struct {
 		flag, mark string
 		keeps      bool
@@ -257,9 +276,11 @@ func triesOnly(t *testing.T, line string, objects []client.Object) {
 	} {
 		var w writes
 		at := w.counting(t, objects...)
+		other := append(liqotest.Liqo(turin, "secret"), installed("liqo/virtual-kubelet:v0.9.4")...)
+		at.others = map[string]client.Client{turin.Name: newFake(t, other...)}
 		before := contents(t, at.client)
 		limit := ""
-		if tc.keeps && installs {
+		if tc.keeps && waits {
 			limit = " --timeout=1ms" // Nobody brings about here what an installation waits for.
 		}
 		out, errOut, err := at.run(t, line+tc.flag+limit)

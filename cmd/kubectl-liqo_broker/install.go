@@ -144,18 +144,18 @@ func (s *session) change(ctx context.Context, options install.Options, do func(*
 	if err != nil {
 		return s.clear(err)
 	}
-	fmt.Fprintln(s.Out, s.target(&setup))
+	fmt.Fprintln(s.Out, target(s.to.context(), &setup))
 	return s.clear(do(installer, ctx))
 }
 
-// target says in a line which cluster it is that is about to be changed.
-func (s *session) target(setup *install.Setup) string {
+// target says in a line which cluster it is that is about to be changed, and by what context or kubeconfig; that may be empty.
+func target(by string, setup *install.Setup) string {
 	line := "On this cluster"
 	if setup.Own.ID != "" {
 		line = "On cluster " + sheet.Plain(setup.Own.String())
 	}
-	if name := s.to.context(); name != "" {
-		line += fmt.Sprintf(", by context %q", name)
+	if by != "" {
+		line += fmt.Sprintf(", by context %q", by)
 	}
 	return line + ": " + cmp.Or(strings.Join(setup.Roles(), " and "), "Liqo alone")
 }

@@ -45,6 +45,8 @@ type cli struct {
 	client      client.WithWatch
 	out, errOut bytes.Buffer
 	log         string // Of each container.
+	// others are other clusters, by the names by which a command line knows them.
+	others map[string]client.Client
 }
 
 func newCLI(t *testing.T, objects ...client.Object) *cli {
@@ -101,6 +103,13 @@ func (c *cli) rootTo(t *testing.T, streams genericiooptions.IOStreams) *cobra.Co
 	s := &session{IOStreams: streams}
 	s.to.addFlags(root.PersistentFlags())
 	s.reach = func() (client.Client, error) { return c.client, nil }
+	s.reachAt = func(name string) (client.Client, error) {
+		other, is := c.others[name]
+		if !is {
+			return nil, program.Usage(fmt.Errorf("%q is no cluster", name))
+		}
+		return other, nil
+	}
 	r := newReading(s)
 	r.asConnector = s.reach
 	r.kubernetes = func(context.Context) string { return "v1.34.0" }

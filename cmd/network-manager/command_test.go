@@ -4,9 +4,14 @@
 package main
 
 import (
+	"encoding/json"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/capacitorset/liqo-broker/pkg/probe"
 )
 
 func TestBadCommandLine(t *testing.T) {
@@ -25,6 +30,13 @@ func TestBadCommandLine(t *testing.T) {
 		"GuardUnknown":  {"a flag of the other command", []string{"guard", "--cluster-id=b"}, "--cluster-id"},
 		"GuardAddress":  {"it must say how many addresses it means", []string{"guard", "--allow=10.0.0.1"}, "--allow"},
 		"GuardIPv6":     {"the guard cannot filter it", []string{"guard", "--allow=10.0.0.0/8", "--allow=fd00::/64"}, "must be IPv4"},
+		"ProbeNobody":   {"there is nobody to ask", []string{"probe", "ask"}, "between 1 and 21"},
+		"ProbeAddress":  {"it is no address", []string{"probe", "ask", "web=10.0.0.1"}, `"web=10.0.0.1"`},
+		"ProbeTimes":    {"it would ask for ever", []string{"probe", "ask", "--times=1001", "=10.0.0.1:80"}, "--times=1001"},
+		"ProbeNowhere": {
+			"the answers would be lost", []string{"probe", "ask", "--within=1ms", "--to=/nowhere/at/all", "=127.0.0.1:1"}, "/nowhere/at/all",
+		},
+		"ProbeServes":   {"a port is needed", []string{"probe", "serve", "--listen=8080"}, "8080"},
 		"GuardArgument": {"nothing but flags is understood", []string{"guard", "10.0.0.0/8"}, `"10.0.0.0/8"`},
 	}
 	for name, tc := range cases {
@@ -38,5 +50,23 @@ func TestBadCommandLine(t *testing.T) {
 				t.Errorf("%s: error = %v, want one line with %q", tc.reason, err, tc.want)
 			}
 		})
+	}
+}
+
+// TestProbe asks a target that is not there: the answers are written where the end of the container is read.
+func TestProbe(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "end")
+	command := newCommand()
+	command.SetArgs([]string{"probe", "ask", "--within=1ms", "--to=" + file, "web=127.0.0.1:1"})
+	if err := command.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	written, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answers []probe.Answer
+	if err := json.Unmarshal(written, &answers); err != nil || len(answers) != 1 || answers[0].Pod != "web" || answers[0].Well() {
+		t.Errorf("it has written %s: %v", written, err)
 	}
 }

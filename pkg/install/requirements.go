@@ -200,6 +200,9 @@ func (i *Installer) findBroker(ctx context.Context) (cluster.Identity, error) {
 	return choosePeer(identities, i.options.Broker)
 }
 
+// errNoPeer is that no peer is meant.
+var errNoPeer = errors.New("no peer of this cluster")
+
 // choosePeer returns the one of some peers that is meant.
 func choosePeer(peers []cluster.Identity, wanted string) (cluster.Identity, error) {
 	var found []cluster.Identity
@@ -213,7 +216,7 @@ func choosePeer(peers []cluster.Identity, wanted string) (cluster.Identity, erro
 	}
 	switch len(found) {
 	case 0:
-		return cluster.Identity{}, requirement("no peer of this cluster is the broker (--broker=%q): peer with it first", wanted)
+		return cluster.Identity{}, requirement("%w is the broker (--broker=%q): peer with it first", errNoPeer, wanted)
 	case 1:
 		return found[0], nil
 	default:

@@ -4,6 +4,7 @@
 package install
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -102,6 +103,17 @@ type Reviewed struct {
 
 // Tag returns the tag of the images that this Installer installs.
 func (i *Installer) Tag() string { return i.options.Tag }
+
+// ProbeImage returns the image of the pods that test the network of a consumer: ours that has the program for it, from the registry and
+// of the version of the virtual kubelet that the cluster uses.
+func (i *Installer) ProbeImage(ctx context.Context, s *Setup) (string, error) {
+	if err := i.sameRegistry(ctx); err != nil {
+		return "", err
+	}
+	o := i.options
+	o.Tag = cmp.Or(s.Tag, o.Tag)
+	return o.image(probeImage), nil
+}
 
 // Review returns what is found of the steps by which this cluster became what a setup says, with the images that it uses. It writes
 // nothing.

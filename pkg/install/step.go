@@ -106,7 +106,7 @@ func (r *runner) take(ctx context.Context, s step) (changed int, err error) {
 			switch {
 			case err == nil || unanswered(err):
 				return err
-			case !apierrors.IsConflict(err) || attempt >= maxAttempts:
+			case !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) || attempt >= maxAttempts:
 				return hopelessError{err}
 			}
 		}

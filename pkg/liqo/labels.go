@@ -142,6 +142,9 @@ func IsReserved(key string) bool {
 // an annotation besides, which no peer can put there.
 const LabelVirtualKubelet = "brokering.liqo.io/virtual-kubelet"
 
+// LabelTrial is on namespaces that a test of the plugin has made, which may therefore remove them.
+const LabelTrial = "brokering.liqo.io/trial"
+
 // IsOwnLabel reports whether a label is one of Liqo's, so that it says nothing
 // about what the labelled pod is to its owner.
 func IsOwnLabel(key string) bool {

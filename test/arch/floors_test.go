@@ -33,12 +33,12 @@ var floors = []floor{
 	{"doors", "what Kubernetes, Liqo and people ask, and what watches", []string{
 		"pkg/install",
 		"pkg/controller", "pkg/webhook", "pkg/resourceplugin", "pkg/httpapi", "pkg/remoteipam/broker", "pkg/remoteipam/client",
-		virtualKubelet + "/internal", "pkg/ipamguard",
+		virtualKubelet + "/internal", "pkg/ipamguard", "pkg/trial",
 		"pkg/trade/connector", "pkg/trade/negotiation", "pkg/trade/registry",
 	}},
 	{"reader", "reads the cluster as values", []string{"pkg/snapshot", "pkg/peernet", "pkg/overview", "pkg/trade/account", "pkg/trade/show"}},
 	{"edges", "know one outside thing each", []string{
-		"pkg/conditions", "pkg/daemon", "pkg/liqo", "pkg/liqo/v09", "pkg/promquery", "pkg/remoteipam", "pkg/serving", "pkg/lenient",
+		"pkg/conditions", "pkg/daemon", "pkg/liqo", "pkg/liqo/v09", "pkg/probe", "pkg/promquery", "pkg/remoteipam", "pkg/serving", "pkg/lenient",
 		"pkg/trade/objects", "pkg/trade/party", "pkg/trade/registry/store",
 	}},
 	{

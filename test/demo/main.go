@@ -49,7 +49,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	progress := federation.NewProgress(out)
 	switch what {
 	case "up":
-		f, err := clusters(ctx, "four clusters with Liqo and five peerings (bin/lab up)", *root, *kubernetes, "overlapping", progress, out)
+		f, err := clusters(ctx, "four clusters with Liqo (bin/lab up)", *root, *kubernetes, "overlapping", progress, out)
 		if err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func labUp(ctx context.Context, root, kubernetes, topology string, out io.Writer
 	if exec.CommandContext(ctx, program, "status").Run() == nil { //nolint:gosec // The caller's own folder.
 		return nil
 	}
-	up := exec.CommandContext(ctx, program, "up", "--kubernetes", kubernetes, "--topology", topology) //nolint:gosec // The caller's own folder and words.
+	up := exec.CommandContext(ctx, program, "up", "--kubernetes", kubernetes, "--topology", topology, "--without-peerings") //nolint:gosec // The caller's own folder and words.
 	up.Stdout, up.Stderr = out, out
 	return up.Run()
 }

@@ -32,10 +32,18 @@ import (
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
-// TestFrontDoor takes clusters that peer and run nothing but Liqo to a workload that is offloaded, reached, explained and drained, and
-// back to Liqo as it was, with the commands of the README. All the while no Secret of namespace liqo is anywhere but at home. At last the
-// clusters get their broker from the federation of the tests, which sets up what the README does and nothing else. It is the first of the
-// journeys, so that a new lab is what it wants; of another one it removes the broker.
+// byLiqoctl has the clusters peer, unless they do.
+func byLiqoctl(t *testing.T) {
+	t.Helper()
+	if err := fed.PeerAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFrontDoor takes clusters that run nothing but Liqo to a federation, and to a workload that is offloaded, reached, explained and
+// drained, and back to Liqo as it was, with the commands of the README. All the while no Secret of namespace liqo is anywhere but at home.
+// At last the clusters get their broker from the federation of the tests, which sets up what the README does and nothing else. It is the
+// first of the journeys, so that a new lab is what it wants; of another one it removes the broker.
 func TestFrontDoor(t *testing.T) {
 	ctx := t.Context()
 	secrets := watchTwinSecrets(t)
@@ -63,10 +71,20 @@ func TestFrontDoor(t *testing.T) {
 		if out := mustPlugin(t, fed.Broker, "install"); strings.Contains(out, "done in") {
 			t.Errorf("installed twice, the second time changes something:\n%s", out)
 		}
-		r.next("kubectl liqo-broker prepare")
+		r.next("kubectl liqo-broker join")
+		mustPlugin(t, fed.Broker, "join", "--provider", fed.ProviderB.Lab.KubeconfigPath())
+		again := mustPlugin(t, fed.Broker, "join", "--provider", fed.ProviderA.Lab.KubeconfigPath(),
+			"--consumer", fed.Consumer.Lab.KubeconfigPath(), "--direct")
+		if strings.Contains(again, "done in") {
+			t.Errorf("joined twice, the second time changes something:\n%s", again)
+		}
 		eventually(t, time.Minute, fed.CheckOffer)
 		r.next("kubectl liqo-broker status")
 		r.next("kubectl liqo-broker diagnose")
+		tested := r.next("kubectl liqo-broker test")
+		if !strings.Contains(tested, "20 of 20") || strings.Contains(tested, "! ") {
+			t.Errorf("the test of the network says\n%s", tested)
+		}
 		for _, c := range fed.Clusters() {
 			var err error
 			if byReadme[c], err = fed.SetUp(ctx, c); err != nil {
@@ -107,6 +125,7 @@ func TestFrontDoor(t *testing.T) {
 		stockEverywhere(t)
 	})
 	t.Run("ByHand", func(t *testing.T) {
+		byLiqoctl(t)
 		r := read(t, "docs/install.md", "TestFrontDoor", nil)
 		r.next("kubectl apply -k deploy")
 		if policies := "kubectl apply -k deploy/admission"; withPolicies(t) {
@@ -125,6 +144,7 @@ func TestFrontDoor(t *testing.T) {
 		completeAndLeave(t)
 	})
 	t.Run("Helm", func(t *testing.T) {
+		byLiqoctl(t)
 		r := read(t, "docs/helm.md", "TestFrontDoor", nil, "https://helm.liqo.io/", serveLiqosCharts(t))
 		r.next("kubectl apply -f deploy/broker/namespace.yaml")
 		r.next("helm repo add liqo")

@@ -58,7 +58,7 @@ func run(ctx context.Context, m *testing.M) (int, error) {
 			return 1, fmt.Errorf("remove what is left of a lab: %w", err)
 		}
 		up := lab("up", "--kubernetes", cmp.Or(os.Getenv("LIQO_BROKER_KUBERNETES"), "v1.34"),
-			"--topology", cmp.Or(os.Getenv("LIQO_BROKER_TOPOLOGY"), "overlapping"))
+			"--topology", cmp.Or(os.Getenv("LIQO_BROKER_TOPOLOGY"), "overlapping"), "--without-peerings") // They are made as the README says.
 		if err := up.Run(); err != nil {
 			return 1, fmt.Errorf("bring the lab up: %w", err)
 		}

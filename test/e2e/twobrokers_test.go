@@ -24,11 +24,6 @@ func TestTwoBrokers(t *testing.T) {
 	const replicas = 2
 	start(t, v1alpha1.ModeOrchestrated)
 	toggle(t, fed.ProviderA, false)
-	for _, provider := range []*federation.Cluster{fed.ProviderB, fed.Consumer} {
-		if err := fed.Peer(t.Context(), fed.ProviderA, provider); err != nil {
-			t.Fatal(err)
-		}
-	}
 	first, second := fed, fed.WithBroker(fed.ProviderA)
 	if err := second.Install(t.Context(), federation.NewProgress(os.Stderr)); err != nil {
 		t.Fatal(err)

@@ -30,7 +30,7 @@ const (
 	networkManager    = "liqo-network-manager"
 )
 
-// A Federation is a consumer, a broker and two providers, peered with each other except for the consumer and provider-b.
+// A Federation is a consumer, a broker and two providers. All but the consumer and provider-b are to peer with each other.
 type Federation struct {
 	Consumer, Broker, ProviderA, ProviderB *Cluster
 
@@ -72,6 +72,11 @@ func Connect(ctx context.Context, root string) (*Federation, error) {
 // Peer makes the peering by which one cluster uses the resources of another, and waits until it is established.
 func (f *Federation) Peer(ctx context.Context, consumer, provider *Cluster) error {
 	return f.lab.Peer(ctx, topology.Peering{Consumer: consumer.Name, Provider: provider.Name})
+}
+
+// PeerAll makes all peerings of the federation, each by the commands of liqoctl. Those that are there stay.
+func (f *Federation) PeerAll(ctx context.Context) error {
+	return f.lab.PeerAll(ctx, func(string, string) {})
 }
 
 // Unpeer ends such a peering, and waits until it is gone: it cannot be made again before. Liqo 0.9.4 tries to let go of a deleted cluster

@@ -40,10 +40,10 @@ func (f *Federation) Install(ctx context.Context, progress *Progress) error {
 		name string
 		do   func(context.Context) error
 	}{
-		{"load the images into the broker and the consumer", func(ctx context.Context) error { return f.LoadImages(ctx, options.Tag) }},
+		{"load the images into the clusters", func(ctx context.Context) error { return f.LoadImages(ctx, options.Tag) }},
 		{"broker: kubectl liqo-broker install", func(ctx context.Context) error { return f.InstallBroker(ctx, progress) }},
 		{"broker: expose the HTTP API on the node, for an operator (deploy/examples)", f.ExposeAPI},
-		{"consumer: kubectl liqo-broker prepare", func(ctx context.Context) error { return f.PrepareConsumer(ctx, progress) }},
+		{"all: kubectl liqo-broker join", func(ctx context.Context) error { return f.Join(ctx, progress) }},
 		{"wait until the consumer sees what the providers offer", f.waitForOffer},
 	} {
 		if err := progress.Step(ctx, step.name, step.do); err != nil {
@@ -62,14 +62,26 @@ func (f *Federation) InstallBroker(ctx context.Context, progress *Progress) erro
 	return f.Broker.with(ctx, options, progress, (*install.Installer).Install)
 }
 
-// PrepareConsumer has the consumer, which is peered with the broker, find the way to pods behind it, as `kubectl liqo-broker prepare` does.
-func (f *Federation) PrepareConsumer(ctx context.Context, progress *Progress) error {
+// Join peers the broker with its providers and with the consumer, and prepares the consumer, as `kubectl liqo-broker join` does. The
+// consumer also peers with provider-a, if that is another cluster than provider-b.
+func (f *Federation) Join(ctx context.Context, progress *Progress) error {
 	options, err := f.images()
 	if err != nil {
 		return err
 	}
-	options.Broker = string(f.Broker.ID)
-	return f.Consumer.with(ctx, options, progress, (*install.Installer).Prepare)
+	as := func(c *Cluster) install.Joiner { return install.Joiner{Called: c.Name, Client: c} }
+	joins := []install.Joining{{Providers: []install.Joiner{as(f.ProviderB)}, Consumers: []install.Joiner{as(f.Consumer)}}}
+	if f.ProviderA != f.ProviderB {
+		direct := install.Joining{Providers: []install.Joiner{as(f.ProviderA)}, Consumers: []install.Joiner{as(f.Consumer)}, Direct: true}
+		joins = []install.Joining{direct, {Providers: []install.Joiner{as(f.ProviderB)}}}
+	}
+	for _, joining := range joins {
+		joining.Broker = as(f.Broker)
+		if err := install.Join(ctx, joining, options, progress); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // with has an Installer do something with a cluster.
@@ -83,13 +95,13 @@ func (c *Cluster) with(
 	return do(installer, ctx)
 }
 
-// ourImages are those of the broker, and where they are installed.
+// ourImages are those of the broker, and which clusters run them.
 var ourImages = []struct {
 	name string
 	on   func(*Federation) []*Cluster
 }{
 	{"liqo-broker", func(f *Federation) []*Cluster { return []*Cluster{f.Broker} }},
-	{"liqo-broker-network-manager", func(f *Federation) []*Cluster { return []*Cluster{f.Broker} }},
+	{"liqo-broker-network-manager", (*Federation).Clusters}, // Its pods at providers test the network.
 	{"liqo-broker-vk", func(f *Federation) []*Cluster { return []*Cluster{f.Broker, f.Consumer} }},
 }
 

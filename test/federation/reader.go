@@ -153,7 +153,14 @@ func (r *Reader) run(ctx context.Context, b docs.Block, script string) (string, 
 			return "", err
 		}
 	}
-	return r.shell.Run("KUBECONFIG", on.Lab.KubeconfigPath(), script)
+	// As people have it who reach all clusters: the first file says which of them is meant.
+	kubeconfigs := []string{on.Lab.KubeconfigPath()}
+	for _, c := range r.f.Clusters() {
+		if c != on {
+			kubeconfigs = append(kubeconfigs, c.Lab.KubeconfigPath())
+		}
+	}
+	return r.shell.Run("KUBECONFIG", strings.Join(kubeconfigs, string(filepath.ListSeparator)), script)
 }
 
 // start starts the shell, which knows nothing of who runs it.

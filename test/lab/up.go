@@ -44,6 +44,8 @@ type Options struct {
 	LiqoSettings map[string][]string
 	// WithoutLiqo stops when the clusters run.
 	WithoutLiqo bool
+	// WithoutPeerings leaves the peerings of the topology to somebody else.
+	WithoutPeerings bool
 	// Progress is told each step that is done. It may be called concurrently.
 	Progress func(subject, deed string)
 }
@@ -83,10 +85,10 @@ func Up(ctx context.Context, o Options) (*Lab, error) {
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	if o.WithoutLiqo {
+	if o.WithoutLiqo || o.WithoutPeerings {
 		return l, nil
 	}
-	return l, l.peerAll(ctx, o.Progress)
+	return l, l.PeerAll(ctx, o.Progress)
 }
 
 func (l *Lab) loadImages(archives []string) error {
@@ -192,9 +194,9 @@ func weighCgroups(name string) error {
 	return groups.Weigh(podsWeigh)
 }
 
-// peerAll makes the peerings of the topology: those of one consumer in order,
-// those of different consumers at the same time.
-func (l *Lab) peerAll(ctx context.Context, progress func(subject, deed string)) error {
+// PeerAll makes the peerings of the topology: those of one consumer in order,
+// those of different consumers at the same time. Those that are there stay.
+func (l *Lab) PeerAll(ctx context.Context, progress func(subject, deed string)) error {
 	byConsumer := map[string][]topology.Peering{}
 	for _, p := range l.state.Topology.Peerings {
 		byConsumer[p.Consumer] = append(byConsumer[p.Consumer], p)

@@ -190,6 +190,18 @@ func ForgeOffloading(namespace string, strategy MappingStrategy, selected []clus
 	}
 }
 
+// OffloadingTo returns the NamespaceOffloading by which pods of a namespace of this cluster may run here and on one other cluster.
+func OffloadingTo(namespace string, own cluster.Identity, to cluster.ID) *NamespaceOffloading {
+	return &NamespaceOffloading{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: liqo.OffloadingName},
+		Spec: offloadingv1alpha1.NamespaceOffloadingSpec{
+			NamespaceMappingStrategy: FittingStrategy(offloadingv1alpha1.DefaultNameMappingStrategyType, namespace, own),
+			PodOffloadingStrategy:    offloadingv1alpha1.LocalAndRemotePodOffloadingStrategyType,
+			ClusterSelector:          liqo.ForgeSelector([]cluster.ID{to}),
+		},
+	}
+}
+
 // Selected returns the clusters that an offloading of the broker selects, in order.
 func Selected(o *NamespaceOffloading) []cluster.ID {
 	var selected []cluster.ID

@@ -179,3 +179,33 @@ func MapsNamespaces(ctx context.Context, reader client.Reader, fc *ForeignCluste
 	}
 	return len(maps.Items) > 0, nil
 }
+
+// PeerWith has Liqo begin, or go on with, the peering over which a foreign cluster provides, as the command that `liqoctl generate
+// peer-command` prints does. What makes this cluster provide in turn is left as it is. A foreign cluster that is peered in band is not to
+// be peered so.
+func PeerWith(fc *ForeignCluster, authURL string) {
+	fc.Spec.PeeringType = discoveryv1alpha1.PeeringTypeOutOfBand
+	fc.Spec.ForeignProxyURL = ""
+	if fc.Spec.InsecureSkipTLSVerify == nil {
+		fc.Spec.InsecureSkipTLSVerify = new(true)
+	}
+	Consume(fc, authURL)
+}
+
+// Hindrances says which of the parts that a peering needs with a foreign cluster are not there yet, as Liqo says it; empty if all are.
+func Hindrances(fc *ForeignCluster) string {
+	var missing []string
+	for _, c := range fc.Status.PeeringConditions {
+		switch c.Type {
+		case discoveryv1alpha1.IncomingPeeringCondition, discoveryv1alpha1.OutgoingPeeringCondition:
+			continue // They are the result.
+		}
+		switch c.Status {
+		case discoveryv1alpha1.PeeringConditionStatusEstablished, discoveryv1alpha1.PeeringConditionStatusSuccess,
+			discoveryv1alpha1.PeeringConditionStatusExternal:
+			continue
+		}
+		missing = append(missing, fmt.Sprintf("%s is %s: %s", c.Type, c.Status, cmp.Or(c.Message, c.Reason, "nothing is said why")))
+	}
+	return strings.Join(missing, "; ")
+}

@@ -102,6 +102,7 @@ func newUp(o *options) *cobra.Command {
 	f.StringArrayVar(&settings, "liqo-set", nil,
 		"CLUSTER:KEY=VALUE, a setting of Liqo's Helm chart in one cluster, or in all with * as CLUSTER (repeatable)")
 	f.BoolVar(&up.WithoutLiqo, "without-liqo", false, "only make the clusters")
+	f.BoolVar(&up.WithoutPeerings, "without-peerings", false, "leave the peerings of the topology to somebody else")
 	return cmd
 }
 
