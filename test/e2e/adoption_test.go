@@ -79,12 +79,13 @@ func TestFrontDoor(t *testing.T) {
 			t.Errorf("joined twice, the second time changes something:\n%s", again)
 		}
 		eventually(t, time.Minute, fed.CheckOffer)
-		r.next("kubectl liqo-broker status")
-		r.next("kubectl liqo-broker diagnose")
 		tested := r.next("kubectl liqo-broker test")
-		if !strings.Contains(tested, "20 of 20") || strings.Contains(tested, "! ") {
+		if !strings.Contains(tested, "The Service answered 20 of 20 requests, from 4 of 4 pods.") || strings.Contains(tested, "! ") {
 			t.Errorf("the test of the network says\n%s", tested)
 		}
+		t.Log(tested)
+		r.next("kubectl liqo-broker status")
+		r.next("kubectl liqo-broker diagnose")
 		for _, c := range fed.Clusters() {
 			var err error
 			if byReadme[c], err = fed.SetUp(ctx, c); err != nil {
