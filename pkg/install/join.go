@@ -68,7 +68,15 @@ func Join(ctx context.Context, j Joining, options Options, out io.Writer) error 
 	if !j.KeepTokens {
 		last = append(last, f.tokenSteps()...)
 	}
-	return run.runSteps(ctx, last)
+	if err := run.runSteps(ctx, last); err != nil {
+		return err
+	}
+	for _, m := range f.consumers {
+		if slices.Contains(f.providers, m) {
+			fmt.Fprintf(out, "%s is a consumer too, and provides when somebody says so: kubectl liqo-broker enable %s\n", m.called(), m.own.ID)
+		}
+	}
+	return nil
 }
 
 // member is a cluster of a federation that is being made.
@@ -191,10 +199,24 @@ func (f *joined) pair(direct bool) {
 	}
 }
 
-// peeringSteps are those that peer: all peerings begin before any is waited for, since none needs another one.
+// peeringSteps are those that peer. All peerings of a kind begin before any is waited for. Those by which the broker reaches its consumers
+// come last: a cluster that is a consumer already need not be told that it is not to provide.
 func (f *joined) peeringSteps() []step {
-	var begin, wait []step
+	var first, last []pairing
 	for _, p := range f.pairings {
+		if p.consumer == f.broker && slices.Contains(f.consumers, p.provider) {
+			last = append(last, p)
+		} else {
+			first = append(first, p)
+		}
+	}
+	return append(f.peer(first), f.peer(last)...)
+}
+
+// peer returns the steps of some peerings.
+func (f *joined) peer(pairings []pairing) []step {
+	var begin, wait []step
+	for _, p := range pairings {
 		begin = append(begin, step{
 			fmt.Sprintf("peer %s with %s, which provides", p.consumer.called(), p.provider.called()),
 			func(ctx context.Context) ([]change, error) {

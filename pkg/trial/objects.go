@@ -55,7 +55,7 @@ func (c *Config) deployment() *appsv1.Deployment {
 	spec.Containers[0].Ports = []corev1.ContainerPort{{Name: "http", ContainerPort: probe.Port}}
 	spec.Containers[0].ReadinessProbe = &corev1.Probe{
 		ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt32(probe.Port)}},
-		PeriodSeconds: 1,
+		PeriodSeconds: 1, TimeoutSeconds: 5,
 	}
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: serverName},

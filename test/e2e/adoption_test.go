@@ -79,6 +79,13 @@ func TestFrontDoor(t *testing.T) {
 			t.Errorf("joined twice, the second time changes something:\n%s", again)
 		}
 		eventually(t, time.Minute, fed.CheckOffer)
+		var consumer v1alpha1.Provider
+		if err := fed.Broker.Get(ctx, client.ObjectKey{Name: string(fed.Consumer.ID)}, &consumer); err != nil {
+			t.Fatal(err)
+		}
+		if consumer.EffectiveScheduling() != v1alpha1.SchedulingDrained {
+			t.Errorf("the consumer provides, and nobody has asked it to: %+v", consumer.Spec)
+		}
 		tested := r.next("kubectl liqo-broker test")
 		if !strings.Contains(tested, "The Service answered 20 of 20 requests, from 4 of 4 pods.") || strings.Contains(tested, "! ") {
 			t.Errorf("the test of the network says\n%s", tested)

@@ -36,6 +36,9 @@ import (
 // nobody has decided otherwise since.
 const annotationConsumes = "brokering.liqo.io/consumes"
 
+// annotationUnasked is on Providers that the broker has made Active, about which nobody has decided yet, and which have had no pods.
+const annotationUnasked = "brokering.liqo.io/unasked"
+
 // Reconciler keeps the Provider of one cluster.
 type Reconciler struct {
 	client client.Client
@@ -89,6 +92,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case !p.DeletionTimestamp.IsZero():
 		return ctrl.Result{}, nil
 	}
+	if err := r.ensureAsked(ctx, p, peer); err != nil {
+		return ctrl.Result{}, err
+	}
 	if err := r.ensureNote(ctx, p); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -120,12 +126,36 @@ func (r *Reconciler) create(ctx context.Context, peer *liqo.Peer) error {
 	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(peer.ID)}}
 	consumes := peer.Incoming.Exists && !r.fromConsumers
 	p.Spec.Scheduling = v1alpha1.SchedulingActive
+	p.Annotations = map[string]string{annotationUnasked: "true"}
 	if consumes {
 		p.Spec.Scheduling = v1alpha1.SchedulingDrained
 		p.Annotations = map[string]string{annotationConsumes: "true"}
 	}
 	if err := r.client.Create(ctx, p); client.IgnoreAlreadyExists(err) != nil {
 		return fmt.Errorf("create provider %s: %w", p.Name, err)
+	}
+	return nil
+}
+
+// ensureAsked drains a provider that has come to use the broker, if nobody has decided about it and it has had no pods: which of both
+// peerings came first says nothing about what its people have agreed to.
+func (r *Reconciler) ensureAsked(ctx context.Context, p *v1alpha1.Provider, peer *liqo.Peer) error {
+	if _, unasked := p.Annotations[annotationUnasked]; !unasked {
+		return nil
+	}
+	counted := p.Generation > 1 || !p.Status.Used.Pods().IsZero()
+	consumes := peer != nil && peer.Incoming.Exists && !r.fromConsumers
+	if !counted && !consumes {
+		return nil
+	}
+	before := p.DeepCopy()
+	delete(p.Annotations, annotationUnasked)
+	if !counted {
+		p.Spec.Scheduling = v1alpha1.SchedulingDrained
+		p.Annotations[annotationConsumes] = "true"
+	}
+	if err := r.client.Patch(ctx, p, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("patch provider %s, which uses the broker: %w", p.Name, err)
 	}
 	return nil
 }

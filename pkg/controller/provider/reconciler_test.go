@@ -463,6 +463,63 @@ func TestCreate(t *testing.T) {
 	}
 }
 
+// TestConsumesLater has a provider begin to use the broker: one that nobody has asked, and that has no pods, does not provide any more.
+func TestConsumesLater(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason        string
+		change        func(*v1alpha1.Provider)
+		fromConsumers bool
+		on            bool
+	}{
+		"Unasked":  {reason: "The broker had peered before its consumer did."},
+		"Wanted":   {reason: "Consumers are to provide.", fromConsumers: true, on: true},
+		"Decided":  {reason: "Somebody has changed its spec.", change: func(p *v1alpha1.Provider) { p.Generation = 2 }, on: true},
+		"Provides": {reason: "Its pods would be moved.", change: func(p *v1alpha1.Provider) { p.Status.Used = corev1.ResourceList{"pods": resource.MustParse("1")} }, on: true},
+		"Made":     {reason: "People have made it.", change: func(p *v1alpha1.Provider) { p.Annotations = nil }, on: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := snapshottest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(providerA, true, false))
+			r := New(Config{Client: c, Reader: snapshot.New(c, "", nil), Clock: clock.RealClock{}, Plans: plans(), FromConsumers: tc.fromConsumers})
+			p := &v1alpha1.Provider{}
+			reconcile := func() {
+				t.Helper()
+				key := client.ObjectKey{Name: string(providerA.ID)}
+				if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err != nil {
+					t.Fatal(err)
+				}
+				if err := c.Get(t.Context(), key, p); err != nil {
+					t.Fatal(err)
+				}
+			}
+			reconcile()
+			if tc.change != nil {
+				tc.change(p)
+				status := p.Status
+				if err := c.Update(t.Context(), p); err != nil {
+					t.Fatal(err)
+				}
+				p.Status = status
+				if err := c.Status().Update(t.Context(), p); err != nil {
+					t.Fatal(err)
+				}
+			}
+			fc := &v09.ForeignCluster{}
+			if err := c.Get(t.Context(), client.ObjectKey{Name: providerA.Name}, fc); err != nil {
+				t.Fatal(err)
+			}
+			liqotest.SetPeering(fc, true, true)
+			if err := c.Update(t.Context(), fc); err != nil {
+				t.Fatal(err)
+			}
+			reconcile()
+			reconcile()
+			if on := p.Spec.Scheduling == active; on != tc.on || !on && p.Annotations[annotationConsumes] == "" {
+				t.Errorf("%s\nit is %q, with %v", tc.reason, p.Spec.Scheduling, p.Annotations)
+			}
+		})
+	}
+}
+
 // TestConsumerActivated activates a provider that is drained because it uses the broker, and drains it again.
 func TestConsumerActivated(t *testing.T) {
 	c := snapshottest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(providerA, true, true))
