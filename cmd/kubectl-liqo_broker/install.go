@@ -16,10 +16,13 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/sheet"
 )
 
+// installing is what such a command does to a cluster that it has looked at.
+type installing func(*install.Installer, context.Context, *install.Setup) error
+
 // installation is a command that changes the installation of a cluster.
 type installation struct {
 	use, short, long string
-	do               func(*install.Installer, context.Context) error
+	do               installing
 	// flags are those that it has besides the ones of all.
 	flags func(*cobra.Command, *install.Options)
 	// done says what comes next; doneOne does so if one broker is named.
@@ -131,7 +134,7 @@ func (s *session) installationCommand(c installation) *cobra.Command {
 }
 
 // change says which cluster it is, and changes it.
-func (s *session) change(ctx context.Context, options install.Options, do func(*install.Installer, context.Context) error) error {
+func (s *session) change(ctx context.Context, options install.Options, do installing) error {
 	cluster, err := s.open()
 	if err != nil {
 		return err
@@ -145,7 +148,7 @@ func (s *session) change(ctx context.Context, options install.Options, do func(*
 		return s.clear(err)
 	}
 	fmt.Fprintln(s.Out, s.target(&setup))
-	return s.clear(do(installer, ctx))
+	return s.clear(do(installer, ctx, &setup))
 }
 
 // target says in a line which cluster it is that is about to be changed.

@@ -234,10 +234,18 @@ func TestElsewhere(t *testing.T) {
 		for _, line := range []string{
 			"explain shop", "policy check " + file, "providers", "consumers -o json", "status", "cordon milan", "suspend rome",
 		} {
-			c := &cli{client: brokerless(tc.at)}
+			peers := 0 // How often they were read.
+			c := &cli{client: interceptor.NewClient(brokerless(tc.at), interceptor.Funcs{
+				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+					if _, is := list.(*v09.ForeignClusterList); is {
+						peers++
+					}
+					return c.List(ctx, list, options...)
+				},
+			})}
 			if out, _, err := c.run(t, line); err == nil || !strings.HasPrefix(err.Error(), tc.says) || out != "" ||
-				program.ExitCode(err) != program.ExitFailure {
-				t.Errorf("%s, %s: %q, %v", name, line, out, err)
+				program.ExitCode(err) != program.ExitFailure || peers != 1 {
+				t.Errorf("%s, %s: %q, %v; the peers were read %d times", name, line, out, err, peers)
 			}
 		}
 	}

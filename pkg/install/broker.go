@@ -80,7 +80,7 @@ func (i *Installer) brokerSteps() ([]step, error) {
 // for drift, and undo it.
 func (i *Installer) daemonSteps(base []*unstructured.Unstructured) []step {
 	running := func(ctx context.Context) error {
-		if err := i.rollout(guardName, guardName)(ctx); err != nil {
+		if err := i.rollout(GuardName, GuardName)(ctx); err != nil {
 			return err
 		}
 		return i.rollout(BrokerNamespace, BrokerName)(ctx)
@@ -300,7 +300,7 @@ func (i *Installer) policies(name, folder string) step {
 func (i *Installer) excepted(ctx context.Context, rules []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	const rule = "pod-security.brokering.liqo.io"
 	var level corev1.ConfigMap
-	err := i.Get(ctx, client.ObjectKey{Namespace: guardName, Name: guardName}, &level)
+	err := i.Get(ctx, client.ObjectKey{Namespace: GuardName, Name: GuardName}, &level)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("read the Pod Security level: %w", err)
 	}

@@ -33,6 +33,9 @@ type Setup struct {
 	Brokers     []cluster.Identity
 	// Tag is that of our images which the cluster uses; empty if it uses none, or if they have a digest in its place.
 	Tag string
+
+	// line is the line of Liqo, whose steps are taken.
+	line line
 }
 
 // Look returns what an installation has made of this cluster. Its error is a requirement that the cluster does not meet, or says why
@@ -43,7 +46,7 @@ func (i *Installer) Look(ctx context.Context) (Setup, error) {
 	if err != nil {
 		return s, err
 	}
-	s.Line = l.name()
+	s.line, s.Line = l, l.name()
 	if s.Version, err = l.check(ctx, i.objects); err != nil {
 		return s, err
 	}
@@ -66,7 +69,7 @@ func (i *Installer) Look(ctx context.Context) (Setup, error) {
 	if err != nil {
 		return s, err
 	}
-	s.Tag = tagOf(kubeletInUse(args))
+	s.Tag = ImageTag(kubeletInUse(args))
 	for _, arg := range args {
 		s.Broker = s.Broker || strings.HasPrefix(arg, flagPlugin+"="+brokerPlugin)
 		if address, is := strings.CutPrefix(arg, flagExtraArgs+"="+flagRemoteIPAM+"=server="); is {
@@ -103,13 +106,9 @@ type Reviewed struct {
 // Tag returns the tag of the images that this Installer installs.
 func (i *Installer) Tag() string { return i.options.Tag }
 
-// Review returns what is found of the steps by which this cluster became what a setup says, with the images that it uses. It writes
-// nothing.
+// Review returns what is found of the steps by which this cluster became what a setup says that Look has returned, with the images that it
+// uses. It writes nothing.
 func (i *Installer) Review(ctx context.Context, s Setup) ([]Reviewed, error) {
-	l, err := i.line(ctx)
-	if err != nil {
-		return nil, err
-	}
 	if err := i.sameRegistry(ctx); err != nil {
 		return nil, err
 	}
@@ -120,19 +119,21 @@ func (i *Installer) Review(ctx context.Context, s Setup) ([]Reviewed, error) {
 	var steps []step
 	i.ofHelm = s.Helm
 	if s.Broker {
-		if steps, err = l.broker(i); err != nil {
+		of, err := s.line.broker(i)
+		if err != nil {
 			return nil, err
 		}
+		steps = of
 	}
 	for _, broker := range s.Brokers {
-		of, err := l.consumer(i, broker)
+		of, err := s.line.consumer(i, broker)
 		if err != nil {
 			return nil, err
 		}
 		steps = append(steps, of...)
 	}
 	if s.Trades {
-		of, err := l.guard(i)
+		of, err := s.line.guard(i)
 		if err != nil {
 			return nil, err
 		}
