@@ -129,8 +129,8 @@ func TestMetricTable(t *testing.T) {
 	}
 }
 
-// TestBillsReadOnce asks for what contracts cost again and again: a record is read once for each version of its object, and what is over, or
-// gone, is forgotten.
+// TestBillsReadOnce asks for what contracts cost again and again: a record is read once for each version of its object, and what is over,
+// or gone, is forgotten.
 func TestBillsReadOnce(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	paid := &metav1.Time{Time: now.Add(time.Hour)}

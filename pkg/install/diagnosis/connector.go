@@ -155,7 +155,8 @@ func (l *look) connectorSells(ctx context.Context, d *appsv1.Deployment, open in
 	var all []Check
 	args := argumentsOf(d)
 	var settings corev1.ConfigMap
-	if err := client.IgnoreNotFound(l.Get(ctx, client.ObjectKey{Namespace: install.ConnectorName, Name: install.ConnectorName}, &settings)); err != nil {
+	at := client.ObjectKey{Namespace: install.ConnectorName, Name: install.ConnectorName}
+	if err := client.IgnoreNotFound(l.Get(ctx, at, &settings)); err != nil {
 		return cannot(connectorArea, "the settings of the connector", err)
 	}
 	given := slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--endpoint=https://") })

@@ -68,7 +68,9 @@ func trader(t *testing.T, c client.Client) {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	answering := &discoveryv1.EndpointSlice{
-		ObjectMeta: metav1.ObjectMeta{Namespace: install.GuardName, Name: install.GuardName, Labels: map[string]string{discoveryv1.LabelServiceName: install.GuardName}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: install.GuardName, Name: install.GuardName, Labels: map[string]string{discoveryv1.LabelServiceName: install.GuardName},
+		},
 		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.3"}}},
 	}
 	if err := c.Create(t.Context(), answering); err != nil && !apierrors.IsAlreadyExists(err) { // A broker that trades has it.
@@ -107,7 +109,8 @@ func TestTrader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := taken(t, installer, (*install.Installer).Uninstall); err == nil || !strings.Contains(err.Error(), "its trade needs what would be removed") {
+	err = taken(t, installer, (*install.Installer).Uninstall)
+	if err == nil || !strings.Contains(err.Error(), "its trade needs what would be removed") {
 		t.Errorf("it is taken for a broker: %v", err)
 	}
 	if d := diagnose(t, c); !d.Healthy {
@@ -219,7 +222,8 @@ func TestTraderThatConsumes(t *testing.T) {
 		t.Errorf("prepared: %v", d.Roles)
 	}
 	for _, broker := range []string{"", "milan"} {
-		if err := errors.Join(taken(t, of(broker), (*install.Installer).Prepare), taken(t, of(broker), (*install.Installer).Unprepare)); err != nil {
+		prepared := taken(t, of(broker), (*install.Installer).Prepare)
+		if err := errors.Join(prepared, taken(t, of(broker), (*install.Installer).Unprepare)); err != nil {
 			t.Fatalf("%v\n%s", err, out.String())
 		}
 		if d := diagnose(t, c); !d.Healthy || !slices.Equal(d.Roles, []string{"trader"}) {
@@ -297,7 +301,9 @@ func TestIllTrader(t *testing.T) {
 			change(hooks, func() { hooks.Webhooks[0].ClientConfig.CABundle = nil }), Problem,
 			"There is no certificate of webhook isolate.brokering.liqo.io",
 		},
-		"GuardExpired": {certified(install.GuardName, now.Add(-time.Minute)), Problem, "The certificate of webhook isolate.brokering.liqo.io expired"},
+		"GuardExpired": {
+			certified(install.GuardName, now.Add(-time.Minute)), Problem, "The certificate of webhook isolate.brokering.liqo.io expired",
+		},
 		"GuardExpires": {certified(install.GuardName, now.Add(time.Hour)), Note, "The certificate of webhook isolate.brokering.liqo.io expires"},
 		"LiqosKubelets": {
 			func(t *testing.T, c client.Client) { t.Helper(); flags(t, c, "--resource-plugin-address=x") }, Problem,
@@ -367,8 +373,9 @@ func TestBuyer(t *testing.T) {
 	c := fakeCluster(t, interceptor.Funcs{})
 	trader(t, c)
 	offer := &connectorv1alpha1.Offer{ObjectMeta: metav1.ObjectMeta{Name: "compute"}}
+	own := metav1.ObjectMeta{Namespace: install.ConnectorName, Name: install.ConnectorName}
 	if err := errors.Join(c.Get(t.Context(), client.ObjectKeyFromObject(offer), offer),
-		c.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: install.ConnectorName, Name: install.ConnectorName}})); err != nil {
+		c.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: own})); err != nil {
 		t.Fatal(err)
 	}
 	offer.Spec.Sale = connectorv1alpha1.SaleClosed
