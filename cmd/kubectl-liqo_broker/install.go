@@ -7,9 +7,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/install"
 	"github.com/capacitorset/liqo-broker/pkg/program"
@@ -147,20 +149,50 @@ func (s *session) change(ctx context.Context, options install.Options, do instal
 	if err != nil {
 		return s.clear(err)
 	}
-	fmt.Fprintln(s.Out, s.target(&setup))
+	fmt.Fprintln(s.Out, s.target(&setup)+roles(&setup))
 	return s.clear(do(installer, ctx, &setup))
 }
 
-// target says in a line which cluster it is that is about to be changed.
+// openTarget is open of a command that changes something: it says, beside what the command prints, which cluster that is. What its user may
+// not see is left out.
+func (s *session) openTarget(ctx context.Context) (client.Client, error) {
+	c, err := s.open()
+	if err != nil {
+		return nil, err
+	}
+	installer, err := install.New(c, install.Options{}, io.Discard)
+	if err != nil {
+		return nil, err
+	}
+	setup, err := installer.Look(ctx)
+	line := s.target(&setup)
+	switch {
+	case err == nil:
+		fmt.Fprintln(s.ErrOut, line+roles(&setup))
+	case line != thisCluster:
+		fmt.Fprintln(s.ErrOut, line)
+	}
+	return c, nil
+}
+
+// thisCluster is how a cluster is called of which nothing is known.
+const thisCluster = "On this cluster"
+
+// target says which cluster it is that is about to be changed.
 func (s *session) target(setup *install.Setup) string {
-	line := "On this cluster"
+	line := thisCluster
 	if setup.Own.ID != "" {
 		line = "On cluster " + sheet.Plain(setup.Own.String())
 	}
 	if name := s.to.context(); name != "" {
 		line += fmt.Sprintf(", by context %q", name)
 	}
-	return line + ": " + cmp.Or(strings.Join(setup.Roles(), " and "), "Liqo alone")
+	return line
+}
+
+// roles says what that cluster is.
+func roles(setup *install.Setup) string {
+	return ": " + cmp.Or(strings.Join(setup.Roles(), " and "), "Liqo alone")
 }
 
 // imageFlags adds the flags of what brings images.

@@ -39,7 +39,7 @@ type Setup struct {
 }
 
 // Look returns what an installation has made of this cluster. Its error is a requirement that the cluster does not meet, or says why
-// that cannot be known.
+// that cannot be known; what was seen until then is returned with it.
 func (i *Installer) Look(ctx context.Context) (Setup, error) {
 	var s Setup
 	l, err := i.lineHere()
@@ -47,12 +47,11 @@ func (i *Installer) Look(ctx context.Context) (Setup, error) {
 		return s, err
 	}
 	s.line, s.Line = l, l.name()
-	if s.Version, err = l.check(ctx, i.objects); err != nil {
-		return s, err
-	}
-
 	if own, err := v09.OwnIdentity(ctx, i, liqoNamespace); err == nil { // It is only for people.
 		s.Own = own
+	}
+	if s.Version, err = l.check(ctx, i.objects); err != nil {
+		return s, err
 	}
 
 	// The broker, and what tells Liqo of it.
