@@ -48,6 +48,9 @@ func (r *reading) contractsCommand() *cobra.Command {
 			for _, one := range all {
 				shown = append(shown, one.Contract)
 			}
+			if err := sortBy(&out, shown); err != nil {
+				return err
+			}
 			// For programs an empty list is an answer; people are told what to do.
 			if done, err := out.value(r.Out, shown); done || err != nil {
 				return err
