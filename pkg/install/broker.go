@@ -708,8 +708,8 @@ func (i *Installer) paths(ctx context.Context) ([]change, error) {
 			continue
 		}
 		// Whoever writes the pod at the same time does not matter, but another pod of its name does.
-		patch := fmt.Appendf(nil, `{"metadata": {"uid": %q, "annotations": {%q: null, %q: null, %q: null}}}`,
-			pod.UID, liqo.AnnotationPath, liqo.AnnotationProvider, liqo.AnnotationPathSince)
+		patch := fmt.Appendf(nil, `{"metadata": {"uid": %q, "annotations": {%q: null, %q: null, %q: null, %q: null}}}`,
+			pod.UID, liqo.AnnotationPath, liqo.AnnotationProvider, liqo.AnnotationProviderName, liqo.AnnotationPathSince)
 		all = append(all, change{verb: "patch", object: i.describeObject(pod), do: func(ctx context.Context) error {
 			err := i.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch), fieldOwner)
 			if apierrors.IsConflict(err) {

@@ -370,7 +370,7 @@ func TestMetricsGuarded(t *testing.T) {
 }
 
 // TestLeaveOne has a consumer of two brokers leave one, and then the other. The sign that its virtual kubelet is ours comes off its node
-// with the last, though Liqo's has not taken it off.
+// with the last, though Liqo's has not taken it off, and what pods were told of their paths.
 func TestLeaveOne(t *testing.T) {
 	milan, turin := cluster.Identity{ID: "a", Name: "milan"}, cluster.Identity{ID: "b", Name: "turin"}
 	manager := pod("controller-manager", "--kubelet-image=liqo/virtual-kubelet:v0.9.4", "--kubelet-image=capacitorset/liqo-broker-vk:v0.1.0",
@@ -381,7 +381,10 @@ func TestLeaveOne(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "liqo-turin",
 		Labels:      map[string]string{liqo.LabelVirtualKubelet: "v0.1.0", "kept": "yes"},
 		Annotations: map[string]string{liqo.LabelVirtualKubelet: "v0.1.0"}}}
-	c := at(t, line09{}, interceptor.Funcs{}, manager, role, virtual, node, peer("a", "milan"), peer("b", "turin"))
+	told := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", Annotations: map[string]string{"kept": "yes",
+		"brokering.liqo.io/path": "relay", "brokering.liqo.io/path-since": "2030-01-02T03:04:05Z",
+		"brokering.liqo.io/provider": "c", "brokering.liqo.io/provider-name": "oslo"}}}
+	c := at(t, line09{}, interceptor.Funcs{}, manager, role, virtual, node, told, peer("a", "milan"), peer("b", "turin"))
 	for _, step := range []struct {
 		leave cluster.Identity
 		want  []string
@@ -410,6 +413,16 @@ func TestLeaveOne(t *testing.T) {
 		if got := node.Labels[liqo.LabelVirtualKubelet] + node.Annotations[liqo.LabelVirtualKubelet]; (got == "") != (step.leave == turin) ||
 			node.Labels["kept"] == "" {
 			t.Errorf("without %s the node is %v", step.leave.Name, node.ObjectMeta)
+		}
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(told), told); err != nil {
+			t.Fatal(err)
+		}
+		left := 5
+		if step.leave == turin {
+			left = 1
+		}
+		if len(told.Annotations) != left || told.Annotations["kept"] == "" {
+			t.Errorf("without %s a pod is told %v", step.leave.Name, told.Annotations)
 		}
 	}
 }

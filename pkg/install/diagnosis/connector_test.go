@@ -71,7 +71,7 @@ func trader(t *testing.T, c client.Client) {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: install.GuardName, Name: install.GuardName, Labels: map[string]string{discoveryv1.LabelServiceName: install.GuardName},
 		},
-		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.3"}}},
+		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.3"}}},
 	}
 	if err := c.Create(t.Context(), answering); err != nil && !apierrors.IsAlreadyExists(err) { // A broker that trades has it.
 		t.Fatal(err)
