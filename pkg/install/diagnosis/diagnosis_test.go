@@ -27,6 +27,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -158,7 +159,8 @@ func fakeCluster(t *testing.T, funcs interceptor.Funcs) client.WithWatch {
 	deployment := func(name string, args ...string) *appsv1.Deployment {
 		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: liqoNamespace, Name: "liqo-" + name}}
 		d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
-		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: name, Image: "liqo/" + name + ":v0.9.4", Args: args}}
+		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: name, Image: "liqo/" + name + ":v0.9.4", Args: args,
+			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")}}}}
 		d.Status.Replicas, d.Status.UpdatedReplicas, d.Status.AvailableReplicas, d.Status.ReadyReplicas = 1, 1, 1, 1
 		return d
 	}
@@ -465,6 +467,10 @@ func TestIll(t *testing.T) {
 		"NodeDown": {change(worker, func() { worker.Status.Conditions[0].Status = corev1.ConditionFalse }), Problem, "Node worker is not ready"},
 		"LiqoDown": {
 			change(gateway, func() { gateway.Status.ReadyReplicas = 0 }), Problem, "Deployment liqo/liqo-gateway: 0 of 1 replicas are ready",
+		},
+		"BusyGateway": {
+			change(gateway, func() { gateway.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{} }), Note,
+			"Liqo's gateway requests no CPU",
 		},
 		"OtherLiqo": {
 			change(manager, func() { manager.Spec.Template.Spec.Containers[0].Image = "liqo/controller-manager:v0.9.5" }), Note,
