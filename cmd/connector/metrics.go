@@ -18,7 +18,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/serving/diagnostics"
-	"github.com/capacitorset/liqo-broker/pkg/trade/account"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation"
 )
@@ -42,6 +41,7 @@ const (
 type connectorMetrics struct {
 	reader                           client.Reader
 	clock                            clock.PassiveClock
+	bills                            *bills
 	refused                          *prometheus.CounterVec
 	contracts, waiting               *prometheus.Desc
 	soldCPU, soldMemory              *prometheus.Desc
@@ -56,7 +56,7 @@ func newMetrics(reader client.Reader, now clock.PassiveClock) *connectorMetrics 
 		return prometheus.NewDesc("liqo_broker_connector_"+name, help, labels, nil)
 	}
 	m := &connectorMetrics{
-		reader: reader, clock: now,
+		reader: reader, clock: now, bills: newBills(),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "liqo_broker_connector_requests_refused_total",
 			Help: "Requests of buyers that were refused, by reason: of strangers, malformed, of unknown contracts, not in the contract's state, " +
@@ -204,25 +204,17 @@ func (m *connectorMetrics) collectMoney(
 	gauge func(*prometheus.Desc, float64, ...string), now time.Time, purchases []connectorv1alpha1.Purchase, sales []connectorv1alpha1.Sale,
 ) {
 	costs := map[string]*money{sideBuyer: newMoney(), sideSeller: newMoney()}
-	// A record is read only of what can cost something: most are over.
-	for i := range purchases {
-		if !begun(purchases[i].Status.PaidUntilTime, now) {
-			continue
-		}
-		if entry, err := account.OfPurchase(&purchases[i]); err == nil {
-			costs[sideBuyer].add(entry, now)
-		}
+	bought, sold := m.bills.of(now, purchases, sales)
+	for _, of := range bought {
+		costs[sideBuyer].add(of, now)
+	}
+	for _, of := range sold {
+		costs[sideSeller].add(of, now)
 	}
 	longest := time.Duration(0)
 	for i := range sales {
 		if since, waits := waitsSince(&sales[i]); waits {
 			longest = max(longest, now.Sub(since))
-		}
-		if !begun(sales[i].Status.PaidUntilTime, now) {
-			continue
-		}
-		if entry, err := account.OfSale(&sales[i]); err == nil {
-			costs[sideSeller].add(entry, now)
 		}
 	}
 	gauge(m.asked, longest.Seconds())

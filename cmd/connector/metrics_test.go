@@ -6,6 +6,7 @@ package main
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,8 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/serving/servingtest"
+	"github.com/capacitorset/liqo-broker/pkg/trade/account"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/bill"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer/offertest"
 	"github.com/capacitorset/liqo-broker/test/metrictable"
@@ -124,4 +127,47 @@ func TestMetricTable(t *testing.T) {
 	if n := testutil.CollectAndCount(m, "liqo_broker_connector_contracts"); n != 24 {
 		t.Errorf("%d series of contracts, not one for each side and state", n)
 	}
+}
+
+// TestBillsReadOnce asks for what contracts cost again and again: a record is read once for each version of its object, and what is over,
+// or gone, is forgotten.
+func TestBillsReadOnce(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	paid := &metav1.Time{Time: now.Add(time.Hour)}
+	meta := func(name, version string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Name: name, ResourceVersion: version}
+	}
+	p := connectorv1alpha1.Purchase{ObjectMeta: meta("same", "1")}
+	s := connectorv1alpha1.Sale{ObjectMeta: meta("same", "1")}
+	p.Status.PaidUntilTime, s.Status.PaidUntilTime = paid, paid
+	broken := *s.DeepCopy()
+	broken.Name = "broken"
+	b, read := newBills(), []string{}
+	b.ofPurchase = func(p *connectorv1alpha1.Purchase) (account.Entry, error) {
+		read = append(read, "bought "+p.ResourceVersion)
+		return account.Entry{Bill: bill.Contract{PaidUntil: paid.Time}}, nil
+	}
+	b.ofSale = func(s *connectorv1alpha1.Sale) (account.Entry, error) {
+		if s.Name == "broken" {
+			return account.Entry{}, account.ErrUnreadable
+		}
+		read = append(read, "sold "+s.ResourceVersion)
+		return account.Entry{Bill: bill.Contract{PaidUntil: paid.Add(time.Hour)}}, nil
+	}
+	look := func(at time.Time, version string, bills int, want ...string) {
+		t.Helper()
+		p.ResourceVersion, s.ResourceVersion, read = version, version, nil
+		bought, sold := b.of(at, []connectorv1alpha1.Purchase{p}, []connectorv1alpha1.Sale{broken, s})
+		if len(bought) != bills || len(sold) != bills || !slices.Equal(read, want) {
+			t.Errorf("at %s, version %s: %d and %d bills; read %v, want %v", at, version, len(bought), len(sold), read, want)
+		}
+		if bills > 0 && (!bought[0].PaidUntil.Equal(paid.Time) || sold[0].PaidUntil.Equal(paid.Time)) {
+			t.Errorf("at %s, version %s: the bills are of each other", at, version)
+		}
+	}
+	look(now, "1", 1, "bought 1", "sold 1")
+	look(now.Add(time.Minute), "1", 1)
+	look(now, "2", 1, "bought 2", "sold 2")
+	look(now.AddDate(0, 1, 0), "2", 0)
+	look(now, "2", 1, "bought 2", "sold 2")
 }

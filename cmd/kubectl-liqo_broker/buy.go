@@ -55,7 +55,7 @@ func (r *reading) buyCommand() *cobra.Command {
 			if err := p.checkArguments(args); err != nil {
 				return err
 			}
-			c, err := r.open()
+			c, err := r.openTarget(command.Context())
 			if err != nil {
 				return err
 			}

@@ -94,8 +94,11 @@ func clustersCommand[T any](r *reading, command *cobra.Command, of clusterList[T
 				return nil, nil, r.clear(r.onBroker(ctx, c, err))
 			}
 			*items, err = only(*items, of.identity, args)
+			if err != nil {
+				return nil, nil, err
+			}
 			*items = slices.DeleteFunc(*items, func(item T) bool { return !selector.Matches(labels.Set(object(&item).GetLabels())) })
-			return list, items, err
+			return list, items, sortBy(&out, *items)
 		}
 		list, items, err := look(command.Context())
 		if err != nil {

@@ -48,6 +48,9 @@ func (r *reading) contractsCommand() *cobra.Command {
 			for _, one := range all {
 				shown = append(shown, one.Contract)
 			}
+			if err := sortBy(&out, shown); err != nil {
+				return err
+			}
 			// For programs an empty list is an answer; people are told what to do.
 			if done, err := out.value(r.Out, shown); done || err != nil {
 				return err
@@ -173,19 +176,6 @@ func (r *reading) completeContracts() cobra.CompletionFunc {
 	})
 }
 
-// openContract connects to the cluster, and returns one of its contracts.
-func (r *reading) openContract(ctx context.Context, name string) (client.Client, *theContract, error) {
-	c, err := r.open()
-	if err != nil {
-		return nil, nil, err
-	}
-	one, err := r.contract(ctx, c, name)
-	if err != nil {
-		return nil, nil, r.trades(err)
-	}
-	return c, one, nil
-}
-
 func (r *reading) showContractCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "show NAME",
@@ -194,9 +184,13 @@ func (r *reading) showContractCommand() *cobra.Command {
 		Args:              usage(cobra.ExactArgs(1)),
 		ValidArgsFunction: r.completeContracts(),
 		RunE: func(command *cobra.Command, args []string) error {
-			_, one, err := r.openContract(command.Context(), args[0])
+			c, err := r.open()
 			if err != nil {
 				return err
+			}
+			one, err := r.contract(command.Context(), c, args[0])
+			if err != nil {
+				return r.trades(err)
 			}
 			fmt.Fprint(r.Out, one.Describe(r.now()))
 			trail, err := one.trail()
@@ -386,9 +380,13 @@ func (r *reading) deedCommand(d deed) *cobra.Command {
 		Use: d.verb + " NAME", Short: d.short, Example: "  kubectl liqo-broker contracts " + d.verb + " nightly",
 		Args: usage(cobra.ExactArgs(1)), ValidArgsFunction: r.completeContracts(),
 		RunE: func(command *cobra.Command, args []string) error {
-			c, one, err := r.openContract(command.Context(), args[0])
+			c, err := r.openTarget(command.Context())
 			if err != nil {
 				return err
+			}
+			one, err := r.contract(command.Context(), c, args[0])
+			if err != nil {
+				return r.trades(err)
 			}
 			if err := d.do(one, &o); err != nil {
 				return err

@@ -35,28 +35,29 @@ func (s *session) onBroker(ctx context.Context, c client.Client, err error) erro
 	if !meta.IsNoMatchError(err) {
 		return err
 	}
-	if brokers, errNodes := brokersOf(ctx, c); errNodes == nil && len(brokers) > 0 {
+	// Who may not read the peers sees IDs of brokers, and no providers.
+	peers, errPeers := v09.Peers(ctx, c)
+	if errPeers != nil {
+		peers = nil
+	}
+	if brokers, errNodes := brokersOf(ctx, c, peers); errNodes == nil && len(brokers) > 0 {
 		return &elsewhereError{fmt.Sprintf("%s is a consumer: its broker %s decides where its pods run, and only the broker knows why. Look "+
 			"here with: kubectl liqo-broker where; why a pod waits is in its events: kubectl describe pod -n NAMESPACE POD; for the rest, ask the "+
 			"administrator of the broker for: kubectl liqo-broker explain NAMESPACE", s.where(), strings.Join(brokers, " and ")), err}
 	}
-	peers, errPeers := v09.Peers(ctx, c)
-	if errPeers == nil && slices.ContainsFunc(peers, func(p liqo.Peer) bool { return p.Incoming.Exists }) {
+	if slices.ContainsFunc(peers, func(p liqo.Peer) bool { return p.Incoming.Exists }) {
 		return &elsewhereError{fmt.Sprintf("%s only provides: this is asked on the broker. Whether all is well here says: "+
 			"kubectl liqo-broker diagnose", s.where()), err}
 	}
 	return err
 }
 
-// brokersOf returns what people call the brokers whose virtual nodes a cluster has, by our virtual kubelet.
-func brokersOf(ctx context.Context, c client.Client) ([]string, error) {
+// brokersOf returns what people call the brokers whose virtual nodes a cluster has, by our virtual kubelet. One that is none of the peers
+// is called by its ID.
+func brokersOf(ctx context.Context, c client.Client, peers []liqo.Peer) ([]string, error) {
 	var nodes corev1.NodeList
 	if err := c.List(ctx, &nodes, virtualNodes()); err != nil {
 		return nil, listed("nodes", err)
-	}
-	peers, err := v09.Peers(ctx, c)
-	if err != nil {
-		peers = nil // Who may not read them sees IDs.
 	}
 	var brokers []string
 	for i := range nodes.Items {

@@ -54,8 +54,8 @@ func parseColumns(text string, headers bool) (expression, error) {
 		if !is || title == "" {
 			return nil, fmt.Errorf("%q is not HEADER:.path", column)
 		}
-		parsed := jsonpath.New(title).AllowMissingKeys(true)
-		if err := parsed.Parse("{." + strings.Trim(path, "{.}") + "}"); err != nil {
+		parsed, err := relaxedPath(title, path)
+		if err != nil {
 			return nil, err
 		}
 		titles, paths = append(titles, title), append(paths, parsed)
@@ -80,6 +80,12 @@ func parseColumns(text string, headers bool) (expression, error) {
 		}
 		return table.Flush()
 	}, nil
+}
+
+// relaxedPath returns a JSONPath, whose braces and first dot may be left out; what it does not find is nothing.
+func relaxedPath(name, text string) (*jsonpath.JSONPath, error) {
+	path := jsonpath.New(name).AllowMissingKeys(true)
+	return path, path.Parse("{." + strings.Trim(text, "{.}") + "}")
 }
 
 // itemsOf returns the items of a list; the value itself if it is none.

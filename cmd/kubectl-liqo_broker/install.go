@@ -7,19 +7,24 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/install"
 	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/sheet"
 )
 
+// installing is what such a command does to a cluster that it has looked at.
+type installing func(*install.Installer, context.Context, *install.Setup) error
+
 // installation is a command that changes the installation of a cluster.
 type installation struct {
 	use, short, long string
-	do               func(*install.Installer, context.Context) error
+	do               installing
 	// flags are those that it has besides the ones of all.
 	flags func(*cobra.Command, *install.Options)
 	// done says what comes next; doneOne does so if one broker is named.
@@ -131,7 +136,7 @@ func (s *session) installationCommand(c installation) *cobra.Command {
 }
 
 // change says which cluster it is, and changes it.
-func (s *session) change(ctx context.Context, options install.Options, do func(*install.Installer, context.Context) error) error {
+func (s *session) change(ctx context.Context, options install.Options, do installing) error {
 	cluster, err := s.open()
 	if err != nil {
 		return err
@@ -144,20 +149,50 @@ func (s *session) change(ctx context.Context, options install.Options, do func(*
 	if err != nil {
 		return s.clear(err)
 	}
-	fmt.Fprintln(s.Out, target(s.to.context(), &setup))
-	return s.clear(do(installer, ctx))
+	fmt.Fprintln(s.Out, target(s.to.context(), &setup)+roles(&setup))
+	return s.clear(do(installer, ctx, &setup))
 }
 
-// target says in a line which cluster it is that is about to be changed, and by what context or kubeconfig; that may be empty.
+// openTarget is open of a command that changes something: it says, beside what the command prints, which cluster that is. What its user may
+// not see is left out.
+func (s *session) openTarget(ctx context.Context) (client.Client, error) {
+	c, err := s.open()
+	if err != nil {
+		return nil, err
+	}
+	installer, err := install.New(c, install.Options{}, io.Discard)
+	if err != nil {
+		return nil, err
+	}
+	setup, err := installer.Look(ctx)
+	line := target(s.to.context(), &setup)
+	switch {
+	case err == nil:
+		fmt.Fprintln(s.ErrOut, line+roles(&setup))
+	case line != thisCluster:
+		fmt.Fprintln(s.ErrOut, line)
+	}
+	return c, nil
+}
+
+// thisCluster is how a cluster is called of which nothing is known.
+const thisCluster = "On this cluster"
+
+// target says which cluster it is that is about to be changed, and by what context or kubeconfig; that may be empty.
 func target(by string, setup *install.Setup) string {
-	line := "On this cluster"
+	line := thisCluster
 	if setup.Own.ID != "" {
 		line = "On cluster " + sheet.Plain(setup.Own.String())
 	}
 	if by != "" {
 		line += fmt.Sprintf(", by context %q", by)
 	}
-	return line + ": " + cmp.Or(strings.Join(setup.Roles(), " and "), "Liqo alone")
+	return line
+}
+
+// roles says what that cluster is.
+func roles(setup *install.Setup) string {
+	return ": " + cmp.Or(strings.Join(setup.Roles(), " and "), "Liqo alone")
 }
 
 // imageFlags adds the flags of what brings images.

@@ -4,12 +4,18 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
@@ -23,7 +29,7 @@ func named(id, name string) client.Object {
 	}
 }
 
-// TestTarget has each command that installs say first which cluster it is about to change, also if it only tries, or refuses.
+// TestTarget has each command that changes something say first which cluster that is, also if it only tries, or refuses.
 func TestTarget(t *testing.T) {
 	const remoteIPAM = "--kubelet-extra-args=--remote-ipam=server=liqo-network-manager."
 	of := func(broker cluster.Identity) string {
@@ -60,6 +66,48 @@ func TestTarget(t *testing.T) {
 					t.Errorf("it begins with %q, want %q: %v", first, tc.want, err)
 				}
 			})
+		}
+		// The others say it beside what they print.
+		for command, change := range changes {
+			if !strings.Contains(change.line, " ") {
+				continue // It installs.
+			}
+			t.Run(name+"/"+command, func(t *testing.T) {
+				var w writes
+				out, errOut, err := w.counting(t, tc.objects...).run(t, change.line+" --dry-run=client"+tc.flag)
+				first, _, _ := strings.Cut(errOut, "\n")
+				if first != tc.want || strings.Contains(out, "On ") || err != nil {
+					t.Errorf("it begins with %q, want %q: %q, %v", first, tc.want, out, err)
+				}
+			})
+		}
+	}
+}
+
+// TestTargetUnseen changes clusters of which the user may not see everything: what can be seen is said, and the command does what it is for.
+func TestTargetUnseen(t *testing.T) {
+	installation := []client.Object{deployed("liqo", "liqo-controller-manager", "liqo/controller-manager:v0.9.4"), named("3-d", "rome")}
+	for name, tc := range map[string]struct {
+		hides func(client.Object) bool
+		want  string
+	}{
+		"Roles": {
+			func(o client.Object) bool { _, is := o.(*appsv1.Deployment); return is }, `On cluster rome (3-d), by context "kind-rome"`,
+		},
+		"All": {func(o client.Object) bool { return o.GetNamespace() == "liqo" }, `On this cluster, by context "kind-rome"`},
+	} {
+		c := &cli{client: interceptor.NewClient(newFake(t, append(federation(), installation...)...), interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+				o.SetNamespace(key.Namespace)
+				if tc.hides(o) {
+					return apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, key.Name, errors.New("no role"))
+				}
+				return c.Get(ctx, key, o, options...)
+			},
+		})}
+		out, errOut, err := c.run(t, "cordon milan --context=kind-rome")
+		if first, _, _ := strings.Cut(errOut, "\n"); first != tc.want || out != "provider milan (11111111-aaaa) cordoned\n" || err != nil {
+			t.Errorf("%s: it begins with %q, want %q: %q, %v", name, first, tc.want, out, err)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/printers"
+	"k8s.io/client-go/util/jsonpath"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/yaml"
@@ -36,6 +37,9 @@ type output struct {
 	noHeaders bool
 	// expression is nil if the format has none.
 	expression expression
+	// sorting is by what a list is sorted, and sortBy the same as a path; nil for the usual order.
+	sorting string
+	sortBy  *jsonpath.JSONPath
 }
 
 // addFlags adds the flags to a command that prints in these formats besides the usual one.
@@ -45,6 +49,7 @@ func (o *output) addFlags(command *cobra.Command, formats ...string) {
 	flags.StringVarP(&o.format, "output", "o", "", "output format: one of "+strings.Join(shown, ", "))
 	if slices.Contains(formats, formatWide) {
 		flags.BoolVar(&o.noHeaders, "no-headers", false, "print a table without its headers")
+		flags.StringVar(&o.sorting, sortingFlag, "", "sort by a field of what -o json prints of each, such as .metadata.creationTimestamp")
 	}
 	if err := command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(shown, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // The flag was added above.
@@ -56,6 +61,11 @@ func (o *output) addFlags(command *cobra.Command, formats ...string) {
 		}
 		if o.expression == nil && o.format != "" && !slices.Contains(formats, o.format) {
 			return program.Usage(fmt.Errorf("--output=%s is none of %s", o.format, strings.Join(shown, ", ")))
+		}
+		if o.sorting != "" {
+			if o.sortBy, err = relaxedPath(sortingFlag, o.sorting); err != nil {
+				return program.Usage(fmt.Errorf("--%s=%s: %w", sortingFlag, o.sorting, err))
+			}
 		}
 		return nil
 	}

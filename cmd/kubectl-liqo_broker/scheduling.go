@@ -105,7 +105,7 @@ func (r *reading) settingCommand(
 			if err := empty.check(); err != nil {
 				return err
 			}
-			c, err := r.open()
+			c, err := r.openTarget(command.Context())
 			if err != nil {
 				return err
 			}

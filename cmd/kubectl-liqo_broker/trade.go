@@ -63,6 +63,9 @@ func (r *reading) registryCommand() *cobra.Command {
 				return r.trades(err)
 			}
 			sortByName(list.Items, func(o *connectorv1alpha1.Registry) string { return o.Name })
+			if err := sortBy(&out, list.Items); err != nil {
+				return err
+			}
 			if len(list.Items) == 0 && out.isText() {
 				fmt.Fprintln(r.ErrOut, "This cluster uses no registry yet: make a Registry, as in "+
 					version.Document("deploy/examples/trade/registry.yaml"))
@@ -95,6 +98,9 @@ func (r *reading) catalogCommand() *cobra.Command {
 				return r.trades(err)
 			}
 			sellers := m.sellers(r.now())
+			if err := sortBy(&out, sellers); err != nil {
+				return err
+			}
 			if done, err := out.value(r.Out, sellers); done || err != nil {
 				return err
 			}
@@ -145,6 +151,9 @@ func (r *reading) offersCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := sortBy(&out, plans); err != nil {
+				return err
+			}
 			// For programs an empty list is an answer; people are told in words.
 			if done, err := out.value(r.Out, plans); done || err != nil {
 				return err
@@ -170,6 +179,9 @@ func (r *reading) ownOffers(ctx context.Context, c client.Client, out *output) e
 		return err
 	}
 	sortByName(list.Items, func(o *connectorv1alpha1.Offer) string { return o.Name })
+	if err := sortBy(out, list.Items); err != nil {
+		return err
+	}
 	if len(list.Items) == 0 && out.isText() {
 		fmt.Fprintln(r.ErrOut, "This cluster offers nothing: make an Offer, as in "+
 			version.Document("deploy/examples/trade/offer.yaml"))

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path"
 	"slices"
 	"strings"
 
@@ -123,8 +124,8 @@ func (r *reading) parts(ctx context.Context, c client.Client) ([]part, error) {
 		{"Liqo", liqo.DefaultNamespace, "liqo-controller-manager"},
 		{"daemon", install.BrokerNamespace, install.BrokerName},
 		{"sidecar", liqo.DefaultNamespace, "liqo-network-manager"},
-		{"guard", "liqo-broker-guard", "liqo-broker-guard"},
-		{"connector", "liqo-broker-connector", "liqo-broker-connector"},
+		{"guard", install.GuardName, install.GuardName},
+		{"connector", install.ConnectorName, install.ConnectorName},
 	} {
 		var d appsv1.Deployment
 		err := c.Get(ctx, client.ObjectKey{Namespace: deployment.namespace, Name: deployment.of}, &d)
@@ -173,8 +174,6 @@ func partsOf(name string, d *appsv1.Deployment) []part {
 
 // partOf returns the program of a container.
 func partOf(name string, container *corev1.Container) part {
-	image, _, _ := strings.Cut(container.Image, "@")
-	image = image[strings.LastIndex(image, "/")+1:]
-	_, tag, _ := strings.Cut(image, ":")
-	return part{Name: name, Version: tag, Image: container.Image, ours: strings.HasPrefix(image, ourImages)}
+	image := container.Image
+	return part{Name: name, Version: install.ImageTag(image), Image: image, ours: strings.HasPrefix(path.Base(image), ourImages)}
 }

@@ -48,6 +48,9 @@ func (r *reading) whereCommand() *cobra.Command {
 			if err != nil {
 				return r.clear(err)
 			}
+			if err := sortBy(&out, seen.pods); err != nil {
+				return err
+			}
 			// For programs an empty list is an answer; people are told in words.
 			if done, err := out.value(r.Out, seen.pods); done || err != nil {
 				return err

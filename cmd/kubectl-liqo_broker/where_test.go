@@ -69,15 +69,20 @@ func consuming() []client.Object {
 	another := liqotest.VirtualNode(cluster.Identity{ID: "another", Name: "another"}, true)
 	direct := pod("shop", "web-1", broker.Name, "10.1.0.7")
 	direct.Annotations = map[string]string{
-		"brokering.liqo.io/path": "direct", "brokering.liqo.io/provider": "11111111-aaaa",
+		"brokering.liqo.io/path": "direct", "brokering.liqo.io/provider": "11111111-aaaa", "brokering.liqo.io/provider-name": "not milan",
 		"brokering.liqo.io/path-since": now.Add(-5 * time.Minute).Format(time.RFC3339),
 	}
 	relay := pod("shop", "web-2", broker.Name, "10.1.0.8")
-	relay.Annotations = map[string]string{"brokering.liqo.io/path": "relay\x1b[2J", "brokering.liqo.io/path-since": "yesterday"}
+	relay.Annotations = map[string]string{
+		"brokering.liqo.io/path": "relay\x1b[2J", "brokering.liqo.io/path-since": "yesterday",
+		"brokering.liqo.io/provider": "22222222-bbbb", "brokering.liqo.io/provider-name": "turin\x1b[2J",
+	}
+	hidden := pod("shop", "web-4", broker.Name, "10.1.0.11")
+	hidden.Annotations = map[string]string{"brokering.liqo.io/path": "relay"}
 	fc := &v09.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "milan"}}
 	fc.Spec.ClusterIdentity.ClusterID, fc.Spec.ClusterIdentity.ClusterName = "11111111-aaaa", "milan"
 	return []client.Object{
-		broker, perProvider, another, fc, direct, relay, pod("shop", "web-3", perProvider.Name, "10.1.0.9"),
+		broker, perProvider, another, fc, direct, relay, hidden, pod("shop", "web-3", perProvider.Name, "10.1.0.9"),
 		pod("default", "cron", broker.Name, "10.1.0.10"), pod("shop", "elsewhere", another.Name, "10.2.0.1"),
 		pod("shop", "here", "worker", "10.3.0.1"), pod("shop", "waits", "", ""),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}},
@@ -171,8 +176,8 @@ func TestWhereOtherwise(t *testing.T) {
 			return c.List(ctx, list, options...)
 		},
 	})
-	if out, _, err := (&cli{client: denied}).run(t, "where shop"); err != nil || !strings.Contains(out, "11111111-aaaa   direct") {
-		t.Errorf("without the names of peers: %s, %v", out, err)
+	if out, _, err := (&cli{client: denied}).run(t, "where shop"); err != nil || !strings.Contains(out, "not milan       direct") {
+		t.Errorf("without the names of peers, that which the broker tells: %s, %v", out, err)
 	}
 }
 
@@ -234,10 +239,18 @@ func TestElsewhere(t *testing.T) {
 		for _, line := range []string{
 			"explain shop", "policy check " + file, "providers", "consumers -o json", "status", "cordon milan", "suspend rome",
 		} {
-			c := &cli{client: brokerless(tc.at)}
+			peers := 0 // How often they were read.
+			c := &cli{client: interceptor.NewClient(brokerless(tc.at), interceptor.Funcs{
+				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+					if _, is := list.(*v09.ForeignClusterList); is {
+						peers++
+					}
+					return c.List(ctx, list, options...)
+				},
+			})}
 			if out, _, err := c.run(t, line); err == nil || !strings.HasPrefix(err.Error(), tc.says) || out != "" ||
-				program.ExitCode(err) != program.ExitFailure {
-				t.Errorf("%s, %s: %q, %v", name, line, out, err)
+				program.ExitCode(err) != program.ExitFailure || peers != 1 {
+				t.Errorf("%s, %s: %q, %v; the peers were read %d times", name, line, out, err, peers)
 			}
 		}
 	}

@@ -82,7 +82,7 @@ func (i *Installer) brokerSteps() ([]step, error) {
 // for drift, and undo it.
 func (i *Installer) daemonSteps(base []*unstructured.Unstructured) []step {
 	running := func(ctx context.Context) error {
-		if err := i.rollout(guardName, guardName)(ctx); err != nil {
+		if err := i.rollout(GuardName, GuardName)(ctx); err != nil {
 			return err
 		}
 		return i.rollout(BrokerNamespace, BrokerName)(ctx)
@@ -302,7 +302,7 @@ func (i *Installer) policies(name, folder string) step {
 func (i *Installer) excepted(ctx context.Context, rules []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	const rule = "pod-security.brokering.liqo.io"
 	var level corev1.ConfigMap
-	err := i.Get(ctx, client.ObjectKey{Namespace: guardName, Name: guardName}, &level)
+	err := i.Get(ctx, client.ObjectKey{Namespace: GuardName, Name: GuardName}, &level)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("read the Pod Security level: %w", err)
 	}
@@ -710,8 +710,8 @@ func (i *Installer) paths(ctx context.Context) ([]change, error) {
 			continue
 		}
 		// Whoever writes the pod at the same time does not matter, but another pod of its name does.
-		patch := fmt.Appendf(nil, `{"metadata": {"uid": %q, "annotations": {%q: null, %q: null, %q: null}}}`,
-			pod.UID, liqo.AnnotationPath, liqo.AnnotationProvider, liqo.AnnotationPathSince)
+		patch := fmt.Appendf(nil, `{"metadata": {"uid": %q, "annotations": {%q: null, %q: null, %q: null, %q: null}}}`,
+			pod.UID, liqo.AnnotationPath, liqo.AnnotationProvider, liqo.AnnotationProviderName, liqo.AnnotationPathSince)
 		all = append(all, change{verb: "patch", object: i.describeObject(pod), do: func(ctx context.Context) error {
 			err := i.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch), fieldOwner)
 			if apierrors.IsConflict(err) {

@@ -107,7 +107,7 @@ var guardFlags string
 
 // flagsOf returns the flags that a Deployment of ours has.
 func flagsOf(deployment string) []string {
-	if deployment == guardName {
+	if deployment == GuardName {
 		return strings.Fields(guardFlags)
 	}
 	return strings.Fields(flags)

@@ -18,7 +18,7 @@ func TestExcepted(t *testing.T) {
 			c := fake.NewClientBuilder()
 			if level != "" {
 				c = c.WithObjects(&corev1.ConfigMap{
-					ObjectMeta: metav1.ObjectMeta{Namespace: guardName, Name: guardName}, Data: map[string]string{"level": level},
+					ObjectMeta: metav1.ObjectMeta{Namespace: GuardName, Name: GuardName}, Data: map[string]string{"level": level},
 				})
 			}
 			rules, err := build("admission")

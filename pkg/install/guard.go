@@ -17,23 +17,22 @@ import (
 )
 
 const (
-	// guardName is the name of the guard's namespace and Deployment (deploy/guard).
-	guardName = "liqo-broker-guard"
-	// connectorName is the name of the connector's namespace and Deployment (deploy/connector).
-	connectorName = "liqo-broker-connector"
+	// GuardName is the name of the guard's namespace, Deployment, Service and webhook configurations (deploy/guard).
+	GuardName = "liqo-broker-guard"
+	// ConnectorName is the name of the connector's namespace, Deployment, lease, settings and Secret (deploy/connector).
+	ConnectorName = "liqo-broker-connector"
 	// flagPlugin says whom Liqo asks what to offer.
 	flagPlugin = "--resource-plugin-address"
 	// brokerPlugin begins what it is for a broker. A connector's is named otherwise.
 	brokerPlugin = BrokerName + "-resource-plugin."
 	// connectorPlugin is what it is for who trades, and is no broker.
-	connectorPlugin = connectorName + "-plugin." + connectorName + ":7000"
+	connectorPlugin = ConnectorName + "-plugin." + ConnectorName + ":7000"
 )
 
 // Guard keeps the peers in bounds that a connector brings: it runs the guard, closes Liqo's IPAM to them, and has Liqo use our virtual
 // kubelet and ask the connector what to offer. A broker is guarded, and stays what it is.
-func (i *Installer) Guard(ctx context.Context) error {
-	l, err := i.forward(ctx)
-	if err != nil {
+func (i *Installer) Guard(ctx context.Context, seen *Setup) error {
+	if err := i.forward(ctx, seen); err != nil {
 		return err
 	}
 	trades, err := i.trades(ctx)
@@ -50,7 +49,7 @@ func (i *Installer) Guard(ctx context.Context) error {
 	if err := i.sameRegistry(ctx); err != nil {
 		return err
 	}
-	steps, err := l.guard(i)
+	steps, err := seen.line.guard(i)
 	if err != nil {
 		return err
 	}
@@ -58,9 +57,8 @@ func (i *Installer) Guard(ctx context.Context) error {
 }
 
 // Unguard undoes Guard, on a cluster that does not trade any more.
-func (i *Installer) Unguard(ctx context.Context) error {
-	l, err := i.requirements(ctx)
-	if err != nil {
+func (i *Installer) Unguard(ctx context.Context, seen *Setup) error {
+	if err := i.rights(ctx); err != nil {
 		return err
 	}
 	trades, err := i.trades(ctx)
@@ -70,14 +68,10 @@ func (i *Installer) Unguard(ctx context.Context) error {
 	if trades {
 		return requirement("the connector still brings peers: end its contracts, and kubectl delete %s", version.Applied("deploy/connector"))
 	}
-	setup, err := i.Look(ctx)
-	if err != nil {
-		return err
-	}
-	if setup.Broker || len(setup.RemoteIPAMs) > 0 {
+	if seen.Broker || len(seen.RemoteIPAMs) > 0 {
 		return requirement("this cluster is a broker, or the consumer of one, and needs our virtual kubelet: run uninstall or unprepare")
 	}
-	steps, err := l.guardUndo(i)
+	steps, err := seen.line.guardUndo(i)
 	if err != nil {
 		return err
 	}
@@ -86,7 +80,7 @@ func (i *Installer) Unguard(ctx context.Context) error {
 
 // trades reports whether the cluster has a connector.
 func (i *Installer) trades(ctx context.Context) (bool, error) {
-	at := client.ObjectKey{Namespace: connectorName, Name: connectorName}
+	at := client.ObjectKey{Namespace: ConnectorName, Name: ConnectorName}
 	err := i.Get(ctx, at, &appsv1.Deployment{})
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("read Deployment %s: %w", at, err)
@@ -167,9 +161,9 @@ func isOtherPlugin(flag string) bool {
 func (i *Installer) runGuard(wanted []*unstructured.Unstructured) step {
 	return step{"run the guard", func(ctx context.Context) ([]change, error) {
 		var d appsv1.Deployment
-		err := i.Get(ctx, client.ObjectKey{Namespace: guardName, Name: guardName}, &d)
+		err := i.Get(ctx, client.ObjectKey{Namespace: GuardName, Name: GuardName}, &d)
 		if client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("read Deployment %s/%s: %w", guardName, guardName, err)
+			return nil, fmt.Errorf("read Deployment %s/%s: %w", GuardName, GuardName, err)
 		}
 		if err == nil && ofHelm(&d) {
 			return nil, nil
@@ -179,7 +173,7 @@ func (i *Installer) runGuard(wanted []*unstructured.Unstructured) step {
 			return nil, err
 		}
 		return i.apply(ctx, chosen)
-	}, i.rollout(guardName, guardName)}
+	}, i.rollout(GuardName, GuardName)}
 }
 
 // guardObjects returns the objects of the guard, with the image that was chosen.
@@ -197,5 +191,5 @@ func (i *Installer) withoutGuard(ctx context.Context, all []*unstructured.Unstru
 	if err != nil || !trades {
 		return all, err
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(o *unstructured.Unstructured) bool { return o.GetLabels()[labelName] == guardName }), nil
+	return slices.DeleteFunc(slices.Clone(all), func(o *unstructured.Unstructured) bool { return o.GetLabels()[labelName] == GuardName }), nil
 }

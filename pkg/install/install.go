@@ -131,28 +131,27 @@ func (o *Options) complete() error {
 // image returns one of the images.
 func (o *Options) image(name string) string { return o.Registry + "/" + name + ":" + o.Tag }
 
-// Install makes the cluster a broker. One that is the consumer of another broker becomes one only if the options say so.
-func (i *Installer) Install(ctx context.Context) error {
-	l, err := i.forward(ctx)
-	if err != nil {
+// Install makes the cluster a broker, which is as Look has seen it. One that is the consumer of another broker becomes one only if the
+// options say so.
+func (i *Installer) Install(ctx context.Context, seen *Setup) error {
+	if err := i.forward(ctx, seen); err != nil {
 		return err
 	}
-	if err := i.mayBecomeBroker(ctx); err != nil {
+	if err := i.mayBecomeBroker(seen); err != nil {
 		return err
 	}
-	return i.makeBroker(ctx, l)
+	return i.makeBroker(ctx, seen.line)
 }
 
 // Upgrade is Install on a cluster that is a broker already, if perhaps not wholly. It makes no cluster one.
-func (i *Installer) Upgrade(ctx context.Context) error {
-	l, err := i.forward(ctx)
-	if err != nil {
+func (i *Installer) Upgrade(ctx context.Context, seen *Setup) error {
+	if err := i.forward(ctx, seen); err != nil {
 		return err
 	}
-	if err := i.isBroker(ctx); err != nil {
+	if err := seen.isBroker(); err != nil {
 		return err
 	}
-	return i.makeBroker(ctx, l)
+	return i.makeBroker(ctx, seen.line)
 }
 
 func (i *Installer) makeBroker(ctx context.Context, l line) error {
@@ -171,18 +170,17 @@ func (i *Installer) makeBroker(ctx context.Context, l line) error {
 
 // Uninstall undoes Install. What a connector needs stays: our virtual kubelet with its rights, the guard, and somebody whom Liqo asks. A
 // cluster that is something else than a broker is left alone, and that is an error; one with nothing but Liqo is as it should be.
-func (i *Installer) Uninstall(ctx context.Context) error {
-	l, err := i.requirements(ctx)
-	if err != nil {
+func (i *Installer) Uninstall(ctx context.Context, seen *Setup) error {
+	if err := i.rights(ctx); err != nil {
 		return err
 	}
-	if err := i.mayCease(ctx); err != nil {
+	if err := i.mayCease(ctx, seen); err != nil {
 		return err
 	}
 	if err := i.unused(ctx); err != nil {
 		return err
 	}
-	steps, err := l.brokerUndo(i)
+	steps, err := seen.line.brokerUndo(i)
 	if err != nil {
 		return err
 	}
@@ -190,9 +188,8 @@ func (i *Installer) Uninstall(ctx context.Context) error {
 }
 
 // Prepare makes the cluster the consumer of a broker with which it peers.
-func (i *Installer) Prepare(ctx context.Context) error {
-	l, err := i.forward(ctx)
-	if err != nil {
+func (i *Installer) Prepare(ctx context.Context, seen *Setup) error {
+	if err := i.forward(ctx, seen); err != nil {
 		return err
 	}
 	broker, err := i.findBroker(ctx)
@@ -202,7 +199,7 @@ func (i *Installer) Prepare(ctx context.Context) error {
 	if err := i.sameRegistry(ctx); err != nil {
 		return err
 	}
-	steps, err := l.consumer(i, broker)
+	steps, err := seen.line.consumer(i, broker)
 	if err != nil {
 		return err
 	}
@@ -211,9 +208,8 @@ func (i *Installer) Prepare(ctx context.Context) error {
 
 // Unprepare undoes Prepare: for all brokers, or for the one that the options name, so that the cluster stays the consumer of others. One
 // that trades stays guarded.
-func (i *Installer) Unprepare(ctx context.Context) error {
-	l, err := i.requirements(ctx)
-	if err != nil {
+func (i *Installer) Unprepare(ctx context.Context, seen *Setup) error {
+	if err := i.rights(ctx); err != nil {
 		return err
 	}
 	if i.options.Broker != "" {
@@ -231,7 +227,7 @@ func (i *Installer) Unprepare(ctx context.Context) error {
 	if trades { // Its guard needs our virtual kubelet.
 		return i.run.runSteps(ctx, i.askingNoMore("brokers", flagOfRemoteIPAM))
 	}
-	steps, err := l.consumerUndo(i)
+	steps, err := seen.line.consumerUndo(i)
 	if err != nil {
 		return err
 	}

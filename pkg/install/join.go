@@ -55,7 +55,7 @@ func Join(ctx context.Context, j Joining, options Options, out io.Writer) error 
 	}
 	for _, m := range f.consumers {
 		fmt.Fprintf(out, "%s as consumer of %s\n", m.called(), f.broker.called())
-		err := m.Prepare(ctx)
+		err := m.Prepare(ctx, &m.seen)
 		if errors.Is(err, errNoPeer) && options.DryRun {
 			fmt.Fprintln(out, "      would take the steps of prepare (dry run)")
 			continue
@@ -83,7 +83,8 @@ func Join(ctx context.Context, j Joining, options Options, out io.Writer) error 
 type member struct {
 	*Installer
 
-	own cluster.Identity
+	own  cluster.Identity
+	seen Setup // Before anything was changed.
 }
 
 func (m *member) called() string { return sheet.Plain(m.own.Name) }
@@ -127,11 +128,7 @@ func (j *Joining) look(ctx context.Context, options Options, out io.Writer) (*jo
 	if f.broker, err = meet(j.Broker); err != nil {
 		return nil, err
 	}
-	setup, err := f.broker.Look(ctx)
-	switch {
-	case err != nil:
-		return nil, err
-	case !setup.Broker:
+	if !f.broker.seen.Broker {
 		return nil, requirement("cluster %s is no broker: install makes it one", called(f.broker.own))
 	}
 
@@ -174,7 +171,7 @@ func (j *Joining) meet(ctx context.Context, who Joiner, options Options, out io.
 			return nil, err
 		}
 	}
-	return &member{i, setup.Own}, nil
+	return &member{i, setup.Own, setup}, nil
 }
 
 // pair says who peers with whom: the broker has what providers have, and a consumer what the broker has. That the broker can reach the

@@ -67,16 +67,6 @@ func (i *Installer) lineHere() (line, error) {
 	return nil, requirement("this cluster has no Liqo: install Liqo 0.9 first")
 }
 
-// line returns the line of Liqo that runs here, if it is supported.
-func (i *Installer) line(ctx context.Context) (line, error) {
-	l, err := i.lineHere()
-	if err != nil {
-		return nil, err
-	}
-	_, err = l.check(ctx, i.objects)
-	return l, err
-}
-
 // line09 is Liqo 0.9: its controller manager has flags for the virtual kubelets and for a resource plugin.
 type line09 struct{}
 
@@ -109,7 +99,7 @@ func (line09) check(ctx context.Context, o objects) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	tag := tagOf(container.Image)
+	tag := ImageTag(container.Image)
 	if !strings.HasPrefix(tag, versions09) {
 		return "", requirement("Liqo's controller manager has the image %s, and the broker needs Liqo %s", container.Image, LiqoVersion)
 	}

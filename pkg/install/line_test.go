@@ -94,7 +94,19 @@ func ofOurs(name, image string, args ...string) *appsv1.Deployment {
 }
 
 func connector(args ...string) *appsv1.Deployment {
-	return ofOurs(connectorName, "x/liqo-broker-connector:v0.1.0", args...)
+	return ofOurs(ConnectorName, "x/liqo-broker-connector:v0.1.0", args...)
+}
+
+// deed is a command.
+type deed func(*Installer, context.Context, *Setup) error
+
+// taken looks at the cluster, and does it.
+func (d deed) taken(ctx context.Context, i *Installer) error {
+	seen, err := i.Look(ctx)
+	if err != nil {
+		return err
+	}
+	return d(i, ctx, &seen)
 }
 
 // TestRefused has each command meet a cluster for which it is not made: nothing is written, and the error names what it is.
@@ -118,7 +130,7 @@ func TestRefused(t *testing.T) {
 	old.Spec.Template.Spec.Containers[0].Image = "liqo/liqo-controller-manager:v0.8.3"
 	install, uninstall, upgrade := (*Installer).Install, (*Installer).Uninstall, (*Installer).Upgrade
 	prepare, unprepare, guard := (*Installer).Prepare, (*Installer).Unprepare, (*Installer).Guard
-	type commands = []func(*Installer, context.Context) error
+	type commands = []deed
 	all := commands{install, uninstall, prepare, unprepare}
 	onwards := commands{install, upgrade, prepare, guard}
 	consumer := pod("controller-manager", "--kubelet-image=x/liqo-broker-vk:v0.1.0", flagOf(cluster.Identity{ID: "a", Name: "milan"}))
@@ -133,7 +145,7 @@ func TestRefused(t *testing.T) {
 		funcs   interceptor.Funcs
 		objects []client.Object
 		options Options
-		do      []func(*Installer, context.Context) error
+		do      commands
 		says    string
 	}{
 		"NoLiqo":    {nil, counting, nil, Options{}, all, "this cluster has no Liqo"},
@@ -151,7 +163,7 @@ func TestRefused(t *testing.T) {
 			line09{}, counting, []client.Object{manager, second}, Options{}, all[:1], "another broker already, in namespace elsewhere",
 		},
 		"Nobody": {
-			line09{}, counting, []client.Object{manager}, Options{}, []func(*Installer, context.Context) error{prepare},
+			line09{}, counting, []client.Object{manager}, Options{}, commands{prepare},
 			"no peer of this cluster is the broker",
 		},
 		"TwoPeers": {
@@ -211,7 +223,7 @@ func TestRefused(t *testing.T) {
 			"Deployment liqo-broker/liqo-broker is v0.10.0 here, newer than v0.9.9",
 		},
 		"NewerGuard": {
-			line09{}, counting, []client.Object{manager, connector(), ofOurs(guardName, "x/liqo-broker:v0.2.0@sha256:1")},
+			line09{}, counting, []client.Object{manager, connector(), ofOurs(GuardName, "x/liqo-broker:v0.2.0@sha256:1")},
 			Options{Tag: "v0.2.0-rc.1"}, commands{guard}, "Deployment liqo-broker-guard/liqo-broker-guard is v0.2.0 here, newer than v0.2.0-rc.1",
 		},
 		"UnknownBroker": {
@@ -226,12 +238,45 @@ func TestRefused(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				err = do(i, t.Context())
+				err = do.taken(t.Context(), i)
 				if err == nil || !strings.Contains(err.Error(), tc.says) || strings.Contains(err.Error(), "\n") || writes > 0 {
 					t.Errorf("command %d: %v, want %q; %d writes", n, err, tc.says, writes)
 				}
 			}
 		})
+	}
+}
+
+// TestLooksOnce has a cluster be refused that is looked at before: what was seen is not asked for again.
+func TestLooksOnce(t *testing.T) {
+	consumer := pod("controller-manager", "--kubelet-image=x/liqo-broker-vk:v0.1.0", flagOf(cluster.Identity{ID: "a", Name: "milan"}))
+	for name, tc := range map[string]struct {
+		do deed
+		// managers is how often Liqo's controller manager is read: for its version, for its flags, and for the image that may be newer.
+		managers int
+	}{"Install": {(*Installer).Install, 3}, "Upgrade": {(*Installer).Upgrade, 3}} {
+		peers, managers := 0, 0
+		i, err := New(at(t, line09{}, interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+				if key.Name == controllerManager {
+					managers++
+				}
+				return c.Get(ctx, key, o, options...)
+			},
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+				if _, is := list.(*v09.ForeignClusterList); is {
+					peers++
+				}
+				return c.List(ctx, list, options...)
+			},
+		}, consumer, peer("a", "milan")), Options{}, io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = tc.do.taken(t.Context(), i)
+		if err == nil || !strings.Contains(err.Error(), "a consumer of milan") || peers != 1 || managers != tc.managers {
+			t.Errorf("%s: %v; the peers were read %d times, and Liqo's controller manager %d times", name, err, peers, managers)
+		}
 	}
 }
 
@@ -264,7 +309,7 @@ func TestAllowed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		objects []client.Object
 		options Options
-		do      func(*Installer, context.Context) error
+		do      deed
 	}{
 		"AlsoBroker":      {[]client.Object{consumer}, Options{AlsoBroker: true}, (*Installer).Install},
 		"BrokerConsumes":  {[]client.Object{consumer, daemonOfHelm()}, Options{}, (*Installer).Install},
@@ -289,7 +334,7 @@ func TestAllowed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := tc.do(i, t.Context()); err != nil && !Begun(err) || !strings.HasPrefix(out.String(), "[1/") {
+			if err := tc.do.taken(t.Context(), i); err != nil && !Begun(err) || !strings.HasPrefix(out.String(), "[1/") {
 				t.Errorf("it is not begun: %v\n%s", err, out.String())
 			}
 		})
@@ -304,7 +349,7 @@ func TestMetricsGuarded(t *testing.T) {
 	rest := []client.Object{
 		pod("gateway"), pod("network-manager"), managerService(), virtualKubeletRights(), peer("a", "milan"), connector(),
 	}
-	for name, do := range map[string]func(*Installer, context.Context) error{
+	for name, do := range map[string]deed{
 		"install": (*Installer).Install, "prepare": (*Installer).Prepare, "guard": (*Installer).Guard,
 	} {
 		for flag, want := range map[string]int{"--kubelet-metrics-enabled=true": 1, "--kubelet-metrics-enabled=false": 0} {
@@ -314,7 +359,7 @@ func TestMetricsGuarded(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := do(i, t.Context()); err != nil && !Begun(err) {
+			if err := do.taken(t.Context(), i); err != nil && !Begun(err) {
 				t.Fatal(err)
 			}
 			if got := strings.Count(out.String(), "Liqo's own PodMonitor of them is refused"); got != want {
@@ -325,7 +370,7 @@ func TestMetricsGuarded(t *testing.T) {
 }
 
 // TestLeaveOne has a consumer of two brokers leave one, and then the other. The sign that its virtual kubelet is ours comes off its node
-// with the last, though Liqo's has not taken it off.
+// with the last, though Liqo's has not taken it off, and what pods were told of their paths.
 func TestLeaveOne(t *testing.T) {
 	milan, turin := cluster.Identity{ID: "a", Name: "milan"}, cluster.Identity{ID: "b", Name: "turin"}
 	manager := pod("controller-manager", "--kubelet-image=liqo/virtual-kubelet:v0.9.4", "--kubelet-image=capacitorset/liqo-broker-vk:v0.1.0",
@@ -336,7 +381,10 @@ func TestLeaveOne(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "liqo-turin",
 		Labels:      map[string]string{liqo.LabelVirtualKubelet: "v0.1.0", "kept": "yes"},
 		Annotations: map[string]string{liqo.LabelVirtualKubelet: "v0.1.0"}}}
-	c := at(t, line09{}, interceptor.Funcs{}, manager, role, virtual, node, peer("a", "milan"), peer("b", "turin"))
+	told := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", Annotations: map[string]string{"kept": "yes",
+		"brokering.liqo.io/path": "relay", "brokering.liqo.io/path-since": "2030-01-02T03:04:05Z",
+		"brokering.liqo.io/provider": "c", "brokering.liqo.io/provider-name": "oslo"}}}
+	c := at(t, line09{}, interceptor.Funcs{}, manager, role, virtual, node, told, peer("a", "milan"), peer("b", "turin"))
 	for _, step := range []struct {
 		leave cluster.Identity
 		want  []string
@@ -349,7 +397,7 @@ func TestLeaveOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := i.Unprepare(t.Context()); err != nil {
+		if err := deed((*Installer).Unprepare).taken(t.Context(), i); err != nil {
 			t.Fatalf("%v\n%s", err, out.String())
 		}
 		var d appsv1.Deployment
@@ -365,6 +413,16 @@ func TestLeaveOne(t *testing.T) {
 		if got := node.Labels[liqo.LabelVirtualKubelet] + node.Annotations[liqo.LabelVirtualKubelet]; (got == "") != (step.leave == turin) ||
 			node.Labels["kept"] == "" {
 			t.Errorf("without %s the node is %v", step.leave.Name, node.ObjectMeta)
+		}
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(told), told); err != nil {
+			t.Fatal(err)
+		}
+		left := 5
+		if step.leave == turin {
+			left = 1
+		}
+		if len(told.Annotations) != left || told.Annotations["kept"] == "" {
+			t.Errorf("without %s a pod is told %v", step.leave.Name, told.Annotations)
 		}
 	}
 }
@@ -394,7 +452,7 @@ func TestLostInTheMiddle(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = i.Install(ctx)
+			err = deed((*Installer).Install).taken(ctx, i)
 			cancel()
 			want := "connection reset"
 			if interrupt {

@@ -270,7 +270,7 @@ func stockKubelet(d *appsv1.Deployment) error {
 	if err != nil || slices.ContainsFunc(container.Args, func(arg string) bool { return strings.HasPrefix(arg, flagImage+"=") }) {
 		return err
 	}
-	tag := tagOf(container.Image)
+	tag := ImageTag(container.Image)
 	if tag == "" {
 		return fmt.Errorf("the flag %s of %s was replaced, and its image %s does not say which version of Liqo's virtual kubelet belongs to "+
 			"it: set the flag", flagImage, controllerManager, container.Image)

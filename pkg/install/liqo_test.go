@@ -287,8 +287,8 @@ func TestTag(t *testing.T) {
 	for image, want := range map[string]string{
 		"ghcr.io/liqotech/liqo:v0.9.4": "v0.9.4", "registry:5000/liqo": "", "liqo": "", "registry:5000/liqo:v1@sha256:abc": "v1", "": "",
 	} {
-		if got := tagOf(image); got != want {
-			t.Errorf("tagOf(%q) = %q, want %q", image, got, want)
+		if got := ImageTag(image); got != want {
+			t.Errorf("ImageTag(%q) = %q, want %q", image, got, want)
 		}
 	}
 }

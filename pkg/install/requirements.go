@@ -21,17 +21,8 @@ import (
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
-// requirements returns the line of Liqo that runs here, or an error unless it is one that is supported, and the caller may change it.
-func (i *Installer) requirements(ctx context.Context) (line, error) {
-	l, err := i.line(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return l, i.rights(ctx)
-}
-
-// tagOf returns the tag of an image, without a digest; empty if it has none.
-func tagOf(image string) string {
+// ImageTag returns the tag of an image, without a digest; empty if it has none.
+func ImageTag(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	_, name, found := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
 	if !found {

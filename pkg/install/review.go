@@ -34,23 +34,25 @@ type Setup struct {
 	Brokers     []cluster.Identity
 	// Tag is that of our images which the cluster uses; empty if it uses none, or if they have a digest in its place.
 	Tag string
+
+	// line is the line of Liqo, whose steps are taken.
+	line line
 }
 
 // Look returns what an installation has made of this cluster. Its error is a requirement that the cluster does not meet, or says why
-// that cannot be known.
+// that cannot be known; what was seen until then is returned with it.
 func (i *Installer) Look(ctx context.Context) (Setup, error) {
 	var s Setup
 	l, err := i.lineHere()
 	if err != nil {
 		return s, err
 	}
-	s.Line = l.name()
-	if s.Version, err = l.check(ctx, i.objects); err != nil {
-		return s, err
-	}
-
+	s.line, s.Line = l, l.name()
 	if own, err := v09.OwnIdentity(ctx, i, liqoNamespace); err == nil { // It is only for people.
 		s.Own = own
+	}
+	if s.Version, err = l.check(ctx, i.objects); err != nil {
+		return s, err
 	}
 
 	// The broker, and what tells Liqo of it.
@@ -67,7 +69,7 @@ func (i *Installer) Look(ctx context.Context) (Setup, error) {
 	if err != nil {
 		return s, err
 	}
-	s.Tag = tagOf(kubeletInUse(args))
+	s.Tag = ImageTag(kubeletInUse(args))
 	for _, arg := range args {
 		s.Broker = s.Broker || strings.HasPrefix(arg, flagPlugin+"="+brokerPlugin)
 		if address, is := strings.CutPrefix(arg, flagExtraArgs+"="+flagRemoteIPAM+"=server="); is {
@@ -115,13 +117,9 @@ func (i *Installer) ProbeImage(ctx context.Context, s *Setup) (string, error) {
 	return o.image(probeImage), nil
 }
 
-// Review returns what is found of the steps by which this cluster became what a setup says, with the images that it uses. It writes
-// nothing.
+// Review returns what is found of the steps by which this cluster became what a setup says that Look has returned, with the images that it
+// uses. It writes nothing.
 func (i *Installer) Review(ctx context.Context, s Setup) ([]Reviewed, error) {
-	l, err := i.line(ctx)
-	if err != nil {
-		return nil, err
-	}
 	if err := i.sameRegistry(ctx); err != nil {
 		return nil, err
 	}
@@ -132,19 +130,21 @@ func (i *Installer) Review(ctx context.Context, s Setup) ([]Reviewed, error) {
 	var steps []step
 	i.ofHelm = s.Helm
 	if s.Broker {
-		if steps, err = l.broker(i); err != nil {
+		of, err := s.line.broker(i)
+		if err != nil {
 			return nil, err
 		}
+		steps = of
 	}
 	for _, broker := range s.Brokers {
-		of, err := l.consumer(i, broker)
+		of, err := s.line.consumer(i, broker)
 		if err != nil {
 			return nil, err
 		}
 		steps = append(steps, of...)
 	}
 	if s.Trades {
-		of, err := l.guard(i)
+		of, err := s.line.guard(i)
 		if err != nil {
 			return nil, err
 		}

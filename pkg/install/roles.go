@@ -37,21 +37,19 @@ func (s *Setup) Roles() []string {
 }
 
 // mayBecomeBroker returns an error if the cluster is the consumer of a broker and is to be one itself, which nobody has asked for.
-func (i *Installer) mayBecomeBroker(ctx context.Context) error {
-	s, err := i.Look(ctx)
-	if err != nil || s.Broker || i.options.AlsoBroker || len(s.RemoteIPAMs) == 0 {
-		return err
+func (i *Installer) mayBecomeBroker(s *Setup) error {
+	if s.Broker || i.options.AlsoBroker || len(s.RemoteIPAMs) == 0 {
+		return nil
 	}
 	return requirement("this cluster is a %s, whose version prepare brings: with --also-broker it becomes a broker besides",
 		strings.Join(s.Roles(), " and a "))
 }
 
 // isBroker returns an error that says what to do instead if the cluster is no broker.
-func (i *Installer) isBroker(ctx context.Context) error {
-	s, err := i.Look(ctx)
+func (s *Setup) isBroker() error {
 	switch {
-	case err != nil || s.Broker:
-		return err
+	case s.Broker:
+		return nil
 	case len(s.RemoteIPAMs) > 0 && s.Trades:
 		return requirement("this cluster is no broker, but a %s: run prepare and guard", strings.Join(s.Roles(), " and a "))
 	case len(s.RemoteIPAMs) > 0:
@@ -66,11 +64,7 @@ func (i *Installer) isBroker(ctx context.Context) error {
 
 // mayCease returns an error if the cluster is no broker, and uninstall would take away what it needs for something else; or if its
 // connector could not go on without the broker. It notes whether there is a connector.
-func (i *Installer) mayCease(ctx context.Context) error {
-	s, err := i.Look(ctx)
-	if err != nil {
-		return err
-	}
+func (i *Installer) mayCease(ctx context.Context, s *Setup) (err error) {
 	if i.trading, err = i.trades(ctx); err != nil { // Who may not see it, may not take away what it needs.
 		return err
 	}
@@ -109,7 +103,7 @@ func (i *Installer) brokerLeft(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	own := slices.DeleteFunc(base, func(o *unstructured.Unstructured) bool { return o.GetLabels()[labelName] == guardName })
+	own := slices.DeleteFunc(base, func(o *unstructured.Unstructured) bool { return o.GetLabels()[labelName] == GuardName })
 	for _, left := range []func(context.Context) ([]change, error){
 		i.removing("", own, nil).changes, i.withoutPort(), i.alone(patchRemoteIPAM), i.withoutHook(), i.told,
 	} {
@@ -124,7 +118,7 @@ func (i *Installer) brokerLeft(ctx context.Context) (bool, error) {
 // sellsNoBroker returns an error if the connector sells what the broker has. It leaves the resource plugin to the broker then, so that Liqo
 // would find nobody to ask.
 func (i *Installer) sellsNoBroker(ctx context.Context) error {
-	at := client.ObjectKey{Namespace: connectorName, Name: connectorName}
+	at := client.ObjectKey{Namespace: ConnectorName, Name: ConnectorName}
 	var d appsv1.Deployment
 	if err := i.Get(ctx, at, &d); err != nil {
 		return fmt.Errorf("read Deployment %s: %w", at, err)

@@ -12,22 +12,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// forward returns the line of Liqo that runs here, or an error unless the caller may bring the cluster to the version of the images that
-// were chosen.
-func (i *Installer) forward(ctx context.Context) (line, error) {
-	l, err := i.requirements(ctx)
-	if err != nil {
-		return nil, err
+// forward returns an error unless the caller may bring the cluster to the version of the images that were chosen.
+func (i *Installer) forward(ctx context.Context, seen *Setup) error {
+	if err := i.rights(ctx); err != nil {
+		return err
 	}
-	version, err := l.check(ctx, i.objects)
-	if err != nil {
-		return nil, err
+	if seen.Version != LiqoVersion && !i.options.LiqoUnsupported {
+		return requirement("this cluster has Liqo %s, and our virtual kubelet is built of %s: with --liqo-unsupported it is tried "+
+			"all the same", seen.Version, LiqoVersion)
 	}
-	if version != LiqoVersion && !i.options.LiqoUnsupported {
-		return nil, requirement("this cluster has Liqo %s, and our virtual kubelet is built of %s: with --liqo-unsupported it is tried "+
-			"all the same", version, LiqoVersion)
-	}
-	return l, i.noDowngrade(ctx, version)
+	return i.noDowngrade(ctx, seen.Version)
 }
 
 // noDowngrade returns an error if newer images than those that were chosen are here, unless that is meant. Tags that are no versions are
@@ -36,13 +30,13 @@ func (i *Installer) noDowngrade(ctx context.Context, ofLiqo string) error {
 	if i.options.Downgrade {
 		return nil
 	}
-	for _, at := range []client.ObjectKey{{Namespace: BrokerNamespace, Name: BrokerName}, {Namespace: guardName, Name: guardName}} {
+	for _, at := range []client.ObjectKey{{Namespace: BrokerNamespace, Name: BrokerName}, {Namespace: GuardName, Name: GuardName}} {
 		var d appsv1.Deployment
 		if err := i.Get(ctx, at, &d); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("read Deployment %s: %w", at, err)
 		}
-		if container, err := first(&d); err == nil && older(i.options.Tag, tagOf(container.Image)) {
-			return i.tooOld("Deployment "+at.String(), tagOf(container.Image))
+		if container, err := first(&d); err == nil && older(i.options.Tag, ImageTag(container.Image)) {
+			return i.tooOld("Deployment "+at.String(), ImageTag(container.Image))
 		}
 	}
 	args, err := i.managerArgs(ctx)
@@ -50,7 +44,7 @@ func (i *Installer) noDowngrade(ctx context.Context, ofLiqo string) error {
 		return err
 	}
 	// Liqo's chart gives our virtual kubelet the version of Liqo if only its name is set.
-	if tag := tagOf(kubeletInUse(args)); tag != ofLiqo && older(i.options.Tag, tag) {
+	if tag := ImageTag(kubeletInUse(args)); tag != ofLiqo && older(i.options.Tag, tag) {
 		return i.tooOld("our virtual kubelet", tag)
 	}
 	return nil

@@ -101,6 +101,8 @@ const (
 	// AnnotationProvider is beside it if the broker told the consumer who runs the pod, with the cluster ID. To an
 	// aggregated consumer no broker does.
 	AnnotationProvider = LabelProvider
+	// AnnotationProviderName is beside that if the broker said what the provider calls itself.
+	AnnotationProviderName = "brokering.liqo.io/provider-name"
 	// AnnotationPathSince is beside it, with the time since when both are as they are (RFC 3339).
 	AnnotationPathSince = "brokering.liqo.io/path-since"
 )

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -17,9 +18,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
-
-// podHash is the label by which a Deployment tells its ReplicaSets apart; the name of a ReplicaSet ends with its value.
-const podHash = "pod-template-hash"
 
 // AtHome returns a finding for each namespace of a consumer whose pods are all to run elsewhere, and that has pods which cannot: Liqo looks
 // at new pods only, and only in namespaces that it has labelled, so that those stay at home which came in the same moment as their
@@ -73,8 +71,9 @@ func remake(namespace string, pods []*corev1.Pod) string {
 	for _, pod := range pods {
 		owner := metav1.GetControllerOf(pod)
 		deployment, ofDeployment := "", false
-		if owner != nil && owner.Kind == "ReplicaSet" && pod.Labels[podHash] != "" {
-			deployment, ofDeployment = strings.CutSuffix(owner.Name, "-"+pod.Labels[podHash])
+		// The name of a ReplicaSet ends with the label by which a Deployment tells its ReplicaSets apart.
+		if hash := pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; owner != nil && owner.Kind == "ReplicaSet" && hash != "" {
+			deployment, ofDeployment = strings.CutSuffix(owner.Name, "-"+hash)
 		}
 		switch {
 		case ofDeployment:

@@ -150,7 +150,8 @@ func OnConsumer(nodes []corev1.Node, pods []corev1.Pod, peers []cluster.Identity
 		placed := placedOf(pod, metav1.NewTime(changed))
 		placed.Path = pod.Annotations[liqo.AnnotationPath]
 		if id := cmp.Or(pod.Annotations[liqo.AnnotationProvider], node.Labels[liqo.LabelProvider]); id != "" {
-			placed.Provider = &Cluster{ID: id, Name: names[id]}
+			// What a peer calls itself here counts for more than what the broker says.
+			placed.Provider = &Cluster{ID: id, Name: cmp.Or(names[id], pod.Annotations[liqo.AnnotationProviderName])}
 		}
 		all = append(all, placed)
 	}

@@ -188,10 +188,11 @@ func TestRemoteIPAMHidesProviders(t *testing.T) {
 	if got, want := response.GetMappings()[0].GetRelayAddress(), own.Address[fed.Consumer.Name]; got != want {
 		t.Errorf("relay address of an aggregated consumer's own pod: %q, want %q, as the consumer shows it", got, want)
 	}
-	check(v1alpha1.ModeOrchestrated, string(fed.ProviderA.ID), string(fed.ProviderB.ID))
+	check(v1alpha1.ModeOrchestrated, cluster.Identity{ID: fed.ProviderA.ID, Name: fed.ProviderA.Name}.String(),
+		cluster.Identity{ID: fed.ProviderB.ID, Name: fed.ProviderB.Name}.String())
 }
 
-// routes returns the IDs of the providers in the first answer to Watch.
+// routes returns the names and IDs of the providers in the first answer to Watch.
 func routes(ctx context.Context, api pb.RemoteIPAMClient) ([]string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -208,7 +209,7 @@ func routes(ctx context.Context, api pb.RemoteIPAMClient) ([]string, error) {
 	}
 	var providers []string
 	for _, route := range message.GetRoutes() {
-		providers = append(providers, route.GetProviderId())
+		providers = append(providers, cluster.Identity{ID: cluster.ID(route.GetProviderId()), Name: route.GetProviderName()}.String())
 	}
 	slices.Sort(providers)
 	return providers, nil

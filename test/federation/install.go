@@ -86,13 +86,18 @@ func (f *Federation) Join(ctx context.Context, progress *Progress) error {
 
 // with has an Installer do something with a cluster.
 func (c *Cluster) with(
-	ctx context.Context, options install.Options, progress *Progress, do func(*install.Installer, context.Context) error,
+	ctx context.Context, options install.Options, progress *Progress,
+	do func(*install.Installer, context.Context, *install.Setup) error,
 ) error {
 	installer, err := install.New(c, options, progress)
 	if err != nil {
 		return err
 	}
-	return do(installer, ctx)
+	setup, err := installer.Look(ctx)
+	if err != nil {
+		return err
+	}
+	return do(installer, ctx, &setup)
 }
 
 // ourImages are those of the broker, and which clusters run them.

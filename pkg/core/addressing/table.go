@@ -33,6 +33,8 @@ type Peer struct {
 // that the consumer may reach them past the broker.
 type Route struct {
 	Provider cluster.ID
+	// Name is what the provider calls itself, for people; empty if that is not known.
+	Name string
 	// Pods is how the broker sees the pods of the provider.
 	Pods View
 }
@@ -75,7 +77,7 @@ type Table struct {
 
 // way is what is known about the pods of one provider.
 type way struct {
-	provider cluster.ID
+	provider cluster.Identity
 	// broker is how the broker sees them, consumer how the consumer does; the
 	// latter is not valid without a connected tunnel.
 	broker, consumer View
@@ -107,7 +109,7 @@ func NewTable(broker View, routes []Route, peers map[cluster.ID]Peer) (*Table, e
 			return nil, fmt.Errorf("prefix %s of provider %s overlaps prefix %s of provider %s",
 				r.Pods.Seen, r.Provider, routes[i-1].Pods.Seen, routes[i-1].Provider)
 		}
-		table.ways[i].provider, table.ways[i].broker = r.Provider, r.Pods
+		table.ways[i].provider, table.ways[i].broker = cluster.Identity{ID: r.Provider, Name: r.Name}, r.Pods
 		if peer := peers[r.Provider]; peer.Connected {
 			table.ways[i].consumer = peer.Pods
 		}
@@ -141,11 +143,11 @@ func (t *Table) Resolve(reported netip.Addr) (Path, netip.Addr) {
 }
 
 // Provider returns the provider that runs the pod which the broker reports at the given address; empty if no route says.
-func (t *Table) Provider(reported netip.Addr) cluster.ID {
+func (t *Table) Provider(reported netip.Addr) cluster.Identity {
 	if way := t.find(reported); way != nil {
 		return way.provider
 	}
-	return ""
+	return cluster.Identity{}
 }
 
 // Reported is the inverse of [Table.Resolve] for [PathBroker] and [PathDirect]: it tells at which address the broker reports, or

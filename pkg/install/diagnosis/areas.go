@@ -70,8 +70,20 @@ func (l *look) liqo(ctx context.Context) []Check {
 			continue
 		}
 		ready++
+		if d.Name == v09.GatewayName && !requestsCPU(d) {
+			all = append(all, one(area, Note, "Where one of its nodes has as much left: kubectl set resources deployment "+d.Name+" -n liqo "+
+				"--requests=cpu=500m,memory=64Mi. It starts again, which interrupts its tunnels", "Liqo's gateway requests no CPU: on a busy node "+
+				"it may not renew its lease in time, and ends then, with what goes through its tunnels"))
+		}
 	}
 	return append(all, one(area, OK, "", "%d of %d Deployments of Liqo are ready", ready, len(deployments.Items)))
+}
+
+// requestsCPU reports whether a container of a Deployment has CPU that nobody else can take.
+func requestsCPU(d *appsv1.Deployment) bool {
+	return slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
+		return !c.Resources.Requests.Cpu().IsZero() || !c.Resources.Limits.Cpu().IsZero()
+	})
 }
 
 // behind says what of a Deployment is not as it should be.

@@ -22,14 +22,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/install"
 	"github.com/capacitorset/liqo-broker/pkg/version"
 )
 
 const (
-	// connectorName is the name of the connector's namespace, Deployment, lease, settings and Secret (deploy/connector).
-	connectorName = "liqo-broker-connector"
 	connectorArea = "Connector"
-	connectorLogs = "kubectl logs -n " + connectorName + " deploy/" + connectorName
+	connectorLogs = "kubectl logs -n " + install.ConnectorName + " deploy/" + install.ConnectorName
 	// skew is by how much clocks may differ: offers that are signed later than in five minutes count nowhere.
 	skew = 5 * time.Minute
 	// pluginFlag is the flag of Liqo's controller manager that says whom it asks what to offer.
@@ -41,12 +40,12 @@ const (
 // trades reports whether the cluster has a connector, and returns it.
 func (l *look) trades(ctx context.Context) (*appsv1.Deployment, error) {
 	var d appsv1.Deployment
-	err := l.Get(ctx, client.ObjectKey{Namespace: connectorName, Name: connectorName}, &d)
+	err := l.Get(ctx, client.ObjectKey{Namespace: install.ConnectorName, Name: install.ConnectorName}, &d)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil //nolint:nilnil // Most clusters have none.
 	case err != nil:
-		return nil, fmt.Errorf("read Deployment %s/%s: %w", connectorName, connectorName, err)
+		return nil, fmt.Errorf("read Deployment %s/%s: %w", install.ConnectorName, install.ConnectorName, err)
 	}
 	return &d, nil
 }
@@ -55,8 +54,8 @@ func (l *look) trades(ctx context.Context) (*appsv1.Deployment, error) {
 func (l *look) connector(ctx context.Context, d *appsv1.Deployment) []Check {
 	state, do, what := OK, "", "Its Deployment is ready"
 	if why := behind(d); why != "" {
-		state, do, what = Problem, "kubectl describe pods -n "+connectorName+"; "+connectorLogs,
-			fmt.Sprintf("Deployment %s/%s: %s", connectorName, connectorName, why)
+		state, do, what = Problem, "kubectl describe pods -n "+install.ConnectorName+"; "+connectorLogs,
+			fmt.Sprintf("Deployment %s/%s: %s", install.ConnectorName, install.ConnectorName, why)
 	}
 	all := []Check{one(connectorArea, state, do, "%s", what), l.connectorLeads(ctx), l.connectorKey(ctx)}
 	all = append(all, l.registries(ctx)...)
@@ -80,7 +79,7 @@ func (l *look) connector(ctx context.Context, d *appsv1.Deployment) []Check {
 // connectorLeads looks at who leads.
 func (l *look) connectorLeads(ctx context.Context) Check {
 	var lease coordinationv1.Lease
-	err := l.Get(ctx, client.ObjectKey{Namespace: connectorName, Name: connectorName}, &lease)
+	err := l.Get(ctx, client.ObjectKey{Namespace: install.ConnectorName, Name: install.ConnectorName}, &lease)
 	if client.IgnoreNotFound(err) != nil {
 		return cannot(connectorArea, "the lease of the connector", err)[0]
 	}
@@ -102,11 +101,11 @@ func (l *look) connectorLeads(ctx context.Context) Check {
 func (l *look) connectorKey(ctx context.Context) Check {
 	key := &metav1.PartialObjectMetadata{}
 	key.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	err := l.Get(ctx, client.ObjectKey{Namespace: connectorName, Name: connectorName}, key)
+	err := l.Get(ctx, client.ObjectKey{Namespace: install.ConnectorName, Name: install.ConnectorName}, key)
 	switch {
 	case apierrors.IsNotFound(err):
 		return one(connectorArea, Problem, "If this cluster was a party before, put its Secret back before the connector makes another key",
-			"There is no Secret %s/%s with the key of this cluster", connectorName, connectorName)
+			"There is no Secret %s/%s with the key of this cluster", install.ConnectorName, install.ConnectorName)
 	case err != nil:
 		return cannot(connectorArea, "the Secret with the key of this cluster", err)[0]
 	}
@@ -156,12 +155,13 @@ func (l *look) connectorSells(ctx context.Context, d *appsv1.Deployment, open in
 	var all []Check
 	args := argumentsOf(d)
 	var settings corev1.ConfigMap
-	if err := client.IgnoreNotFound(l.Get(ctx, client.ObjectKey{Namespace: connectorName, Name: connectorName}, &settings)); err != nil {
+	at := client.ObjectKey{Namespace: install.ConnectorName, Name: install.ConnectorName}
+	if err := client.IgnoreNotFound(l.Get(ctx, at, &settings)); err != nil {
 		return cannot(connectorArea, "the settings of the connector", err)
 	}
 	given := slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--endpoint=https://") })
 	if settings.Data["endpoint"] == "" && !given {
-		all = append(all, one(connectorArea, Problem, "Set endpoint in ConfigMap "+connectorName+", and restart the connector",
+		all = append(all, one(connectorArea, Problem, "Set endpoint in ConfigMap "+install.ConnectorName+", and restart the connector",
 			"%d Offers are open, and buyers are not told where to negotiate: the connector has no endpoint", open))
 	} else {
 		all = append(all, one(connectorArea, OK, "", "%d Offers are open, and the connector has an endpoint", open))
@@ -180,10 +180,10 @@ func (l *look) connectorSells(ctx context.Context, d *appsv1.Deployment, open in
 	}
 	if !slices.ContainsFunc(argumentsOf(&manager), func(a string) bool { return strings.HasPrefix(a, pluginFlag+connectorPlugin+".") }) {
 		return append(all,
-			one(connectorArea, Problem, "Give Liqo's controller manager the flag "+pluginFlag+connectorPlugin+"."+connectorName+":7000",
+			one(connectorArea, Problem, "Give Liqo's controller manager the flag "+pluginFlag+connectorPlugin+"."+install.ConnectorName+":7000",
 				"%d Offers are open, and Liqo does not ask the connector what to offer: every peer gets what Liqo likes", open))
 	}
-	return append(all, l.service(ctx, connectorArea, connectorName, connectorPlugin, "Liqo asks it what to offer", connectorLogs))
+	return append(all, l.service(ctx, connectorArea, install.ConnectorName, connectorPlugin, "Liqo asks it what to offer", connectorLogs))
 }
 
 // argumentsOf returns the arguments of a Deployment's first container.

@@ -34,7 +34,7 @@ import (
 // trader makes a cluster one that sells, and that is well.
 func trader(t *testing.T, c client.Client) {
 	t.Helper()
-	own := metav1.ObjectMeta{Namespace: connectorName, Name: connectorName}
+	own := metav1.ObjectMeta{Namespace: install.ConnectorName, Name: install.ConnectorName}
 	d := &appsv1.Deployment{ObjectMeta: own}
 	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "connector", Args: []string{"--endpoint=$(ENDPOINT)"}}}
 	d.Status.Replicas, d.Status.UpdatedReplicas, d.Status.AvailableReplicas, d.Status.ReadyReplicas = 1, 1, 1, 1
@@ -46,10 +46,10 @@ func trader(t *testing.T, c client.Client) {
 		registry.Status.Conditions = append(registry.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind})
 	}
 	offer := &connectorv1alpha1.Offer{ObjectMeta: metav1.ObjectMeta{Name: "compute"}}
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: connectorName, Name: connectorPlugin}}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: install.ConnectorName, Name: connectorPlugin}}
 	answers := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: connectorName, Name: "x", Labels: map[string]string{discoveryv1.LabelServiceName: connectorPlugin},
+			Namespace: install.ConnectorName, Name: "x", Labels: map[string]string{discoveryv1.LabelServiceName: connectorPlugin},
 		},
 		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.2"}}},
 	}
@@ -64,17 +64,19 @@ func trader(t *testing.T, c client.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := installer.Guard(t.Context()); err != nil {
+	if err := taken(t, installer, (*install.Installer).Guard); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	answering := &discoveryv1.EndpointSlice{
-		ObjectMeta: metav1.ObjectMeta{Namespace: guardName, Name: guardName, Labels: map[string]string{discoveryv1.LabelServiceName: guardName}},
-		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.3"}}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: install.GuardName, Name: install.GuardName, Labels: map[string]string{discoveryv1.LabelServiceName: install.GuardName},
+		},
+		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.3"}}},
 	}
 	if err := c.Create(t.Context(), answering); err != nil && !apierrors.IsAlreadyExists(err) { // A broker that trades has it.
 		t.Fatal(err)
 	}
-	certify(t, c, guardName, now.Add(365*24*time.Hour))
+	certify(t, c, install.GuardName, now.Add(365*24*time.Hour))
 }
 
 // flags gives Liqo's controller manager flags.
@@ -107,7 +109,8 @@ func TestTrader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := installer.Uninstall(t.Context()); err == nil || !strings.Contains(err.Error(), "its trade needs what would be removed") {
+	err = taken(t, installer, (*install.Installer).Uninstall)
+	if err == nil || !strings.Contains(err.Error(), "its trade needs what would be removed") {
 		t.Errorf("it is taken for a broker: %v", err)
 	}
 	if d := diagnose(t, c); !d.Healthy {
@@ -138,7 +141,7 @@ func TestBrokerThatTrades(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := installer.Uninstall(t.Context()); err != nil {
+	if err := taken(t, installer, (*install.Installer).Uninstall); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	check("without the broker,", "ipam-guard", "network-manager", "shut-ipam")
@@ -146,14 +149,14 @@ func TestBrokerThatTrades(t *testing.T) {
 		t.Errorf("without the broker, who trades lacks something:\n%s", d)
 	}
 	const asks = "ask the connector, and use our virtual kubelet\n      patch"
-	if err := installer.Guard(t.Context()); err != nil || strings.Contains(out.String(), asks) {
+	if err := taken(t, installer, (*install.Installer).Guard); err != nil || strings.Contains(out.String(), asks) {
 		t.Errorf("without the broker, guard finds something to do: %v\n%s", err, out.String())
 	}
 	manager, err := liqo.ReadManager(t.Context(), c, liqoNamespace)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if plugin := manager.Value("--resource-plugin-address"); plugin != connectorPlugin+"."+connectorName+":7000" ||
+	if plugin := manager.Value("--resource-plugin-address"); plugin != connectorPlugin+"."+install.ConnectorName+":7000" ||
 		slices.ContainsFunc(manager, func(flag string) bool { return strings.Contains(flag, "liqo-broker-resource-plugin") }) {
 		t.Errorf("without the broker, Liqo asks %s: %v", plugin, manager)
 	}
@@ -162,11 +165,11 @@ func TestBrokerThatTrades(t *testing.T) {
 		t.Errorf("without the broker, who opens Liqo's IPAM to virtual kubelets may not look for them: %v", err)
 	}
 
-	connector := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: connectorName, Name: connectorName}}
+	connector := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: install.ConnectorName, Name: install.ConnectorName}}
 	if err := c.Delete(t.Context(), connector); err != nil {
 		t.Fatal(err)
 	}
-	if err := installer.Unguard(t.Context()); err != nil {
+	if err := taken(t, installer, (*install.Installer).Unguard); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	if got := beside(t, c); !slices.Equal(got, stock) {
@@ -207,7 +210,7 @@ func TestTraderThatConsumes(t *testing.T) {
 			}
 			v09.ProvideNoMore(milan)
 		})(t, c)
-		if err := of(tc.broker).Prepare(t.Context()); err != nil {
+		if err := taken(t, of(tc.broker), (*install.Installer).Prepare); err != nil {
 			t.Fatalf("%v\n%s", err, out.String())
 		}
 		err := c.Get(t.Context(), client.ObjectKeyFromObject(milan), milan)
@@ -219,7 +222,8 @@ func TestTraderThatConsumes(t *testing.T) {
 		t.Errorf("prepared: %v", d.Roles)
 	}
 	for _, broker := range []string{"", "milan"} {
-		if err := errors.Join(of(broker).Prepare(t.Context()), of(broker).Unprepare(t.Context())); err != nil {
+		prepared := taken(t, of(broker), (*install.Installer).Prepare)
+		if err := errors.Join(prepared, taken(t, of(broker), (*install.Installer).Unprepare)); err != nil {
 			t.Fatalf("%v\n%s", err, out.String())
 		}
 		if d := diagnose(t, c); !d.Healthy || !slices.Equal(d.Roles, []string{"trader"}) {
@@ -245,14 +249,14 @@ func beside(t *testing.T, c client.Client) []string {
 
 // TestIllTrader breaks a cluster that trades in one way after the other: each is found, and says what to do.
 func TestIllTrader(t *testing.T) {
-	own := metav1.ObjectMeta{Namespace: connectorName, Name: connectorName}
+	own := metav1.ObjectMeta{Namespace: install.ConnectorName, Name: install.ConnectorName}
 	renewed := func(at time.Time) func(*testing.T, client.Client) {
 		lease := &coordinationv1.Lease{ObjectMeta: own}
 		return change(lease, func() { lease.Spec.RenewTime = &metav1.MicroTime{Time: at} })
 	}
 	d, registry := &appsv1.Deployment{ObjectMeta: own}, &connectorv1alpha1.Registry{ObjectMeta: metav1.ObjectMeta{Name: "eu"}}
 	manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: liqoNamespace, Name: "liqo-network-manager"}}
-	hooks := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: guardName}}
+	hooks := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: install.GuardName}}
 	for name, tc := range map[string]struct {
 		do    func(*testing.T, client.Client)
 		state State
@@ -286,25 +290,27 @@ func TestIllTrader(t *testing.T) {
 				slices.DeleteFunc(pod.Containers, func(c corev1.Container) bool { return c.Name == "ipam-guard" })
 		}), Problem, "Not done, or done otherwise: close Liqo's IPAM to all but virtual kubelets: patch Deployment liqo/liqo-network-manager"},
 		"GuardGone": {
-			remove(&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: guardName}}), Problem,
+			remove(&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: install.GuardName}}), Problem,
 			"The connector neither buys nor sells",
 		},
 		"GuardSilent": {
-			remove(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: guardName, Name: guardName}}), Problem,
+			remove(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: install.GuardName, Name: install.GuardName}}), Problem,
 			"Nobody answers at Service liqo-broker-guard/liqo-broker-guard",
 		},
 		"GuardUnknown": {
 			change(hooks, func() { hooks.Webhooks[0].ClientConfig.CABundle = nil }), Problem,
 			"There is no certificate of webhook isolate.brokering.liqo.io",
 		},
-		"GuardExpired": {certified(guardName, now.Add(-time.Minute)), Problem, "The certificate of webhook isolate.brokering.liqo.io expired"},
-		"GuardExpires": {certified(guardName, now.Add(time.Hour)), Note, "The certificate of webhook isolate.brokering.liqo.io expires"},
+		"GuardExpired": {
+			certified(install.GuardName, now.Add(-time.Minute)), Problem, "The certificate of webhook isolate.brokering.liqo.io expired",
+		},
+		"GuardExpires": {certified(install.GuardName, now.Add(time.Hour)), Note, "The certificate of webhook isolate.brokering.liqo.io expires"},
 		"LiqosKubelets": {
 			func(t *testing.T, c client.Client) { t.Helper(); flags(t, c, "--resource-plugin-address=x") }, Problem,
 			"Liqo's own virtual kubelet hands out the Secrets",
 		},
 		"NoPlugin": {
-			remove(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: connectorName, Name: "x"}}), Problem,
+			remove(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: install.ConnectorName, Name: "x"}}), Problem,
 			"Nobody answers at Service liqo-broker-connector/liqo-broker-connector-plugin",
 		},
 		"NoBroker": {
@@ -367,8 +373,9 @@ func TestBuyer(t *testing.T) {
 	c := fakeCluster(t, interceptor.Funcs{})
 	trader(t, c)
 	offer := &connectorv1alpha1.Offer{ObjectMeta: metav1.ObjectMeta{Name: "compute"}}
+	own := metav1.ObjectMeta{Namespace: install.ConnectorName, Name: install.ConnectorName}
 	if err := errors.Join(c.Get(t.Context(), client.ObjectKeyFromObject(offer), offer),
-		c.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: connectorName, Name: connectorName}})); err != nil {
+		c.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: own})); err != nil {
 		t.Fatal(err)
 	}
 	offer.Spec.Sale = connectorv1alpha1.SaleClosed
@@ -400,11 +407,11 @@ func TestTraderCannotBeKnown(t *testing.T) {
 			t.Errorf("it does not say %q:\n%s", says, d)
 		}
 	}
-	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, connectorName, errors.New("no role"))
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, install.ConnectorName, errors.New("no role"))
 	c := fakeCluster(t, interceptor.Funcs{Get: func(
 		ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption,
 	) error {
-		if key.Namespace == connectorName {
+		if key.Namespace == install.ConnectorName {
 			return forbidden
 		}
 		return c.Get(ctx, key, o, options...)

@@ -27,6 +27,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -158,7 +159,8 @@ func fakeCluster(t *testing.T, funcs interceptor.Funcs) client.WithWatch {
 	deployment := func(name string, args ...string) *appsv1.Deployment {
 		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: liqoNamespace, Name: "liqo-" + name}}
 		d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
-		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: name, Image: "liqo/" + name + ":v0.9.4", Args: args}}
+		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: name, Image: "liqo/" + name + ":v0.9.4", Args: args,
+			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")}}}}
 		d.Status.Replicas, d.Status.UpdatedReplicas, d.Status.AvailableReplicas, d.Status.ReadyReplicas = 1, 1, 1, 1
 		return d
 	}
@@ -203,6 +205,18 @@ func mapper(scheme *runtime.Scheme) meta.RESTMapper {
 	return testrestmapper.TestOnlyStaticRESTMapper(scheme)
 }
 
+// taken looks at the cluster, and then does something to it.
+func taken(
+	t *testing.T, installer *install.Installer, do func(*install.Installer, context.Context, *install.Setup) error,
+) error {
+	t.Helper()
+	seen, err := installer.Look(t.Context())
+	if err != nil {
+		return err
+	}
+	return do(installer, t.Context(), &seen)
+}
+
 // broker is a cluster that was made a broker, and is well.
 func broker(t *testing.T, c client.Client) {
 	t.Helper()
@@ -211,7 +225,7 @@ func broker(t *testing.T, c client.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := installer.Install(t.Context()); err != nil {
+	if err := taken(t, installer, (*install.Installer).Install); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	holder := "liqo-broker-1"
@@ -221,7 +235,7 @@ func broker(t *testing.T, c client.Client) {
 	for _, service := range []client.ObjectKey{
 		{Namespace: "liqo-broker", Name: "liqo-broker"}, {Namespace: "liqo-broker", Name: "liqo-broker-resource-plugin"},
 		{Namespace: "liqo-broker", Name: "liqo-broker-webhook"}, {Namespace: "liqo", Name: "liqo-network-manager"},
-		{Namespace: guardName, Name: guardName},
+		{Namespace: install.GuardName, Name: install.GuardName},
 	} {
 		objects = append(objects, &discoveryv1.EndpointSlice{
 			ObjectMeta: metav1.ObjectMeta{
@@ -236,7 +250,7 @@ func broker(t *testing.T, c client.Client) {
 		}
 	}
 	certify(t, c, install.BrokerName, now.Add(365*24*time.Hour))
-	certify(t, c, guardName, now.Add(365*24*time.Hour))
+	certify(t, c, install.GuardName, now.Add(365*24*time.Hour))
 }
 
 // certify announces a certificate for all webhooks of a program.
@@ -392,7 +406,7 @@ func TestOtherVersion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := fakeCluster(t, interceptor.Funcs{})
 			flags(t, c, append(tc.args, "--kubelet-image=x/liqo-broker-vk:v0.0.1")...)
-			connector := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: connectorName, Name: connectorName}}
+			connector := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: install.ConnectorName, Name: install.ConnectorName}}
 			if tc.trades {
 				if err := c.Create(t.Context(), connector); err != nil {
 					t.Fatal(err)
@@ -454,6 +468,10 @@ func TestIll(t *testing.T) {
 		"LiqoDown": {
 			change(gateway, func() { gateway.Status.ReadyReplicas = 0 }), Problem, "Deployment liqo/liqo-gateway: 0 of 1 replicas are ready",
 		},
+		"BusyGateway": {
+			change(gateway, func() { gateway.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{} }), Note,
+			"Liqo's gateway requests no CPU",
+		},
 		"OtherLiqo": {
 			change(manager, func() { manager.Spec.Template.Spec.Containers[0].Image = "liqo/controller-manager:v0.9.5" }), Note,
 			"Liqo v0.9.5 runs here, and our virtual kubelet is built of v0.9.4",
@@ -480,10 +498,10 @@ func TestIll(t *testing.T) {
 		"Expired":     {certified(install.BrokerName, now.Add(-time.Minute)), Problem, "expired at 2026-11-01T11:59:00Z"},
 		"ExpiresSoon": {certified(install.BrokerName, now.Add(24*time.Hour)), Note, "expires at 2026-11-02"},
 		"GuardExpired": {
-			certified(guardName, now.Add(-time.Minute)), Problem, "The certificate of webhook guard-identities.brokering.liqo.io expired at",
+			certified(install.GuardName, now.Add(-time.Minute)), Problem, "The certificate of webhook guard-identities.brokering.liqo.io expired at",
 		},
 		"NoGuard": {
-			remove(&discoveryv1.EndpointSlice{ObjectMeta: in(guardName, guardName)}), Problem,
+			remove(&discoveryv1.EndpointSlice{ObjectMeta: in(install.GuardName, install.GuardName)}), Problem,
 			"Nobody answers at Service liqo-broker-guard/liqo-broker-guard",
 		},
 		"InBand": {change(fc, func() { fc.Spec.PeeringType = "InBand" }), Problem, "The peering with milan (11111111-aaaa) is in-band"},
@@ -587,7 +605,7 @@ func TestConsumer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := installer.Prepare(t.Context()); err != nil {
+	if err := taken(t, installer, (*install.Installer).Prepare); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	if d := diagnose(t, c); !d.Healthy || !slices.Equal(d.Roles, []string{"consumer"}) ||

@@ -9,21 +9,20 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/capacitorset/liqo-broker/pkg/install"
 	"github.com/capacitorset/liqo-broker/pkg/version"
 )
 
 const (
-	// guardName is the name of the guard's namespace, Deployment, Service and webhook configurations (deploy/guard).
-	guardName = "liqo-broker-guard"
 	guardArea = "Guard"
-	guardLogs = "kubectl logs -n " + guardName + " deploy/" + guardName
+	guardLogs = "kubectl logs -n " + install.GuardName + " deploy/" + install.GuardName
 )
 
 // guard looks at who keeps peers in bounds: whether it answers, whether the API server knows it, and, where there is a connector, whether
 // that sees it refuse.
 func (l *look) guard(ctx context.Context) []Check {
-	all := []Check{l.service(ctx, guardArea, guardName, guardName, "the API server asks it about peers", guardLogs)}
-	all = append(all, l.webhooks(ctx, guardArea, guardName, guardLogs)...)
+	all := []Check{l.service(ctx, guardArea, install.GuardName, install.GuardName, "the API server asks it about peers", guardLogs)}
+	all = append(all, l.webhooks(ctx, guardArea, install.GuardName, guardLogs)...)
 	if l.setup.Trades && l.unguarded != nil {
 		all = append(all, l.refuses(ctx))
 	}

@@ -15,8 +15,10 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
@@ -296,7 +298,20 @@ func parseRoutes(message *pb.Routes) ([]addressing.Route, error) {
 		if err != nil {
 			return nil, fmt.Errorf("route to provider %q: %.*s", route.GetProviderId(), maxShown, err)
 		}
-		routes = append(routes, addressing.Route{Provider: cluster.ID(route.GetProviderId()), Pods: view})
+		routes = append(routes, addressing.Route{
+			Provider: cluster.ID(route.GetProviderId()), Name: shownName(route.GetProviderName()), Pods: view,
+		})
 	}
 	return routes, nil
+}
+
+// shownName returns a name as people are shown it: clusters choose theirs themselves.
+func shownName(name string) string {
+	name = strings.ToValidUTF8(name[:min(len(name), maxID)], "")
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return -1
+	}, name)
 }

@@ -128,7 +128,9 @@ type Route struct {
 	OwnPrefix string `protobuf:"bytes,2,opt,name=own_prefix,json=ownPrefix,proto3" json:"own_prefix,omitempty"`
 	// The prefix under which the broker sees it and reports it to the caller, of
 	// the same length.
-	SeenPrefix    string `protobuf:"bytes,3,opt,name=seen_prefix,json=seenPrefix,proto3" json:"seen_prefix,omitempty"`
+	SeenPrefix string `protobuf:"bytes,3,opt,name=seen_prefix,json=seenPrefix,proto3" json:"seen_prefix,omitempty"`
+	// What the provider calls itself, for people; empty if that is not known.
+	ProviderName  string `protobuf:"bytes,4,opt,name=provider_name,json=providerName,proto3" json:"provider_name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -180,6 +182,13 @@ func (x *Route) GetOwnPrefix() string {
 func (x *Route) GetSeenPrefix() string {
 	if x != nil {
 		return x.SeenPrefix
+	}
+	return ""
+}
+
+func (x *Route) GetProviderName() string {
+	if x != nil {
+		return x.ProviderName
 	}
 	return ""
 }
@@ -612,14 +621,15 @@ const file_remoteipam_proto_rawDesc = "" +
 	"\fWatchRequest\"^\n" +
 	"\x06Routes\x12\x1b\n" +
 	"\tbroker_id\x18\x01 \x01(\tR\bbrokerId\x127\n" +
-	"\x06routes\x18\x02 \x03(\v2\x1f.liqobroker.remoteipam.v1.RouteR\x06routes\"h\n" +
+	"\x06routes\x18\x02 \x03(\v2\x1f.liqobroker.remoteipam.v1.RouteR\x06routes\"\x8d\x01\n" +
 	"\x05Route\x12\x1f\n" +
 	"\vprovider_id\x18\x01 \x01(\tR\n" +
 	"providerId\x12\x1d\n" +
 	"\n" +
 	"own_prefix\x18\x02 \x01(\tR\townPrefix\x12\x1f\n" +
 	"\vseen_prefix\x18\x03 \x01(\tR\n" +
-	"seenPrefix\"/\n" +
+	"seenPrefix\x12#\n" +
+	"\rprovider_name\x18\x04 \x01(\tR\fproviderName\"/\n" +
 	"\x0fMapRelayRequest\x12\x1c\n" +
 	"\taddresses\x18\x01 \x03(\tR\taddresses\"V\n" +
 	"\x10MapRelayResponse\x12B\n" +

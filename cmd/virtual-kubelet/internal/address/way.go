@@ -17,7 +17,12 @@ type Way struct {
 	Path addressing.Path
 	// Provider runs the pod; empty if the broker told nobody.
 	Provider cluster.ID
+	// Name is what the provider calls itself, for people; empty if the broker did not say it.
+	Name string
 }
+
+// Same reports whether another way is the same, whatever the provider calls itself.
+func (w Way) Same(other Way) bool { return w.Path == other.Path && w.Provider == other.Provider }
 
 // String returns the way as shown to people.
 func (w Way) String() string {
@@ -41,15 +46,16 @@ func (a *Addresses) WayTo(shown, reported string) (Way, bool) {
 		return Way{}, false
 	}
 	path, address := table.Resolve(there)
+	provider := table.Provider(there)
 	switch {
 	case path == addressing.PathBroker:
 		return Way{}, here == address
 	case a.relay.Routes() == nil:
 		return Way{}, false
 	case path == addressing.PathDirect && here == address:
-		return Way{Path: addressing.PathDirect, Provider: table.Provider(there)}, true
+		return Way{Path: addressing.PathDirect, Provider: provider.ID, Name: provider.Name}, true
 	case a.Owns(a.foreign, here):
-		return Way{Path: addressing.PathRelay, Provider: table.Provider(there)}, true
+		return Way{Path: addressing.PathRelay, Provider: provider.ID, Name: provider.Name}, true
 	}
 	return Way{}, false
 }

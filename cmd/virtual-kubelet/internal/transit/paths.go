@@ -39,7 +39,7 @@ import (
 const reasonPathChanged = "PathChanged"
 
 // pathAnnotations are for the people of this cluster, and not reflected.
-var pathAnnotations = []string{liqo.AnnotationPath, liqo.AnnotationProvider, liqo.AnnotationPathSince}
+var pathAnnotations = []string{liqo.AnnotationPath, liqo.AnnotationProvider, liqo.AnnotationProviderName, liqo.AnnotationPathSince}
 
 // Ways knows how pods are reached. Implementations may be used concurrently.
 type Ways interface {
@@ -169,7 +169,11 @@ func (p *Paths) tellPath(ctx context.Context, name cache.ObjectName) error {
 		if told.changedBy(way) {
 			p.events.Eventf(pod, corev1.EventTypeNormal, reasonPathChanged, "The path of the pod changed from %s to %s", told.last, way)
 		}
-		p.set(told, way, p.clock.Now())
+		since := p.clock.Now()
+		if way.Same(told.way) {
+			since = told.since
+		}
+		p.set(told, way, since)
 	}
 	return p.annotate(ctx, pod, told)
 }
@@ -208,7 +212,8 @@ func (p *Paths) toldOf(name cache.ObjectName, pod *corev1.Pod) *toldWay {
 		if err != nil {
 			since = p.clock.Now()
 		}
-		p.set(told, address.Way{Path: path, Provider: cluster.ID(pod.Annotations[liqo.AnnotationProvider])}, since)
+		provider, name := cluster.ID(pod.Annotations[liqo.AnnotationProvider]), pod.Annotations[liqo.AnnotationProviderName]
+		p.set(told, address.Way{Path: path, Provider: provider, Name: name}, since)
 	}
 	return told
 }
@@ -252,6 +257,9 @@ func (p *Paths) annotate(ctx context.Context, pod *corev1.Pod, told *toldWay) er
 	}
 	if told.way.Provider != "" {
 		want[liqo.AnnotationProvider] = string(told.way.Provider)
+	}
+	if told.way.Name != "" {
+		want[liqo.AnnotationProviderName] = told.way.Name
 	}
 	changes := map[string]any{}
 	for _, key := range pathAnnotations {

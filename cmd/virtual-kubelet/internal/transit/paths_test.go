@@ -64,7 +64,7 @@ type pathsTest struct {
 var (
 	directToA = address.Way{Path: addressing.PathDirect, Provider: "a"}
 	relayToA  = address.Way{Path: addressing.PathRelay, Provider: "a"}
-	relayToB  = address.Way{Path: addressing.PathRelay, Provider: "b"}
+	relayToB  = address.Way{Path: addressing.PathRelay, Provider: "b", Name: "turin"}
 	relayed   = address.Way{Path: addressing.PathRelay}
 )
 
@@ -125,10 +125,11 @@ func (p *pathsTest) show(t *testing.T, shown string) {
 	}
 }
 
-// told waits until the pod is told a path, a provider and since when.
+// told waits until the pod is told a path, a provider and since when. What the provider calls itself may follow its ID.
 func (p *pathsTest) told(t *testing.T, path, provider, since string) {
 	t.Helper()
-	want := map[string]string{"path": path, "provider": provider, "path-since": since}
+	provider, called, _ := strings.Cut(provider, " ")
+	want := map[string]string{"path": path, "provider": provider, "provider-name": called, "path-since": since}
 	maps.DeleteFunc(want, func(_, value string) bool { return value == "" })
 	var got map[string]string
 	defer func() {
@@ -211,7 +212,7 @@ func TestPathsAreTold(t *testing.T) {
 	p.show(t, "")
 	p.told(t, "", "", "")
 	p.show(t, "10.202.0.2")
-	p.told(t, "relay", "b", "2030-01-02T05:04:05Z")
+	p.told(t, "relay", "b turin", "2030-01-02T05:04:05Z")
 
 	// The broker hides its providers from now on, and tells of them again. No address changes.
 	p.clock.SetTime(p.clock.Now().Add(time.Hour))
@@ -224,7 +225,17 @@ func TestPathsAreTold(t *testing.T) {
 	if err := p.paths.Resync(); err != nil {
 		t.Fatal(err)
 	}
-	p.told(t, "relay", "b", "2030-01-02T06:04:05Z")
+	p.told(t, "relay", "b turin", "2030-01-02T06:04:05Z")
+
+	// The provider calls itself otherwise: that changes no path.
+	p.clock.SetTime(p.clock.Now().Add(time.Hour))
+	renamed := relayToB
+	renamed.Name = "torino"
+	p.ways.Store("10.202.0.2", renamed)
+	if err := p.paths.Resync(); err != nil {
+		t.Fatal(err)
+	}
+	p.told(t, "relay", "b torino", "2030-01-02T06:04:05Z")
 
 	if diff := cmp.Diff([]string{
 		"The path of the pod changed from relay (provider a) to direct (provider a)",
@@ -234,7 +245,7 @@ func TestPathsAreTold(t *testing.T) {
 	}
 
 	// Nothing was written twice, but what was refused.
-	if n := len(p.patches()); n != 7 {
+	if n := len(p.patches()); n != 8 {
 		t.Errorf("the pod was written %d times", n)
 	}
 
@@ -280,12 +291,13 @@ func TestPathsStayHere(t *testing.T) {
 func TestPathsAfterRestart(t *testing.T) {
 	pod := reflectiontest.PodOf("", func(pod *corev1.Pod) {
 		pod.Annotations = map[string]string{
-			"brokering.liqo.io/path": "direct", "brokering.liqo.io/provider": "a", "brokering.liqo.io/path-since": "2029-01-02T03:04:05Z",
+			"brokering.liqo.io/path": "direct", "brokering.liqo.io/provider": "a", "brokering.liqo.io/provider-name": "milan",
+			"brokering.liqo.io/path-since": "2029-01-02T03:04:05Z",
 		}
 		pod.Status.PodIP = "10.202.0.1"
 	})
 	p := startPaths(t, pod)
-	p.told(t, "direct", "a", "2029-01-02T03:04:05Z")
+	p.told(t, "direct", "a milan", "2029-01-02T03:04:05Z")
 	p.report(t)
 	p.told(t, "relay", "a", "2030-01-02T03:04:05Z")
 	if diff := cmp.Diff([]string{"The path of the pod changed from direct (provider a) to relay (provider a)"}, p.changes(t)); diff != "" {

@@ -28,8 +28,8 @@ type Store struct {
 	mu sync.RWMutex
 	// peers are the clusters at the other end of a tunnel of the broker.
 	peers map[cluster.ID]addressing.Peer
-	// providers are the clusters on which pods of consumers may be.
-	providers map[cluster.ID]struct{}
+	// providers are the clusters on which pods of consumers may be, with what they call themselves.
+	providers map[cluster.ID]string
 	// consumers tells for each consumer whether the broker is transparent to it.
 	consumers map[cluster.ID]bool
 	// twins maps each twin namespace to the consumer that it belongs to.
@@ -46,7 +46,7 @@ type Store struct {
 func NewStore() *Store {
 	return &Store{
 		peers:     map[cluster.ID]addressing.Peer{},
-		providers: map[cluster.ID]struct{}{},
+		providers: map[cluster.ID]string{},
 		consumers: map[cluster.ID]bool{},
 		twins:     map[string]cluster.ID{},
 		offloaded: map[cluster.ID]map[string]struct{}{},
@@ -74,9 +74,9 @@ func (s *Store) Routes(consumer cluster.ID) []addressing.Route {
 		return nil
 	}
 	var routes []addressing.Route
-	for id := range s.providers {
+	for id, name := range s.providers {
 		if peer, ok := s.peers[id]; ok && id != consumer {
-			routes = append(routes, addressing.Route{Provider: id, Pods: peer.Pods})
+			routes = append(routes, addressing.Route{Provider: id, Name: name, Pods: peer.Pods})
 		}
 	}
 	slices.SortFunc(routes, func(a, b addressing.Route) int { return cmp.Compare(a.Provider, b.Provider) })
@@ -175,9 +175,9 @@ func (s *Store) SetPeer(id cluster.ID, peer addressing.Peer) {
 // DeletePeer forgets a peer.
 func (s *Store) DeletePeer(id cluster.ID) { remove(s, s.peers, id) }
 
-// SetProvider records that pods of consumers may be on a cluster.
-func (s *Store) SetProvider(id cluster.ID) {
-	put(s, s.providers, id, struct{}{}, func(struct{}) bool { return true })
+// SetProvider records that pods of consumers may be on a cluster, and what that calls itself.
+func (s *Store) SetProvider(id cluster.ID, name string) {
+	put(s, s.providers, id, name, func(old string) bool { return old == name })
 }
 
 // DeleteProvider records that no pods of consumers can be on a cluster.

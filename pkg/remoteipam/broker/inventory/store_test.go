@@ -45,8 +45,9 @@ func TestChanges(t *testing.T) {
 		"Remapped":      {"the prefix changed", func(s *inventory.Store) { s.SetPeer("a", peer(t, "10.92.0.0/16", true)) }, true},
 		"PeerGone":      {"a provider left", func(s *inventory.Store) { s.DeletePeer("a") }, true},
 		"UnknownGone":   {"nothing left", func(s *inventory.Store) { s.DeletePeer("x") }, false},
-		"NewProvider":   {"a peer begins to provide", func(s *inventory.Store) { s.SetProvider("b") }, true},
-		"SameProvider":  {"an event without news", func(s *inventory.Store) { s.SetProvider("a") }, false},
+		"NewProvider":   {"a peer begins to provide", func(s *inventory.Store) { s.SetProvider("b", "") }, true},
+		"SameProvider":  {"an event without news", func(s *inventory.Store) { s.SetProvider("a", "milan") }, false},
+		"Renamed":       {"it calls itself otherwise", func(s *inventory.Store) { s.SetProvider("a", "turin") }, true},
 		"NoProvider":    {"it ceases to", func(s *inventory.Store) { s.DeleteProvider("a") }, true},
 		"NeverProvided": {"nothing ceases", func(s *inventory.Store) { s.DeleteProvider("x") }, false},
 		"Opaque":        {"the broker hides its providers from now on", func(s *inventory.Store) { s.SetConsumer("c", false) }, true},
@@ -60,7 +61,7 @@ func TestChanges(t *testing.T) {
 			store := inventory.NewStore()
 			store.SetPeer("a", peer(t, "10.90.0.0/16", true))
 			store.SetConsumer("c", true)
-			store.SetProvider("a")
+			store.SetProvider("a", "milan")
 			changes := store.Changes()
 			tc.change(store)
 			if got := isClosed(changes); got != tc.want {
@@ -76,12 +77,15 @@ func TestRoutesLeaveOutTheConsumer(t *testing.T) {
 	store.SetPeer("c", peer(t, "10.92.0.0/16", true))
 	store.SetPeer("a", peer(t, "10.90.0.0/16", true))
 	for _, id := range []cluster.ID{"a", "b", "c"} {
-		store.SetProvider(id)
+		store.SetProvider(id, "the "+string(id))
 	}
 	store.SetConsumer("c", true)
 	var got []cluster.ID
 	for _, route := range store.Routes("c") {
 		got = append(got, route.Provider)
+		if want := "the " + string(route.Provider); route.Name != want {
+			t.Errorf("the route to %s has the name %q, want %q", route.Provider, route.Name, want)
+		}
 	}
 	if len(got) != 2 || got[0] != "a" || got[1] != "b" {
 		t.Errorf("routes of c = %v, want a and b in this order", got)

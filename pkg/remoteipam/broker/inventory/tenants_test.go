@@ -279,7 +279,7 @@ func TestRoutes(t *testing.T) {
 // TestKeepSwitch looks at what the cache keeps of a provider.
 func TestKeepSwitch(t *testing.T) {
 	full := aProvider(provider.ID, v1alpha1.SchedulingDrained)
-	full.Status.KPIs = []v1alpha1.KPI{{Name: "long"}}
+	full.Status.ClusterName, full.Status.KPIs = "milan", []v1alpha1.KPI{{Name: "long"}}
 	full.Status.Conditions = []metav1.Condition{
 		{Type: v1alpha1.ConditionReady}, {Type: v1alpha1.ConditionDraining, Reason: v1alpha1.ReasonDrained, ObservedGeneration: 2},
 	}
@@ -288,7 +288,8 @@ func TestKeepSwitch(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := kept.(*v1alpha1.Provider)
-	if got.MayHavePods() != full.MayHavePods() || got.Name != full.Name || got.Status.KPIs != nil || len(got.Status.Conditions) != 1 {
+	if got.MayHavePods() != full.MayHavePods() || got.Name != full.Name || got.Status.KPIs != nil || len(got.Status.Conditions) != 1 ||
+		got.Status.ClusterName != "milan" {
 		t.Errorf("kept %+v", got)
 	}
 }

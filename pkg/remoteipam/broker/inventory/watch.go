@@ -68,7 +68,7 @@ func keepPodAddresses(object any) (any, error) {
 	return pod, nil
 }
 
-// keepSwitch keeps what reports whether pods can be on a provider.
+// keepSwitch keeps what reports whether pods can be on a provider, and what that calls itself.
 func keepSwitch(object any) (any, error) {
 	full, ok := object.(*v1alpha1.Provider)
 	if !ok {
@@ -77,6 +77,7 @@ func keepSwitch(object any) (any, error) {
 	provider := &v1alpha1.Provider{
 		ObjectMeta: metav1.ObjectMeta{Name: full.Name, UID: full.UID, ResourceVersion: full.ResourceVersion, Generation: full.Generation},
 		Spec:       v1alpha1.ProviderSpec{Scheduling: full.Spec.Scheduling},
+		Status:     v1alpha1.ProviderStatus{ClusterName: full.Status.ClusterName},
 	}
 	if draining := meta.FindStatusCondition(full.Status.Conditions, v1alpha1.ConditionDraining); draining != nil {
 		provider.Status.Conditions = []metav1.Condition{*draining}
@@ -170,7 +171,7 @@ func (f follower) deleteTunnel(tunnel *v09.TunnelEndpoint) { f.tenants.deleteTun
 
 func (f follower) setProvider(provider *v1alpha1.Provider) {
 	if provider.MayHavePods() {
-		f.store.SetProvider(cluster.ID(provider.Name))
+		f.store.SetProvider(cluster.ID(provider.Name), provider.Status.ClusterName)
 	} else {
 		f.deleteProvider(provider)
 	}

@@ -18,7 +18,7 @@ const (
 	refusalsEvery = time.Minute
 	// maxRefusals bounds what is remembered of that.
 	maxRefusals = 1024
-	// maxText bounds what a caller wrote in a line of the log.
+	// maxText bounds what a caller wrote in a line of the log, and what a provider calls itself in a route.
 	maxText = 64
 )
 

@@ -220,9 +220,10 @@ func (s *Server) routes(consumer cluster.ID) *pb.Routes {
 	message := &pb.Routes{BrokerId: string(s.config.Broker)}
 	for _, route := range s.config.Inventory.Routes(consumer) {
 		message.Routes = append(message.Routes, &pb.Route{
-			ProviderId: string(route.Provider),
-			OwnPrefix:  route.Pods.Own.String(),
-			SeenPrefix: route.Pods.Seen.String(),
+			ProviderId:   string(route.Provider),
+			ProviderName: excerpt.Of(route.Name, maxText),
+			OwnPrefix:    route.Pods.Own.String(),
+			SeenPrefix:   route.Pods.Seen.String(),
 		})
 	}
 	return message
