@@ -60,6 +60,7 @@ var changes = map[string]struct {
 	"enable":            {line: "enable athens"},
 	"suspend":           {line: "suspend rome"},
 	"resume":            {line: "resume paris"},
+	"registry join":     {line: "registry join " + invited},
 	"buy":               {line: "buy --name more --cpu 2 --memory 4Gi --pods 1 --for 24h"},
 	"contracts end":     {line: "contracts end nightly"},
 	"contracts resize":  {line: "contracts resize nightly --cpu 4"},

@@ -64,14 +64,14 @@ func (r *reading) registryCommand() *cobra.Command {
 			}
 			sortByName(list.Items, func(o *connectorv1alpha1.Registry) string { return o.Name })
 			if len(list.Items) == 0 && out.isText() {
-				fmt.Fprintln(r.ErrOut, "This cluster uses no registry yet: make a Registry, as in "+
-					version.Document("deploy/examples/trade/registry.yaml"))
+				fmt.Fprintln(r.ErrOut, "This cluster uses no registry yet. Join one with: kubectl liqo-broker registry join")
 				return nil
 			}
 			return out.objects(r.Out, c.Scheme(), &list, show.Registries(r.now(), list.Items))
 		},
 	}
 	out.addFlags(command, formatJSON, formatYAML, formatName, formatWide)
+	command.AddCommand(r.joinCommand())
 	return command
 }
 

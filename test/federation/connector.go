@@ -25,6 +25,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/install"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/identity"
 	"github.com/capacitorset/liqo-broker/pkg/trade/party"
+	"github.com/capacitorset/liqo-broker/pkg/trade/registry/discovery"
 	"github.com/capacitorset/liqo-broker/test/docs"
 	"github.com/capacitorset/liqo-broker/test/lab"
 	"github.com/capacitorset/liqo-broker/test/lab/node"
@@ -276,6 +277,7 @@ func (f *Federation) ReadToJoin(ctx context.Context, page string, r *Registry, c
 	}
 	reader.only(c)
 	reader.Values["TOKEN"] = token
+	reader.Values["INVITATION"] = discovery.Invitation{URL: r.URL, Fingerprint: r.Fingerprint, Token: token}.String()
 	err = reader.Edit(exampleRegistry, joined(r.URL, r.Fingerprint)...)
 	if err != nil {
 		return nil, errors.Join(err, reader.Close())
