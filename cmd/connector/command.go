@@ -28,7 +28,8 @@ const (
 	defaultPluginAddress  = ":7000"
 	defaultMetricsAddress = ":8080"
 	defaultHealthAddress  = ":8081"
-	defaultShare          = 30 // As Liqo's own.
+	defaultShare          = 30  // As Liqo's own.
+	defaultShareDevices   = 100 // A part of few devices is none.
 	defaultReserveFor     = 5 * time.Minute
 	defaultDecideFor      = 24 * time.Hour
 	defaultDrain          = 5 * time.Minute
@@ -50,7 +51,7 @@ type options struct {
 	pluginAllow                   netflag.Prefixes
 	pluginAsked                   bool // The flag is there, and wants a plugin.
 	broker                        bool
-	share                         int
+	share, shareDevices           int
 	reserveFor, decideFor, drain  time.Duration
 	keepContracts                 time.Duration
 	keepMebibytes                 int
@@ -103,6 +104,8 @@ func newCommand() *cobra.Command {
 			"resource plugin")
 	// How it sells.
 	flags.IntVar(&o.share, "share", defaultShare, "percentage of what the cluster has and does not use that can be sold, 1 to 100")
+	flags.IntVar(&o.shareDevices, "share-devices", defaultShareDevices,
+		"the same of devices, such as nvidia.com/gpu, in whole ones: what has a domain in its name, 0 to 100")
 	flags.DurationVar(&o.reserveFor, "reserve-for", defaultReserveFor, "how long a reservation waits for the buyer's signature")
 	flags.DurationVar(&o.decideFor, "decide-for", defaultDecideFor, "how long a buyer waits for somebody's approval, where it is asked for")
 	flags.DurationVar(&o.drain, "drain", defaultDrain, "how long before the end of a contract the workloads begin to leave")
@@ -171,6 +174,9 @@ func (o *options) validate() error {
 	}
 	if o.share < 1 || o.share > 100 {
 		return fmt.Errorf("--share=%d must be from 1 to 100", o.share)
+	}
+	if o.shareDevices < 0 || o.shareDevices > 100 {
+		return fmt.Errorf("--share-devices=%d must be from 0 to 100", o.shareDevices)
 	}
 	for _, d := range []struct {
 		flag string

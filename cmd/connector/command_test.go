@@ -40,6 +40,8 @@ func TestUsage(t *testing.T) {
 		"--endpoint=https://user@a.example":     "--endpoint",
 		"--endpoint=https://a.example?token=to": "--endpoint",
 		"--share=0":                             "--share",
+		"--share-devices=-1":                    "--share-devices",
+		"--share-devices=101":                   "--share-devices",
 		"--share=101":                           "--share",
 		"--drain=0s":                            "--drain",
 		"--reserve-for=-1m":                     "--reserve-for",

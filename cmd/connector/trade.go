@@ -233,7 +233,8 @@ func (t *trade) issuer() (peering.Seller, error) {
 
 // offersConfig returns what sells the offers of this cluster.
 func (t *trade) offersConfig(store *books.Store) offers.Config {
-	share := int32(t.cfg.options.share) //nolint:gosec // It is a percentage.
+	o := &t.cfg.options
+	share := capacity.Share{Rest: int32(o.share), Devices: int32(o.shareDevices)} //nolint:gosec // They are percentages.
 	config := offers.Config{
 		Client: t.mgr.GetClient(), Reader: t.mgr.GetAPIReader(), Party: t.cfg.self.identity.ID(), Key: t.cfg.self.identity.Key,
 		Ledger: store.Lately, Registries: t.catalog, Guarded: t.guarded.Check, Changed: t.wakes.offers, Events: t.events, Clock: t.clock,

@@ -276,9 +276,7 @@ var deeds = []deed{
 	{
 		verb: "resize", short: "Ask the seller for another size of a plan with a range", done: "asks for another size",
 		flags: func(command *cobra.Command, o *deedOptions) {
-			command.Flags().StringVar(&o.cpu, "cpu", "", "cores, at least")
-			command.Flags().StringVar(&o.memory, "memory", "", "memory, at least")
-			command.Flags().StringVar(&o.pods, "pods", "", "pods, at least")
+			o.addResources(command.Flags())
 		},
 		do: func(c *theContract, o *deedOptions) error {
 			if c.purchase == nil {
@@ -289,7 +287,7 @@ var deeds = []deed{
 				return err
 			}
 			if len(wanted) == 0 {
-				return program.Usage(errors.New("--cpu, --memory or --pods is needed"))
+				return program.Usage(errors.New("--cpu, --memory, --pods or --resource is needed"))
 			}
 			if c.purchase.Spec.Resources == nil {
 				c.purchase.Spec.Resources = v1alpha1.Quantities{}

@@ -56,13 +56,14 @@ var changes = map[string]struct {
 	"unprepare":         {line: "unprepare", objects: installed(ofOurs)},
 	"guard":             {line: "guard", objects: []client.Object{deployed("liqo-broker-connector", "liqo-broker-connector", "connector:v1")}},
 	"unguard":           {line: "unguard", objects: installed(ofOurs)},
-	"join":              {line: "join --provider turin", objects: joining()},
+	"join":              {line: "join --provider turin", objects: brokerAlone()},
 	"test":              {line: "test --pods 1 --keep", objects: consumingMilan()},
 	"cordon":            {line: "cordon milan"},
 	"drain":             {line: "drain milan --wait=false"},
 	"enable":            {line: "enable athens"},
 	"suspend":           {line: "suspend rome"},
 	"resume":            {line: "resume paris"},
+	"registry join":     {line: "registry join " + invited},
 	"buy":               {line: "buy --name more --cpu 2 --memory 4Gi --pods 1 --for 24h"},
 	"contracts end":     {line: "contracts end nightly"},
 	"contracts resize":  {line: "contracts resize nightly --cpu 4"},
@@ -79,8 +80,8 @@ func arrived() client.Object {
 	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "liqo-network-manager"}}
 }
 
-// joining is Liqo on a broker.
-func joining() []client.Object {
+// brokerAlone is Liqo on a broker.
+func brokerAlone() []client.Object {
 	return append(append(installed("liqo/virtual-kubelet:v0.9.4"), daemon(1, 1)),
 		liqotest.Liqo(cluster.Identity{ID: "22222222-bbbb", Name: "bern"}, "secret")...)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/install/bundle"
 	"github.com/capacitorset/liqo-broker/pkg/overview"
 	"github.com/capacitorset/liqo-broker/pkg/program"
+	"github.com/capacitorset/liqo-broker/pkg/trade/registry/discovery"
 )
 
 // completionTimeout is how long a shell waits for names.
@@ -32,6 +33,10 @@ type reading struct {
 	kubernetes func(ctx context.Context) string
 	// asConnector returns a client with the rights of the connector.
 	asConnector func() (client.Client, error)
+	// terminal reports whether somebody can be asked; local and inDomain look for registries in the local network, and in a domain.
+	terminal func() bool
+	local    func(ctx context.Context) ([]discovery.Found, error)
+	inDomain func(ctx context.Context, resolver *discovery.Resolver, domain string) ([]discovery.Found, error)
 }
 
 // commands returns the commands that look at a cluster, or change one field of one object.
@@ -54,6 +59,10 @@ func newReading(s *session) *reading {
 		session: s, now: time.Now, pause: 2 * time.Second, logs: s.readLogs, kubernetes: s.serverVersion,
 		asConnector: func() (client.Client, error) {
 			return s.clientAs("system:serviceaccount:liqo-broker-connector:liqo-broker-connector")
+		},
+		terminal: func() bool { return isTerminal(s.In) }, local: discovery.FindLocal,
+		inDomain: func(ctx context.Context, resolver *discovery.Resolver, domain string) ([]discovery.Found, error) {
+			return resolver.Find(ctx, domain)
 		},
 	}
 }

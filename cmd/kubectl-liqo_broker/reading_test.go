@@ -35,6 +35,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/program"
+	"github.com/capacitorset/liqo-broker/pkg/trade/registry/discovery"
 	"github.com/capacitorset/liqo-broker/test/golden"
 )
 
@@ -47,6 +48,10 @@ type cli struct {
 	log         string // Of each container.
 	// others are other clusters, by the names by which a command line knows them.
 	others map[string]client.Client
+	// typed is what somebody types at a terminal; without it there is none. The network says that there are the registries in found.
+	typed string
+	found []discovery.Found
+	asked *discovery.Resolver
 }
 
 func newCLI(t *testing.T, objects ...client.Object) *cli {
@@ -88,7 +93,7 @@ func (c *cli) runArgs(t *testing.T, args []string) (out, errOut string, err erro
 // root returns the plugin's commands, which reach the cluster in memory.
 func (c *cli) root(t *testing.T) *cobra.Command {
 	t.Helper()
-	return c.rootTo(t, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &c.out, ErrOut: &c.errOut})
+	return c.rootTo(t, genericiooptions.IOStreams{In: strings.NewReader(c.typed), Out: &c.out, ErrOut: &c.errOut})
 }
 
 // rootTo returns them with streams of their own.
@@ -117,6 +122,12 @@ func (c *cli) rootTo(t *testing.T, streams genericiooptions.IOStreams) *cobra.Co
 		return io.NopCloser(strings.NewReader(fmt.Sprintf("log of %s %s\n%s\n", pod, container, c.log))), nil
 	}
 	r.now, r.pause = func() time.Time { return now }, 10*time.Millisecond
+	r.terminal = func() bool { return c.typed != "" }
+	r.local = func(context.Context) ([]discovery.Found, error) { return c.found, nil }
+	r.inDomain = func(_ context.Context, resolver *discovery.Resolver, _ string) ([]discovery.Found, error) {
+		c.asked = resolver
+		return c.found, nil
+	}
 	s.addCommands(root, r)
 	return root
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -67,14 +68,14 @@ func (r *reading) registryCommand() *cobra.Command {
 				return err
 			}
 			if len(list.Items) == 0 && out.isText() {
-				fmt.Fprintln(r.ErrOut, "This cluster uses no registry yet: make a Registry, as in "+
-					version.Document("deploy/examples/trade/registry.yaml"))
+				fmt.Fprintln(r.ErrOut, "This cluster uses no registry yet. Join one with: kubectl liqo-broker registry join")
 				return nil
 			}
 			return out.objects(r.Out, c.Scheme(), &list, show.Registries(r.now(), list.Items))
 		},
 	}
 	out.addFlags(command, formatJSON, formatYAML, formatName, formatWide)
+	command.AddCommand(r.registryJoinCommand())
 	return command
 }
 
@@ -197,6 +198,7 @@ func sortByName[T any](items []T, name func(*T) string) {
 // need is what somebody looks for, as the command line says it.
 type need struct {
 	cpu, memory, pods string
+	others            map[string]string
 	duration          time.Duration
 	maxPrice          string
 	regions, arches   []string
@@ -205,15 +207,21 @@ type need struct {
 }
 
 func (n *need) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&n.cpu, "cpu", "", "cores, at least, such as 8 or 500m")
-	flags.StringVar(&n.memory, "memory", "", "memory, at least, such as 32Gi")
-	flags.StringVar(&n.pods, "pods", "", "pods, at least")
+	n.addResources(flags)
 	flags.DurationVar(&n.duration, "for", 0, "for how long, such as 720h")
 	flags.StringVar(&n.maxPrice, "max-price", "", "the most that it may cost, such as '0.5 EUR/h'; a period is min, h, d, w, mo or y")
 	flags.StringSliceVar(&n.regions, "region", nil, "a region in which it may be; may be repeated")
 	flags.StringSliceVar(&n.arches, "architecture", nil, "an architecture that the nodes may have, such as amd64; may be repeated")
 	flags.StringSliceVar(&n.sellers, "seller", nil, "the ID of a party that may sell; may be repeated")
 	flags.StringVar(&n.expression, "filter", "", "an expression in CEL about offer and plan")
+}
+
+// addResources adds the flags of an amount.
+func (n *need) addResources(flags *pflag.FlagSet) {
+	flags.StringVar(&n.cpu, "cpu", "", "cores, at least, such as 8 or 500m")
+	flags.StringVar(&n.memory, "memory", "", "memory, at least, such as 32Gi")
+	flags.StringVar(&n.pods, "pods", "", "pods, at least")
+	flags.StringToStringVar(&n.others, "resource", nil, "another resource, at least, such as nvidia.com/gpu=1; may be repeated")
 }
 
 // resources returns what is needed. The error names the flag.
@@ -228,6 +236,20 @@ func (n *need) resources() (offer.Resources, error) {
 			return nil, program.Usage(fmt.Errorf("--%s: %w", of.name, err))
 		}
 		needed[of.name] = quantity
+	}
+	// What has no flag of its own.
+	for _, name := range slices.Sorted(maps.Keys(n.others)) {
+		quantity, err := offer.ParseQuantity(n.others[name])
+		if err == nil {
+			err = offer.Resources{name: quantity}.Check()
+		}
+		switch {
+		case slices.Contains([]string{"cpu", "memory", "pods"}, name):
+			return nil, program.Usage(fmt.Errorf("--resource %s: say it by --%s", name, name))
+		case err != nil:
+			return nil, program.Usage(fmt.Errorf("--resource %.80q: %w", name, err))
+		}
+		needed[name] = quantity
 	}
 	return needed, nil
 }

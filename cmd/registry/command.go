@@ -66,7 +66,7 @@ func newCommand() *cobra.Command {
 	command.PersistentFlags().StringVar(&d.dsn, "store", defaultStore,
 		`where the state is: sqlite:FILE, or postgres://USER:PASSWORD@HOST:PORT/DATABASE for several replicas; the variable `+storeVariable+` says it without showing the password to other processes`)
 	command.PersistentPreRunE = func(command *cobra.Command, _ []string) error { return d.fromEnvironment(command) }
-	command.AddCommand(newServe(d), newParties(d), newTokens(d), newOffers(d), newMigrate(d), newFingerprint())
+	command.AddCommand(newServe(d), newInvite(d), newParties(d), newTokens(d), newOffers(d), newMigrate(d), newFingerprint())
 	command.CompletionOptions.DisableDefaultCmd = true
 	program.ExplainFlags(command)
 	program.Strict(command, "0 it was done, 1 it failed, 2 the command line cannot be understood.")

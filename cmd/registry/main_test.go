@@ -19,6 +19,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/trade/party"
+	"github.com/capacitorset/liqo-broker/pkg/trade/registry/discovery"
 	"github.com/capacitorset/liqo-broker/pkg/trade/registry/registrytest"
 	"github.com/capacitorset/liqo-broker/test/golden"
 )
@@ -58,20 +59,27 @@ func TestHelp(t *testing.T) {
 // TestMistyped gives commands what they cannot mean: each says so, and exits as the command line that cannot be understood.
 func TestMistyped(t *testing.T) {
 	for line, says := range map[string]string{
-		"tokns list":              `unknown command "tokns" for "registry": did you mean tokens? See registry --help`,
-		"parties lsit":            `unknown command "lsit" for "registry parties": did you mean list? See registry parties --help`,
-		"tokens bogus":            `unknown command "bogus" for "registry tokens": see registry tokens --help`,
-		"offers bogus":            `unknown command "bogus" for "registry offers": see registry offers --help`,
-		"help bogus":              `unknown command "bogus" for "registry": see registry --help`,
-		"parties list all":        `unexpected argument "all": see registry parties list --help`,
-		"parties approve":         "requires at least 1 arg(s), only received 0: see registry parties approve --help",
-		"parties list --all":      "unknown flag: --all: see registry parties list --help",
-		"parties list --state=no": "--state=no: must be Pending, Approved or Revoked",
-		"parties drop":            "--pending is required: parties that are approved are put out by revoke",
-		"tokens list -o xml":      "--output=xml: must be table or json",
-		"tokens create --uses=0":  "--uses=0: must be between 1 and 1000000",
-		"serve --max-offers=0":    "--max-offers=0: must be positive",
-		"migrate --store=":        "--store must not be empty",
+		"tokns list":                            `unknown command "tokns" for "registry": did you mean tokens? See registry --help`,
+		"parties lsit":                          `unknown command "lsit" for "registry parties": did you mean list? See registry parties --help`,
+		"tokens bogus":                          `unknown command "bogus" for "registry tokens": see registry tokens --help`,
+		"offers bogus":                          `unknown command "bogus" for "registry offers": see registry offers --help`,
+		"help bogus":                            `unknown command "bogus" for "registry": see registry --help`,
+		"parties list all":                      `unexpected argument "all": see registry parties list --help`,
+		"parties approve":                       "requires at least 1 arg(s), only received 0: see registry parties approve --help",
+		"parties list --all":                    "unknown flag: --all: see registry parties list --help",
+		"parties list --state=no":               "--state=no: must be Pending, Approved or Revoked",
+		"parties drop":                          "--pending is required: parties that are approved are put out by revoke",
+		"tokens list -o xml":                    "--output=xml: must be table or json",
+		"tokens create --uses=0":                "--uses=0: must be between 1 and 1000000",
+		"serve --max-offers=0":                  "--max-offers=0: must be positive",
+		"invite":                                "accepts 1 arg(s), received 0: see registry invite --help",
+		"invite http://x":                       `"http://x": it is not https://HOST[:PORT][/PATH]`,
+		"invite https://x --uses=-1":            "--uses=-1: must be between 1 and 1000000",
+		"serve --mdns --address=127.0.0.1:8443": "--mdns announces to others what --address=127.0.0.1:8443 opens to this machine alone",
+		"serve --mdns --address=:0":             "--mdns needs a number as the port of --address=:0",
+		"serve --mdns --tls-cert-file=a --tls-private-key-file=b": "--mdns announces the fingerprint of the registry's own key, " +
+			"which --tls-cert-file does not show",
+		"migrate --store=": "--store must not be empty",
 	} {
 		var out bytes.Buffer
 		command := newCommand()
@@ -173,10 +181,21 @@ func TestKilledRegistry(t *testing.T) {
 		!strings.Contains(string(out), "no such file") {
 		t.Errorf("the fingerprint of no key: %v\n%s", err, out)
 	}
-	token := strings.TrimSpace(r.run("tokens", "create", "--comment=for seller"))
-
 	kill := r.serve()
 	key := r.key()
+	const url = "https://registry.example:30443"
+	invited, err := discovery.ParseInvitation(strings.TrimSpace(r.run("invite", url, "--key-file="+r.keyFile(), "--comment=for seller")))
+	if err != nil || invited.URL != url || invited.Fingerprint != key || !strings.Contains(r.run("tokens", "list"), "for seller") {
+		t.Errorf("registry invite prints %+v, %v", invited, err)
+	}
+	o := serveOptions{address: "0.0.0.0:30443", keyFile: r.keyFile()}
+	if a, err := o.announcer(); err != nil || a.Port != 30443 || a.Fingerprint != key || a.Name == "" {
+		t.Errorf("--mdns announces %+v, %v", a, err)
+	}
+	token := invited.Token
+	if out := r.run("invite", url, "--uses=0", "--ordinary-certificate"); out != "liqo-registry:"+url+"\n" {
+		t.Errorf("an invitation without a fingerprint and a token is %q", out)
+	}
 	if out := r.run("fingerprint", "--key-file="+r.keyFile()); out != key+"\n" {
 		t.Errorf("registry fingerprint prints %q, want %s", out, key)
 	}

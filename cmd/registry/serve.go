@@ -12,8 +12,10 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"runtime/debug"
+	"strconv"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -29,6 +31,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/serving/httpserver"
 	"github.com/capacitorset/liqo-broker/pkg/serving/ports"
 	"github.com/capacitorset/liqo-broker/pkg/trade/party"
+	"github.com/capacitorset/liqo-broker/pkg/trade/registry/discovery"
 	"github.com/capacitorset/liqo-broker/pkg/trade/registry/server"
 	"github.com/capacitorset/liqo-broker/pkg/version"
 )
@@ -48,6 +51,7 @@ type serveOptions struct {
 	keyFile, certFile, certKeyFile         string
 	authorities                            string
 	anonymousRead, anonymousEnrol          bool
+	mdns                                   bool
 	lease, drop                            time.Duration
 	limits                                 server.Limits
 	log                                    logging.Options
@@ -81,6 +85,9 @@ func newServe(d *database) *cobra.Command {
 		"file with certificates of authorities: parties whose current key they have certified are approved at once; read again when it changes")
 	flags.BoolVar(&o.anonymousRead, "anonymous-read", false, "let everybody read what is offered, without a certificate")
 	flags.BoolVar(&o.anonymousEnrol, "anonymous-enrol", false, "approve every party that announces itself")
+	flags.BoolVar(&o.mdns, "mdns", false,
+		"announce the registry in the local network, with the port of --address and the fingerprint of its own key: "+
+			"kubectl liqo-broker registry join --lan finds it")
 	// For how long a silent party counts.
 	flags.DurationVar(&o.lease, "lease", server.DefaultLease, "how long a party counts as alive without a word of it")
 	flags.DurationVar(&o.drop, "drop-after", server.DefaultDrop, "how long offers of a silent party stay in the registry")
@@ -125,7 +132,43 @@ func (o *serveOptions) validate() error {
 	if (o.certFile == "") != (o.certKeyFile == "") {
 		return errors.New("--tls-cert-file and --tls-private-key-file need each other")
 	}
+	return o.validateMDNS()
+}
+
+// validateMDNS refuses to announce what nobody could use.
+func (o *serveOptions) validateMDNS() error {
+	host, port, _ := net.SplitHostPort(o.address)
+	n, err := strconv.ParseUint(port, 10, 16)
+	at, _ := netip.ParseAddr(host)
+	switch {
+	case !o.mdns:
+		return nil
+	case o.certFile != "":
+		return errors.New("--mdns announces the fingerprint of the registry's own key, which --tls-cert-file does not show")
+	case host == "localhost" || at.IsLoopback():
+		return fmt.Errorf("--mdns announces to others what --address=%s opens to this machine alone", o.address)
+	case err != nil || n == 0:
+		return fmt.Errorf("--mdns needs a number as the port of --address=%s", o.address)
+	}
 	return nil
+}
+
+// announcer returns what announces the registry in the local network.
+func (o *serveOptions) announcer() (discovery.Announcer, error) {
+	key, err := readKey(o.keyFile)
+	if err != nil {
+		return discovery.Announcer{}, err
+	}
+	machine, err := os.Hostname()
+	if err != nil {
+		return discovery.Announcer{}, fmt.Errorf("--mdns: %w", err)
+	}
+	_, text, _ := net.SplitHostPort(o.address)
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return discovery.Announcer{}, fmt.Errorf("--mdns: --address=%s: %w", o.address, err)
+	}
+	return discovery.Announcer{Name: discovery.LocalName(machine), Fingerprint: key.Fingerprint(), Port: uint16(port)}, nil
 }
 
 // runServer serves until ctx ends.
@@ -168,10 +211,25 @@ func (o *serveOptions) runServer(ctx context.Context, d *database, log logr.Logg
 		{Flag: "--address", Address: o.address, Serve: func(ctx context.Context, l net.Listener) error { return registry.Run(ctx, l, config) }},
 		{Flag: "--metrics-address", Address: o.metricsAddress, Serve: metrics(gathered)},
 		{Flag: "--health-address", Address: o.healthAddress, Serve: probes.Serve},
-	}, func(ctx context.Context) error {
+	}, func(ctx context.Context) error { return o.announce(ctx, log) })
+}
+
+// announce announces the registry in the local network if that is wanted, until ctx ends.
+func (o *serveOptions) announce(ctx context.Context, log logr.Logger) error {
+	if !o.mdns {
 		<-ctx.Done()
 		return nil
-	})
+	}
+	a, err := o.announcer()
+	if err != nil {
+		return err
+	}
+	log.Info("Announcing the registry in the local network", "name", a.Name, "port", a.Port, "fingerprint", a.Fingerprint)
+	if err := a.Run(ctx); err != nil { // Parties that know the registry go on using it.
+		log.Error(err, "The registry is not announced in the local network")
+	}
+	<-ctx.Done()
+	return nil
 }
 
 // metrics serves metrics. They name nobody, so that everybody may read them who reaches the port.

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"crypto/rand"
 	"fmt"
 	"strconv"
@@ -35,32 +36,16 @@ func newTokens(d *database) *cobra.Command {
 }
 
 func newTokensCreate(d *database) *cobra.Command {
-	var uses int64
-	var validFor time.Duration
-	var comment string
+	token := newToken{}
 	command := &cobra.Command{
-		Use:   "create",
-		Short: "Create a token, and print it: it is shown once",
-		Args:  program.NoArguments,
-		PreRunE: func(*cobra.Command, []string) error {
-			switch {
-			case uses < 1 || uses > store.MaxUses:
-				return program.Usage(fmt.Errorf("--uses=%d: must be between 1 and %d", uses, store.MaxUses))
-			case validFor <= 0:
-				return program.Usage(fmt.Errorf("--valid-for=%s: must be positive", validFor))
-			}
-			return nil
-		},
-		// Only a digest of the token is stored: who reads the database cannot use it.
+		Use:     "create",
+		Short:   "Create a token, and print it: it is shown once",
+		Args:    program.NoArguments,
+		PreRunE: func(*cobra.Command, []string) error { return token.check() },
 		RunE: func(command *cobra.Command, _ []string) error {
 			return d.with(command.Context(), func(s *store.Store) error {
-				secret := rand.Text()
-				now, err := s.Now(command.Context())
+				secret, err := token.create(command.Context(), s)
 				if err != nil {
-					return err
-				}
-				token := store.Token{Digest: store.Digest(secret), Uses: uses, ExpiresAt: now.Add(validFor), CreatedAt: now, Comment: comment}
-				if err := s.CreateToken(command.Context(), token); err != nil {
 					return err
 				}
 				fmt.Fprintln(command.OutOrStdout(), secret)
@@ -68,11 +53,45 @@ func newTokensCreate(d *database) *cobra.Command {
 			})
 		},
 	}
-	flags := command.Flags()
-	flags.Int64Var(&uses, "uses", 1, "how many parties the token lets in")
-	flags.DurationVar(&validFor, "valid-for", 24*time.Hour, "how long the token lets parties in")
-	flags.StringVar(&comment, "comment", "", "for whom it is; shown by registry tokens list")
+	token.addFlags(command, "how many parties the token lets in")
 	return command
+}
+
+// create creates the token, and returns its secret. Only a digest of it is stored: who reads the database cannot use it.
+func (n *newToken) create(ctx context.Context, s *store.Store) (secret string, err error) {
+	secret = rand.Text()
+	now, err := s.Now(ctx)
+	if err != nil {
+		return "", err
+	}
+	token := store.Token{Digest: store.Digest(secret), Uses: n.uses, ExpiresAt: now.Add(n.validFor), CreatedAt: now, Comment: n.comment}
+	return secret, s.CreateToken(ctx, token)
+}
+
+// newToken is what a command was told of a token that it creates.
+type newToken struct {
+	uses     int64
+	validFor time.Duration
+	comment  string
+}
+
+// addFlags adds the flags.
+func (n *newToken) addFlags(command *cobra.Command, uses string) {
+	flags := command.Flags()
+	flags.Int64Var(&n.uses, "uses", 1, uses)
+	flags.DurationVar(&n.validFor, "valid-for", 24*time.Hour, "how long the token lets parties in")
+	flags.StringVar(&n.comment, "comment", "", "for whom it is; shown by registry tokens list")
+}
+
+// check refuses what cannot be meant.
+func (n *newToken) check() error {
+	switch {
+	case n.uses < 1 || n.uses > store.MaxUses:
+		return program.Usage(fmt.Errorf("--uses=%d: must be between 1 and %d", n.uses, store.MaxUses))
+	case n.validFor <= 0:
+		return program.Usage(fmt.Errorf("--valid-for=%s: must be positive", n.validFor))
+	}
+	return nil
 }
 
 func newTokensList(d *database) *cobra.Command {

@@ -216,8 +216,8 @@ func (s *Status) String() string {
 	line("Offers", "%d of %d accepted from providers, %d of %d accepted by consumers",
 		s.Offers.FromProviders.Accepted, s.Offers.FromProviders.Total, s.Offers.ToConsumers.Accepted, s.Offers.ToConsumers.Total)
 	if len(s.Capacity.Offered) > 0 {
-		line("Capacity", "%s offered; %s used; %s free", sheet.Amount(s.Capacity.Offered), cpuAndMemory(s.Capacity.Used),
-			cpuAndMemory(s.Capacity.Free))
+		line("Capacity", "%s offered; %s used; %s free", sheet.Amount(s.Capacity.Offered), amountOrNothing(s.Capacity.Used),
+			amountOrNothing(s.Capacity.Free))
 	}
 	// What to do about it: as much as fits a screen.
 	if len(s.Next) == 0 {
@@ -241,7 +241,7 @@ func (s *Status) String() string {
 // maxFindings is how many findings the screen has room for.
 const maxFindings = 20
 
-func cpuAndMemory(of corev1.ResourceList) string {
+func amountOrNothing(of corev1.ResourceList) string {
 	if text := sheet.Amount(of); text != "" {
 		return text
 	}

@@ -4,7 +4,9 @@
 package sheet
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -12,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 )
 
 const (
@@ -19,12 +23,30 @@ const (
 	gibi = 1 << 30
 )
 
-// Amount returns the cores and the memory of some resources, such as "2.5 CPU, 16Gi"; nothing if there are no resources.
+// maxDevices is how many kinds of devices a cell has room for.
+const maxDevices = 3
+
+// Amount returns the cores, the memory and the devices of some resources, such as "8 CPU, 16Gi, 4 nvidia.com/gpu"; nothing if there are no
+// resources. Devices are what has a name with a domain, in the order of the names, also those of which there is none; of very many kinds
+// the number is shown.
 func Amount(of corev1.ResourceList) string {
 	if len(of) == 0 {
 		return ""
 	}
-	return cores(of.Cpu()) + " CPU, " + memory(of.Memory())
+	text, shown := cores(of.Cpu())+" CPU, "+memory(of.Memory()), 0
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		if !resources.IsDevice(name) {
+			continue
+		}
+		if shown++; shown <= maxDevices {
+			quantity := of[name]
+			text += ", " + Rounded(quantity.AsApproximateFloat64(), 2) + " " + Sentence(string(name))
+		}
+	}
+	if shown > maxDevices {
+		text += ", and " + strconv.Itoa(shown-maxDevices) + " more"
+	}
+	return text
 }
 
 func cores(q *resource.Quantity) string { return Rounded(q.AsApproximateFloat64(), 2) }

@@ -31,6 +31,19 @@ func TestAmounts(t *testing.T) {
 			t.Errorf("%s and %s are %q instead of %q", c.cpu, c.memory, got, c.want)
 		}
 	}
+	of := corev1.ResourceList{
+		"cpu": resource.MustParse("8"), "memory": resource.MustParse("16Gi"), "pods": resource.MustParse("110"),
+		"hugepages-2Mi": resource.MustParse("4Mi"), "nvidia.com/gpu": resource.MustParse("4"), "amd.com/gpu": resource.MustParse("0"),
+	}
+	if got, want := Amount(of), "8 CPU, 16Gi, 0 amd.com/gpu, 4 nvidia.com/gpu"; got != want {
+		t.Errorf("a cluster with GPUs has %q instead of %q", got, want)
+	}
+	for _, name := range []corev1.ResourceName{"x/\x1b[2J", "y/1", "z/1"} {
+		of[name] = resource.MustParse("1")
+	}
+	if got, want := Amount(of), "8 CPU, 16Gi, 0 amd.com/gpu, 4 nvidia.com/gpu, 1 x/?[2J, and 2 more"; got != want {
+		t.Errorf("a cluster with very many devices has %q instead of %q", got, want)
+	}
 	if got := Amount(nil); got != "" {
 		t.Errorf("nothing is %q", got)
 	}

@@ -25,6 +25,8 @@ var runBy = map[string]struct{ test, reason string }{
 	"kubectl -n liqo rollout restart deployment liqo-gateway": {test: "TestTraders"},
 	"kubectl get resourcerequests --all-namespaces":           {test: "TestTraders"},
 	"registry fingerprint":                                    {test: "TestOperator"},
+	"registry serve --mdns":                                   {reason: "TestLocal, TestLoopback and TestMulticast announce and find"},
+	"registry join URL":                                       {reason: "TestJoin joins by a URL, with and without a fingerprint"},
 	"registry migrate":                                        {test: "TestOperator"},
 	"registry parties drop --pending":                         {test: "TestOperator"},
 	"--set broker=true,guard.enabled=false":                   {test: "TestConnectorSwitches"},

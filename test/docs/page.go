@@ -156,7 +156,7 @@ func hasCommand(text string) bool {
 }
 
 // placeholders are what stands for something in commands.
-var placeholders = regexp.MustCompile(`\b(?:PROVIDER|CONSUMER|BROKER)(?:_ID)?\b|\b(?:TWIN_|TENANT_|REMOTE_)?NAMESPACE\b|\b(?:POD|DEPLOYMENT|POLICY|NODE|PARTY|SALE|TOKEN(?:_ID)?)\b`)
+var placeholders = regexp.MustCompile(`\b(?:PROVIDER|CONSUMER|BROKER)(?:_ID)?\b|\b(?:TWIN_|TENANT_|REMOTE_)?NAMESPACE\b|\b(?:POD|DEPLOYMENT|POLICY|NODE|PARTY|SALE|TOKEN(?:_ID)?|INVITATION)\b`)
 
 // Fill returns the text of a block with values in the place of placeholders. It is an error if there is none for one.
 func (b Block) Fill(values map[string]string) (string, error) {

@@ -21,10 +21,12 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/quota"
 	"github.com/capacitorset/liqo-broker/pkg/install"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/identity"
 	"github.com/capacitorset/liqo-broker/pkg/trade/party"
+	"github.com/capacitorset/liqo-broker/pkg/trade/registry/discovery"
 	"github.com/capacitorset/liqo-broker/test/docs"
 	"github.com/capacitorset/liqo-broker/test/lab"
 	"github.com/capacitorset/liqo-broker/test/lab/node"
@@ -233,10 +235,14 @@ func (f *Federation) JoinMarket(ctx context.Context, r *Registry, c *Cluster) er
 			return err
 		}
 	}
-	// An earlier run on this lab has left it.
-	left := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: connector, Name: tokenName}}
-	if err := client.IgnoreNotFound(c.Delete(ctx, left)); err != nil {
-		return err
+	// An earlier run on this lab has left them.
+	for _, left := range []client.Object{
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: connector, Name: tokenName}},
+		&connectorv1alpha1.Registry{ObjectMeta: metav1.ObjectMeta{Name: RegistryName}},
+	} {
+		if err := c.Delete(ctx, left); client.IgnoreNotFound(err) != nil && !meta.IsNoMatchError(err) {
+			return err
+		}
 	}
 	for _, page := range f.PagesOf(c) {
 		if err := f.doAsPageSays(ctx, page, r, c); err != nil {
@@ -276,6 +282,7 @@ func (f *Federation) ReadToJoin(ctx context.Context, page string, r *Registry, c
 	}
 	reader.only(c)
 	reader.Values["TOKEN"] = token
+	reader.Values["INVITATION"] = discovery.Invitation{URL: r.URL, Fingerprint: r.Fingerprint, Token: token}.String()
 	err = reader.Edit(exampleRegistry, joined(r.URL, r.Fingerprint)...)
 	if err != nil {
 		return nil, errors.Join(err, reader.Close())

@@ -21,6 +21,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/trade/registry/discovery"
 	"github.com/capacitorset/liqo-broker/pkg/trade/registry/registryv1"
 	"github.com/capacitorset/liqo-broker/pkg/trade/registry/store"
 	"github.com/capacitorset/liqo-broker/test/federation"
@@ -106,6 +107,10 @@ func TestOperator(t *testing.T) {
 	}
 	r.next("kubectl apply -k deploy/registry")
 	r.next("kubectl -n liqo-broker-registry exec statefulset/liqo-broker-registry -- /usr/bin/registry parties list")
+	invited, err := discovery.ParseInvitation(strings.TrimSpace(r.next("registry invite")))
+	if err != nil || invited.URL != "https://registry.example:30443" || invited.Fingerprint != registry.Fingerprint || invited.Token == "" {
+		t.Errorf("the registry invites to %s with the key %s, %v", invited.URL, invited.Fingerprint, err)
+	}
 	fingerprint := strings.TrimSpace(
 		r.next("kubectl -n liqo-broker-registry exec statefulset/liqo-broker-registry -- /usr/bin/registry fingerprint"),
 	)

@@ -34,7 +34,12 @@ func TestExamples(t *testing.T) {
 		offer("free", "us-east", "arm64", map[string]float64{"roundTripTime": 120, "priceCPU": 0}),
 		offer("unknown", "eu-west", "arm64", nil),
 	}
+	for _, i := range []int{0, 2} { // near and also-south.
+		providers[i].Labels["nvidia.com/gpu.product"] = "NVIDIA-L4"
+	}
+	providers[1].Labels["nvidia.com/gpu.product"] = "NVIDIA-T4"
 	want := map[string][]string{
+		"accelerated": {"also-south"},
 		"cheapest":    {"cheap"},
 		"nearest":     {"cheap", "near"},
 		"reliable":    {"also-south"},

@@ -122,6 +122,18 @@ func Scale(list corev1.ResourceList, percent int32) corev1.ResourceList {
 	return part
 }
 
+// IsDevice reports whether a resource is what device plugins count, such as nvidia.com/gpu: its name has a domain. Half of one is nothing.
+func IsDevice(name corev1.ResourceName) bool { return strings.Contains(string(name), "/") }
+
+// ScaleApart returns a percentage of a list as Scale does, and another one of its devices.
+func ScaleApart(list corev1.ResourceList, percent, ofDevices int32) corev1.ResourceList {
+	devices := maps.Clone(list)
+	maps.DeleteFunc(devices, func(name corev1.ResourceName, _ resource.Quantity) bool { return !IsDevice(name) })
+	part := Scale(list, percent)
+	maps.Copy(part, Scale(devices, ofDevices))
+	return part
+}
+
 // Prorate returns of each resource of a list the part part/whole, rounded down as
 // Scale does, and all of it where the part is not less than the whole.
 func Prorate(list, part, whole corev1.ResourceList) corev1.ResourceList {

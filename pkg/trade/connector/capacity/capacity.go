@@ -25,9 +25,18 @@ import (
 // Source returns what a cluster can sell at this moment, with what is sold already. It can be called concurrently.
 type Source func(ctx context.Context) (corev1.ResourceList, error)
 
-// OfCluster returns the capacity of a cluster that sells what its own nodes have: a percentage of what is left of them by those pods that
+// Share is how much of what a cluster has and does not use can be sold, in percent: of devices, such as GPUs, of which there are few and no
+// halves, another part than of the rest.
+type Share struct{ Rest, Devices int32 }
+
+// part returns the share of a list.
+func (s Share) part(list corev1.ResourceList) corev1.ResourceList {
+	return resources.ScaleApart(list, s.Rest, s.Devices)
+}
+
+// OfCluster returns the capacity of a cluster that sells what its own nodes have: a share of what is left of them by those pods that
 // no other cluster has brought. The reader may be a cache; nobody changes what it returns.
-func OfCluster(reader client.Reader, percent int32) Source {
+func OfCluster(reader client.Reader, share Share) Source {
 	return func(ctx context.Context) (corev1.ResourceList, error) {
 		var nodes corev1.NodeList
 		var pods corev1.PodList
@@ -36,14 +45,14 @@ func OfCluster(reader client.Reader, percent int32) Source {
 				return nil, fmt.Errorf("list %T: %w", list, err)
 			}
 		}
-		return Left(nodes.Items, pods.Items, percent), nil
+		return Left(nodes.Items, pods.Items, share), nil
 	}
 }
 
-// OfBroker returns the capacity of a cluster that sells what its broker aggregates: a percentage of what those providers add to its sum to
+// OfBroker returns the capacity of a cluster that sells what its broker aggregates: a share of what those providers add to its sum to
 // which new pods may go, and that Consumers without a contract have not reserved and do not use. What is reserved for the others is what
 // they have bought. A buyer with which the broker has peered in turn is none of the providers.
-func OfBroker(reader client.Reader, percent int32) Source {
+func OfBroker(reader client.Reader, share Share) Source {
 	return func(ctx context.Context) (corev1.ResourceList, error) {
 		var providers v1alpha1.ProviderList
 		if err := reader.List(ctx, &providers, client.UnsafeDisableDeepCopy); err != nil {
@@ -59,7 +68,7 @@ func OfBroker(reader client.Reader, percent int32) Source {
 		if err != nil {
 			return nil, err
 		}
-		return resources.Scale(resources.Subtract(sum, taken), percent), nil
+		return share.part(resources.Subtract(sum, taken)), nil
 	}
 }
 
@@ -89,9 +98,9 @@ func unsold(ctx context.Context, reader client.Reader) (corev1.ResourceList, err
 	return taken, nil
 }
 
-// Left returns a percentage of what pods leave of nodes. Nodes that stand for other clusters, that are not ready or take no pods count
+// Left returns a share of what pods leave of nodes. Nodes that stand for other clusters, that are not ready or take no pods count
 // nothing, nor do the pods on them. Pods that other clusters have brought take nothing: they use what was sold.
-func Left(nodes []corev1.Node, pods []corev1.Pod, percent int32) corev1.ResourceList {
+func Left(nodes []corev1.Node, pods []corev1.Pod, share Share) corev1.ResourceList {
 	has, counted := resources.Sum(), map[string]bool{}
 	for i := range nodes {
 		if node := &nodes[i]; usable(node) {
@@ -105,7 +114,7 @@ func Left(nodes []corev1.Node, pods []corev1.Pod, percent int32) corev1.Resource
 			resources.Add(taken, resources.Bounded(capacity.Requests(&pod.Spec)))
 		}
 	}
-	return resources.Scale(resources.Subtract(has, taken), percent)
+	return share.part(resources.Subtract(has, taken))
 }
 
 // usable reports whether a node takes pods of this cluster.

@@ -90,7 +90,7 @@ func TestLeft(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := capacity.Left(tc.nodes, tc.pods, tc.percent); !resources.Equal(got, tc.want) {
+			if got := capacity.Left(tc.nodes, tc.pods, capacity.Share{Rest: tc.percent, Devices: 100}); !resources.Equal(got, tc.want) {
 				t.Errorf("left %v, want %v", got, tc.want)
 			}
 		})
@@ -116,8 +116,8 @@ func TestSources(t *testing.T) {
 		source capacity.Source
 		want   corev1.ResourceList
 	}{
-		"cluster": {capacity.OfCluster(c, 100), list("3", "7Gi", "109")},
-		"broker":  {capacity.OfBroker(c, 50), list("6", "6Gi", "6")},
+		"cluster": {capacity.OfCluster(c, capacity.Share{Rest: 100, Devices: 100}), list("3", "7Gi", "109")},
+		"broker":  {capacity.OfBroker(c, capacity.Share{Rest: 50, Devices: 100}), list("6", "6Gi", "6")},
 	} {
 		got, err := tc.source(t.Context())
 		if err != nil || !resources.Equal(got, tc.want) {
@@ -150,9 +150,41 @@ func TestReserved(t *testing.T) {
 		consumer("asks", list("2", "1Gi", "1"), nil), sale("a", "asks", "Reserved"), // A reservation of a stranger takes nothing from it.
 		consumer("buyer", list("4", "4Gi", "4"), list("4", "4Gi", "4")), sale("b", "buyer", "Active"), // That was sold.
 	).Build()
-	got, err := capacity.OfBroker(c, 50)(t.Context())
+	got, err := capacity.OfBroker(c, capacity.Share{Rest: 50, Devices: 100})(t.Context())
 	if want := list("5", "5Gi", "5"); err != nil || got.Cpu().Cmp(want[corev1.ResourceCPU]) != 0 ||
 		got.Memory().Cmp(want[corev1.ResourceMemory]) != 0 {
 		t.Errorf("for sale are %v, %v: want %v", got, err, want)
+	}
+}
+
+// TestDevices holds that of one device, or of few, as many are for sale as was said, and never a part of one.
+func TestDevices(t *testing.T) {
+	const gpu = "nvidia.com/gpu"
+	for name, tc := range map[string]struct {
+		reason     string
+		has, taken string
+		share      capacity.Share
+		want       string
+	}{
+		"One":    {"one of one is not 30 % of it", "1", "0", capacity.Share{Rest: 30, Devices: 100}, "1"},
+		"Three":  {"nor are three", "3", "0", capacity.Share{Rest: 30, Devices: 100}, "3"},
+		"Taken":  {"what own pods have is not for sale", "3", "2", capacity.Share{Rest: 30, Devices: 100}, "1"},
+		"None":   {"nobody need sell them", "3", "0", capacity.Share{Rest: 30}, "0"},
+		"Part":   {"a part is rounded down", "3", "0", capacity.Share{Rest: 30, Devices: 50}, "1"},
+		"OfSome": {"a part of two", "2", "0", capacity.Share{Rest: 100, Devices: 99}, "1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			with := node("a", func(n *corev1.Node) { n.Status.Allocatable[gpu] = resource.MustParse(tc.has) })
+			uses := pod("a", func(p *corev1.Pod) {
+				p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{gpu: resource.MustParse(tc.taken)}
+			})
+			left := capacity.Left([]corev1.Node{with}, []corev1.Pod{uses}, tc.share)
+			if got := left[gpu]; got.Cmp(resource.MustParse(tc.want)) != 0 {
+				t.Errorf("%s: %s are for sale, want %s", tc.reason, got.String(), tc.want)
+			}
+			if cpu, want := left[corev1.ResourceCPU], resources.Scale(list("4", "0", "0"), tc.share.Rest)[corev1.ResourceCPU]; cpu.Cmp(want) != 0 {
+				t.Errorf("%s: %s cores are for sale, want %s", tc.reason, cpu.String(), want.String())
+			}
+		})
 	}
 }

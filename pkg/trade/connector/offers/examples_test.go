@@ -10,11 +10,14 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation"
@@ -30,6 +33,81 @@ func example(t *testing.T, file string, into any) {
 	}
 	if err := yaml.UnmarshalStrict(text, into); err != nil {
 		t.Fatalf("%s: %v", file, err)
+	}
+}
+
+// TestGPUs sells the offer of GPUs that people copy, of a cluster with one, and finds it by the request that people copy; each GPU has its
+// price. A cluster without GPUs sells none.
+func TestGPUs(t *testing.T) {
+	const gpu = "nvidia.com/gpu"
+	var published connectorv1alpha1.Offer
+	example(t, "gpu.yaml", &published)
+	published.Generation, published.Spec.Sale = 1, connectorv1alpha1.SaleOpen // As the API server sets it.
+	var request connectorv1alpha1.CapacityRequest
+	example(t, "gpurequest.yaml", &request)
+	for have, want := range map[string]int{"0": 0, "1": 1, "2": 1} {
+		w := newWorld(t, published.DeepCopy())
+		w.has[gpu] = resource.MustParse(have)
+		w.look()
+		if reason, message := w.published("gpus"); reason != connectorv1alpha1.ReasonPublished {
+			t.Fatalf("the offer is not published for %s: %s", reason, message)
+		}
+		signed := w.parse(w.listed["gpus"])
+		needed, err := offer.ParseResources(map[string]string{"cpu": "4", "memory": "16Gi", "pods": "5", gpu: "1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		matcher, err := offer.Filter{Resources: needed, Expression: request.Spec.Expression}.Compile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := matcher.Match(signed)
+		if len(found) != want {
+			t.Errorf("with %s GPUs the request finds %d plans", have, len(found))
+		}
+		for _, m := range found { // 0.05 and four cores at 0.02 and a GPU at 0.60.
+			if price := m.Price.String(); !strings.HasPrefix(price, "0.73 EUR") {
+				t.Errorf("a GPU costs %s", price)
+			}
+		}
+	}
+}
+
+// TestPageOfAccelerators holds that the objects which the page shows are what Kubernetes and this project read.
+func TestPageOfAccelerators(t *testing.T) {
+	page, err := os.ReadFile("../../../../docs/placement/accelerators.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]bool{}
+	for block := range strings.SplitSeq(string(page), "\n\n") {
+		if !strings.HasPrefix(block, "    apiVersion: ") {
+			continue
+		}
+		text := strings.ReplaceAll(strings.TrimPrefix(block, "    "), "\n    ", "\n")
+		var object unstructured.Unstructured
+		if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
+			t.Fatalf("%v:\n%s", err, text)
+		}
+		kinds[object.GetKind()] = true
+		switch object.GetKind() {
+		case "Job":
+			var job batchv1.Job
+			if err := yaml.UnmarshalStrict([]byte(text), &job); err != nil {
+				t.Fatal(err)
+			}
+			if n := job.Spec.Template.Spec.Containers[0].Resources.Limits["nvidia.com/gpu"]; n.Value() != 1 {
+				t.Errorf("the Job wants %s GPUs", n.String())
+			}
+		case "ResourceFlavor":
+			labels, _, err := unstructured.NestedStringMap(object.Object, "spec", "nodeLabels")
+			if _, has := labels[liqo.LabelProvider]; err != nil || !has || len(labels) != 1 {
+				t.Errorf("the flavor is nodes with %v, and a provider's node has %s", labels, liqo.LabelProvider)
+			}
+		}
+	}
+	if len(kinds) != 3 || !strings.Contains(string(page), "`"+liqo.LabelRemoteClusterID+"`") {
+		t.Errorf("the page shows %v, and says nothing of %s", kinds, liqo.LabelRemoteClusterID)
 	}
 }
 

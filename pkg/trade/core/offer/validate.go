@@ -311,6 +311,9 @@ func (p *Plan) checkDurations() error {
 
 // Checks of resources.
 
+// Check returns an error unless nodes can have the resources, by their names and amounts.
+func (r Resources) Check() error { return checkResources(r) }
+
 // checkResources checks names and amounts. Of cpu there can be parts; half a byte or half a pod
 // is a typing error.
 func checkResources(list Resources) error {
