@@ -29,6 +29,8 @@ const (
 	ReasonUnguarded = "Unguarded"
 	// ReasonNodeNotReady: the contract is in use, but none of its virtual nodes is ready.
 	ReasonNodeNotReady = "NodeNotReady"
+	// ReasonNotSetUp: it was signed, and could never be used within spec.readyWithin, so that this side has ended it.
+	ReasonNotSetUp = "NotSetUp"
 	// ReasonEndedEarly: its seller has ended it before its time, or does not know it any more: if it knows it again within its time, it goes
 	// on.
 	ReasonEndedEarly = "EndedEarly"
@@ -102,6 +104,11 @@ type PurchaseSpec struct {
 	// endTime is until when. A later one asks the seller for a renewal.
 	// +optional
 	EndTime *metav1.Time `json:"endTime,omitempty"`
+	// readyWithin is for how long the connector waits, from the signature on, until the contract is Active for the first time; an hour if it
+	// is left out. If it is not by then, the connector ends it, without notice.
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10m') && duration(self) <= duration('24h')",message="readyWithin must be from 10m to 24h"
+	// +optional
+	ReadyWithin *metav1.Duration `json:"readyWithin,omitempty"`
 	// maxPrice is the most that it may cost. It must be there if there is no listed.
 	// +optional
 	MaxPrice *Price `json:"maxPrice,omitempty"`

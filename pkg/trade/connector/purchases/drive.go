@@ -46,6 +46,9 @@ const (
 	unreadyAgain = 5 * time.Second
 	// seldom is how often a seller is asked whose buyer has left.
 	seldom = 5 * time.Minute
+	// readyWithin is for how long a purchase waits for what was signed that does not say it: nobody pays for long for what does not come,
+	// and who mends something meanwhile has the time for it.
+	readyWithin = time.Hour
 	// countsOfDrain is how often the time of a drain is counted, and written, while it counts.
 	countsOfDrain = 20
 )
@@ -90,6 +93,14 @@ func (d *drive) leaves() bool {
 	return d.object.Spec.End != nil || !d.object.DeletionTimestamp.IsZero()
 }
 
+// readyWithin returns for how long people wait for what was signed.
+func (d *drive) readyWithin() time.Duration {
+	if within := d.object.Spec.ReadyWithin; within != nil {
+		return within.Duration
+	}
+	return readyWithin
+}
+
 // run does step after step, until there is something to wait for.
 func (d *drive) run(ctx context.Context) (ctrl.Result, error) {
 	var err error
@@ -122,6 +133,8 @@ func (d *drive) step(ctx context.Context) (*ctrl.Result, error) {
 			reason = d.object.Spec.End.Reason
 		}
 		d.record.Purchase = d.record.Purchase.End(reason)
+	} else {
+		d.record.Purchase = d.record.Purchase.SetUpWithin(d.readyWithin())
 	}
 	action := d.record.Purchase.Next(d.now())
 	switch action.Deed { //nolint:exhaustive // The others ask the seller.
@@ -386,6 +399,9 @@ func (d *drive) watch(ctx context.Context, c *negotiation.Client) (*ctrl.Result,
 	}
 	if d.waits || d.record.Purchase.Doubt != contract.NoDoubt {
 		after = min(after, lookAgain)
+	}
+	if left, waits := d.record.Purchase.Waits(d.readyWithin()); waits {
+		after = min(after, left+time.Second)
 	}
 	// Time alone changes something at the end, and at the time by which it has to be signed.
 	for _, at := range []time.Time{d.record.Purchase.Last(), d.record.Purchase.SignBy} {

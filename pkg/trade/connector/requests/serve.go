@@ -60,7 +60,7 @@ const (
 var failures = map[string]bool{
 	connectorv1alpha1.ReasonRejected: true, connectorv1alpha1.ReasonExpired: true, connectorv1alpha1.ReasonFailed: true,
 	connectorv1alpha1.ReasonOrderRefused: true, connectorv1alpha1.ReasonTooExpensive: true, connectorv1alpha1.ReasonPeeringForeign: true,
-	connectorv1alpha1.ReasonEndedEarly: true, connectorv1alpha1.ReasonNotReachable: true,
+	connectorv1alpha1.ReasonEndedEarly: true, connectorv1alpha1.ReasonNotReachable: true, connectorv1alpha1.ReasonNotSetUp: true,
 }
 
 // ofPlan are the failures that say nothing of the seller's other plans.
