@@ -136,6 +136,7 @@ func (d *drive) step(ctx context.Context) (*ctrl.Result, error) {
 	} else {
 		d.record.Purchase = d.record.Purchase.SetUpWithin(d.readyWithin())
 	}
+	d.followRenewal()
 	action := d.record.Purchase.Next(d.now())
 	switch action.Deed { //nolint:exhaustive // The others ask the seller.
 	case contract.Over:
@@ -232,6 +233,8 @@ func (d *drive) dropProposal(ctx context.Context, refusal error) (*ctrl.Result, 
 	if proposal := d.record.Purchase.Proposal; proposal != nil && proposal.Signature == "" {
 		if d.record.Purchase.Proposal = nil; proposal.Event == contract.Resize {
 			d.record.Size = "" // The offer may have changed since the quote: another one is asked for.
+		} else if r := d.record.Renewal; r != nil && !r.Asked.IsZero() {
+			d.notRenewed(refusal.Error())
 		} else {
 			d.record.End = ""
 		}
@@ -347,6 +350,10 @@ func (d *drive) observe(view contract.View) error {
 	}
 	if refusal := view.Refused; refusal != nil && (d.record.Purchase.Seen.Refused == nil || *d.record.Purchase.Seen.Refused != *refusal) {
 		d.record.Note = "The seller refused new terms: " + refusal.Reason
+		if proposal := d.record.Purchase.Proposal; proposal != nil && proposal.Event == contract.Renew &&
+			proposal.Terms.Revision == refusal.Revision {
+			d.notRenewed(refusal.Reason)
+		}
 	}
 	d.record.Purchase = observed
 	return nil
@@ -529,6 +536,7 @@ func (d *drive) say(reason, message string) {
 	conditions.Set(&d.object.Status.Conditions, d.object.Generation, metav1.Condition{
 		Type: connectorv1alpha1.ConditionReady, Status: readiness.Status(reason), Reason: reason, Message: cmp.Or(message, usual),
 	})
+	d.sayRenewal()
 }
 
 // writePurchase writes the record, and the condition that follows from it.
