@@ -142,7 +142,8 @@ type OfferSpec struct {
 	// +kubebuilder:validation:MaxProperties=32
 	// +optional
 	Labels map[string]LabelValue `json:"labels,omitempty"`
-	// properties say more about what is sold.
+	// properties say more about what is sold. Reserved are terms-url and sla-url, https URLs of documents, with terms-sha256 and sla-sha256,
+	// their SHA-256, and sla-availability and sla-credit, in percent.
 	// +kubebuilder:validation:MaxProperties=32
 	// +optional
 	Properties map[string]PropertyValue `json:"properties,omitempty"`

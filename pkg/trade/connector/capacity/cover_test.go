@@ -53,9 +53,9 @@ func TestCover(t *testing.T) {
 			short:  "1", from: 2, purchase: "q", concerns: 1,
 		},
 		"Those that end together.": {
-			sold:   []capacity.Sold{sold("a", "4", 9)},
+			sold:   []capacity.Sold{sold("a", "6", 9)},
 			losses: []capacity.Loss{loss("p", "5", 1), loss("q", "3", 1)},
-			short:  "2", from: 1, purchase: "q", concerns: 1,
+			short:  "4", from: 1, purchase: "q", concerns: 1,
 		},
 		"What is lacking now comes first.": {
 			sold:   []capacity.Sold{sold("a", "11", 9)},
