@@ -72,8 +72,8 @@ func newMetrics(reader client.Reader, now clock.PassiveClock) *connectorMetrics 
 		registryOffers:   desc("registry_offers", "Offers that a registry has shown, by the name of the Registry.", "registry"),
 		offersListed:     desc("offers", "Offers of this cluster, by whether all registries list them: published is true or false.", "published"),
 	}
-	m.offersUncovered = desc("offers_uncovered", "Offers of this cluster by which it has sold more than it has, or for longer than it has it, "+
-		"by the reason of their condition Covered.", "reason")
+	m.offersUncovered = desc("offers_uncovered",
+		"Offers of this cluster by which it has sold more than it has, or for longer than it has it, by the reason of their condition Covered.", "reason")
 	m.hourly = desc("contract_price_per_hour",
 		"What contracts cost in an hour as they are now, without those that are suspended, by side and currency.", "side", "currency")
 	m.month = desc("contract_cost_month",

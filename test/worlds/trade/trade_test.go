@@ -103,8 +103,8 @@ func TestTrade(t *testing.T) {
 	})
 	worlds.Sayf(t, "%d steps, people ordered %d, %d contracts were active, %d had new terms, %d ended before the end of their world, %d "+
 		"processes died, "+
-		"%d calls came from slow ones, %d of them did something to a buyer's Liqo, %d sellers were restored, %d contracts were not set up in time, "+
-		"%d were renewed without people",
+		"%d calls came from slow ones, %d of them did something to a buyer's Liqo, %d sellers were restored, "+
+		"%d contracts were not set up in time, %d were renewed without people",
 		all.steps, all.ordered, all.active, all.changed, all.ended, all.kills, all.slow, all.deeds, all.restored, all.unused, all.renewed)
 	if all.worlds >= usual && all.ordered == 0 ||
 		all.worlds >= many && min(all.active, all.changed, all.ended, all.kills, all.slow, all.deeds, all.restored, all.unused,

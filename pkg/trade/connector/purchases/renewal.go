@@ -121,8 +121,8 @@ func (d *drive) refusedRenewal(event contract.Event) {
 	}
 }
 
-// asksAnew has a later end be asked for at once that was refused, since people have changed what it may cost. It reports whether the end has
-// become a later one without them: that people have said an earlier one then does not mean that they want it.
+// asksAnew has a later end be asked for at once that was refused, since people have changed what it may cost. It reports whether the end
+// has become a later one without them: that people have said an earlier one then does not mean that they want it.
 func (d *drive) asksAnew() (renewed bool) {
 	if d.record.Renewal == nil {
 		return false

@@ -127,7 +127,9 @@ func TestNotRenewed(t *testing.T) {
 		// reason and why are what is said after it was asked for, last what is said of its end.
 		reason, why, last string
 	}{
-		"too expensive":                        {then: dear, reason: connectorv1alpha1.ReasonRenewalRefused, why: "spec.maxPrice", last: "spec.maxPrice"},
+		"too expensive": {
+			then: dear, reason: connectorv1alpha1.ReasonRenewalRefused, why: "spec.maxPrice", last: "spec.maxPrice",
+		},
 		"too expensive, until people pay more": {then: dear, reason: connectorv1alpha1.ReasonRenewalRefused, why: "spec.maxPrice"},
 		"too much in all": {
 			spec: func(spec *connectorv1alpha1.PurchaseSpec) {

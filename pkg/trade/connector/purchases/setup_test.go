@@ -58,8 +58,9 @@ func TestNotSetUp(t *testing.T) {
 			if paid := p.Status.PaidUntilTime; tc.granted && (paid == nil || paid.After(w.now())) {
 				t.Errorf("paid until %s, and it is %s", paid, w.now())
 			}
-			if peered := slices.Contains(w.clusters.log, "peer a"); peered != tc.granted || peered && w.clusters.log[len(w.clusters.log)-1] != "unpeer a" {
-				t.Errorf("done: %q", w.clusters.log)
+			did := w.clusters.log
+			if peered := slices.Contains(did, "peer a"); peered != tc.granted || peered && did[len(did)-1] != "unpeer a" {
+				t.Errorf("done: %q", did)
 			}
 		})
 	}

@@ -584,8 +584,8 @@ func (c *step) notice(request Request) {
 }
 
 // terminate ends the contract for the buyer, which may leave at once, and pays until the time of notice is over. It owes none for what the
-// seller does not give, or has ended itself, nor for what it has waited for and never used. One that is not signed ends at once. One that has not arrived yet is unknown, and nothing is
-// written of it: a reservation that arrives later lapses.
+// seller does not give, or has ended itself, nor for what it has waited for and never used. One that is not signed ends at once. One that
+// has not arrived yet is unknown, and nothing is written of it: a reservation that arrives later lapses.
 func (c *step) terminate(request Request) {
 	switch c.record.State { //nolint:exhaustive // The others need nothing, or the default.
 	case Proposed, Reserved:

@@ -25,15 +25,17 @@ func TestSetUpWithin(t *testing.T) {
 		purchase contract.Purchase
 		ends     bool
 	}{
-		"not granted":     {"the seller prepares nothing", seen(contract.Signed, nil), true},
-		"not peered":      {"the clusters do not peer", seen(contract.Provisioning, nil), true},
-		"not answered":    {"the seller may hold its signature", seen(contract.Reserved, nil), true},
-		"not signed":      {"it owes nothing", seen(contract.Reserved, func(p *contract.Purchase) { p.Signature = "" }), false},
-		"to be approved":  {"people decide", seen(contract.Proposed, func(p *contract.Purchase) { p.Signature = "" }), false},
-		"in use":          {"it has what it wants", seen(contract.Active, nil), false},
-		"not in use now":  {"the seller has it back soon", seen(contract.Suspended, nil), false},
-		"shown less":      {"it was in use", seen(contract.Provisioning, func(p *contract.Purchase) { p.Restored = true }), false},
-		"left":            {"its seller does not know it", seen(contract.Signed, func(p *contract.Purchase) { p.Standing = contract.Left }), false},
+		"not granted":    {"the seller prepares nothing", seen(contract.Signed, nil), true},
+		"not peered":     {"the clusters do not peer", seen(contract.Provisioning, nil), true},
+		"not answered":   {"the seller may hold its signature", seen(contract.Reserved, nil), true},
+		"not signed":     {"it owes nothing", seen(contract.Reserved, func(p *contract.Purchase) { p.Signature = "" }), false},
+		"to be approved": {"people decide", seen(contract.Proposed, func(p *contract.Purchase) { p.Signature = "" }), false},
+		"in use":         {"it has what it wants", seen(contract.Active, nil), false},
+		"not in use now": {"the seller has it back soon", seen(contract.Suspended, nil), false},
+		"shown less":     {"it was in use", seen(contract.Provisioning, func(p *contract.Purchase) { p.Restored = true }), false},
+		"left": {
+			"its seller does not know it", seen(contract.Signed, func(p *contract.Purchase) { p.Standing = contract.Left }), false,
+		},
 		"ended by people": {"it is told why", seen(contract.Provisioning, func(p *contract.Purchase) { *p = p.End("enough") }), false},
 	} {
 		t.Run(name, func(t *testing.T) {

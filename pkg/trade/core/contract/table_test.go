@@ -511,8 +511,8 @@ func TestPaidUntil(t *testing.T) {
 			"it gets nothing", contract.Signed, long, []step{{early, do(contract.Terminate)}}, contract.Terminating, early,
 		},
 		"not granted in time": {
-			"the seller had ten minutes", contract.Signed, long, []step{{late, do(contract.Terminate)}, {late.Add(time.Minute), do(contract.Drained)}},
-			contract.Ended, time.Time{},
+			"the seller had ten minutes", contract.Signed, long,
+			[]step{{late, do(contract.Terminate)}, {late.Add(time.Minute), do(contract.Drained)}}, contract.Ended, time.Time{},
 		},
 		"about to peer": {
 			"it waits for what it has signed", contract.Provisioning, long, []step{{early, do(contract.Terminate)}}, contract.Terminating,
