@@ -46,7 +46,7 @@ type connectorMetrics struct {
 	contracts, waiting               *prometheus.Desc
 	soldCPU, soldMemory              *prometheus.Desc
 	registryFollowed, registryOffers *prometheus.Desc
-	offersListed                     *prometheus.Desc
+	offersListed, offersUncovered    *prometheus.Desc
 	hourly, month, asked             *prometheus.Desc
 }
 
@@ -72,6 +72,8 @@ func newMetrics(reader client.Reader, now clock.PassiveClock) *connectorMetrics 
 		registryOffers:   desc("registry_offers", "Offers that a registry has shown, by the name of the Registry.", "registry"),
 		offersListed:     desc("offers", "Offers of this cluster, by whether all registries list them: published is true or false.", "published"),
 	}
+	m.offersUncovered = desc("offers_uncovered",
+		"Offers of this cluster by which it has sold more than it has, or for longer than it has it, by the reason of their condition Covered.", "reason")
 	m.hourly = desc("contract_price_per_hour",
 		"What contracts cost in an hour as they are now, without those that are suspended, by side and currency.", "side", "currency")
 	m.month = desc("contract_cost_month",
@@ -99,7 +101,7 @@ func (m *connectorMetrics) register(r prometheus.Registerer, certificate diagnos
 func (m *connectorMetrics) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
 		m.contracts, m.waiting, m.soldCPU, m.soldMemory, m.registryFollowed, m.registryOffers, m.offersListed,
-		m.hourly, m.month, m.asked,
+		m.offersUncovered, m.hourly, m.month, m.asked,
 	} {
 		descs <- desc
 	}
@@ -190,13 +192,21 @@ func (m *connectorMetrics) Collect(values chan<- prometheus.Metric) {
 		gauge(m.registryOffers, float64(r.Status.Offers), r.Name)
 	}
 	published := 0
+	uncovered := map[string]int{connectorv1alpha1.ReasonOvercommitted: 0, connectorv1alpha1.ReasonUncovered: 0}
 	for i := range offers.Items {
+		covered := meta.FindStatusCondition(offers.Items[i].Status.Conditions, connectorv1alpha1.ConditionCovered)
+		if covered != nil && covered.Status == metav1.ConditionFalse {
+			uncovered[covered.Reason]++
+		}
 		if meta.IsStatusConditionTrue(offers.Items[i].Status.Conditions, connectorv1alpha1.ConditionPublished) {
 			published++
 		}
 	}
 	gauge(m.offersListed, float64(published), "true")
 	gauge(m.offersListed, float64(len(offers.Items)-published), "false")
+	for reason, count := range uncovered {
+		gauge(m.offersUncovered, float64(count), reason)
+	}
 }
 
 // collectMoney shows what contracts cost, and who waits for people.

@@ -77,6 +77,9 @@ func TestMetricTable(t *testing.T) {
 	}
 	bought.Status.Record = string(text)
 	published := []metav1.Condition{{Type: connectorv1alpha1.ConditionPublished, Status: metav1.ConditionTrue}}
+	uncovered := []metav1.Condition{{
+		Type: connectorv1alpha1.ConditionCovered, Status: metav1.ConditionFalse, Reason: connectorv1alpha1.ReasonUncovered,
+	}}
 	following := []metav1.Condition{{Type: connectorv1alpha1.ConditionFollowing, Status: metav1.ConditionTrue}}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
 		sale("a", "Active", old), sale("b", "Provisioning", old), sale("c", "Signed", metav1.NewTime(now)), sale("d", "Ended", old),
@@ -89,7 +92,7 @@ func TestMetricTable(t *testing.T) {
 		},
 		&connectorv1alpha1.Registry{ObjectMeta: metav1.ObjectMeta{Name: "south"}},
 		&connectorv1alpha1.Offer{ObjectMeta: metav1.ObjectMeta{Name: "small"}, Status: connectorv1alpha1.OfferStatus{Conditions: published}},
-		&connectorv1alpha1.Offer{ObjectMeta: metav1.ObjectMeta{Name: "large"}},
+		&connectorv1alpha1.Offer{ObjectMeta: metav1.ObjectMeta{Name: "large"}, Status: connectorv1alpha1.OfferStatus{Conditions: uncovered}},
 	).Build()
 	m := newMetrics(c, clocktesting.NewFakePassiveClock(now))
 	shown, _ := servingtest.Certificate(t, "localhost")
@@ -117,6 +120,7 @@ func TestMetricTable(t *testing.T) {
 		"contracts seller Reserved": 0, "contracts buyer Active": 1, "contracts_overdue seller": 1, "contracts_overdue buyer": 1,
 		"sold_cpu_cores": 9, "sold_memory_bytes": 6 << 30, "registry_followed north": 1, "registry_followed south": 0,
 		"registry_offers north": 7, "offers true": 1, "offers false": 1,
+		"offers_uncovered Uncovered": 1, "offers_uncovered Overcommitted": 0,
 		"contract_price_per_hour EUR seller": 2, "contract_price_per_hour EUR buyer": 2, "approval_wait_seconds": 3600,
 		"contract_cost_month EUR buyer": 2 * hours, "contract_cost_month EUR seller": 2 * (2*hours - 1),
 	} {

@@ -239,10 +239,12 @@ func (t *trade) offersConfig(store *books.Store) offers.Config {
 		Client: t.mgr.GetClient(), Reader: t.mgr.GetAPIReader(), Party: t.cfg.self.identity.ID(), Key: t.cfg.self.identity.Key,
 		Ledger: store.Lately, Registries: t.catalog, Guarded: t.guarded.Check, Changed: t.wakes.offers, Events: t.events, Clock: t.clock,
 		Kind: connectorv1alpha1.KindCluster, Capacity: capacity.OfCluster(t.mgr.GetClient(), share),
+		Covered: capacity.CoveredByCluster(t.mgr.GetClient()),
 	}
 	if t.cfg.options.broker {
 		config.Measured = kpisource.OfBroker(t.mgr.GetClient(), t.cfg.self.identity.ID())
 		config.Kind, config.Capacity = connectorv1alpha1.KindBroker, capacity.OfBroker(t.mgr.GetClient(), share)
+		config.Covered = capacity.CoveredByBroker(t.mgr.GetClient())
 	}
 	return config
 }

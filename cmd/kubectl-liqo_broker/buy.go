@@ -34,6 +34,7 @@ type purchasing struct {
 
 	name     string
 	maxTotal string
+	renew    bool
 	wait     bool
 	timeout  time.Duration
 }
@@ -66,6 +67,7 @@ func (r *reading) buyCommand() *cobra.Command {
 	p.addFlags(flags)
 	flags.StringVar(&p.name, "name", "", "name of the CapacityRequest or Purchase; it is needed")
 	flags.StringVar(&p.maxTotal, "max-total", "", "the most that it may cost in all, such as '100 EUR'")
+	flags.BoolVar(&p.renew, "renew", false, "renew the contract by --for each time before it ends, for what --max-price and --max-total allow")
 	r.dryRun.add(command)
 	flags.BoolVar(&p.wait, "wait", false, "wait until the capacity can be used, or the contract is over")
 	flags.DurationVar(&p.timeout, "timeout", 5*time.Minute, "for how long --wait waits")
@@ -166,6 +168,7 @@ func (p *purchasing) request() (client.Object, error) {
 	}
 	o := &connectorv1alpha1.CapacityRequest{ObjectMeta: metav1.ObjectMeta{Name: p.name}}
 	o.Spec.Resources, o.Spec.Duration, o.Spec.MaxPrice = v1alpha1.Quantities(needed.List()), metav1.Duration{Duration: p.duration}, most
+	o.Spec.Renew = p.renew
 	if o.Spec.MaxTotal, err = p.total(); err != nil {
 		return nil, err
 	}
@@ -207,6 +210,7 @@ func (p *purchasing) purchase(m *seenCatalog, reference string) (client.Object, 
 	o.Spec.Seller, o.Spec.Offer, o.Spec.Plan = connectorv1alpha1.PartyID(key.Party), connectorv1alpha1.Label(key.Offer),
 		connectorv1alpha1.Label(plan)
 	o.Spec.Duration, o.Spec.MaxPrice = &metav1.Duration{Duration: p.duration}, most
+	o.Spec.Renew = p.renew
 	if o.Spec.MaxTotal, err = p.total(); err != nil {
 		return nil, err
 	}
@@ -241,7 +245,7 @@ func (p *purchasing) total() (*connectorv1alpha1.Money, error) {
 // over are the reasons for which nothing more happens by itself.
 var over = []string{
 	connectorv1alpha1.ReasonEnded, connectorv1alpha1.ReasonRejected, connectorv1alpha1.ReasonExpired, connectorv1alpha1.ReasonFailed,
-	connectorv1alpha1.ReasonInvalidRequest, connectorv1alpha1.ReasonEndedEarly,
+	connectorv1alpha1.ReasonInvalidRequest, connectorv1alpha1.ReasonEndedEarly, connectorv1alpha1.ReasonNotSetUp,
 }
 
 // awaited waits until what was bought can be used, and says what it waits for.

@@ -215,7 +215,7 @@ func TestBuy(t *testing.T) {
 	cli := newCLI(t, market(t)...)
 	out, errOut, err := cli.runArgs(t, []string{
 		"buy", "--name", "more", "--cpu", "2", "--memory", "4Gi", "--pods", "20", "--for", "24h", "--max-price", "0.3 EUR/h", "--region",
-		"eu-north", "--seller", milan, "--max-total", "7.20 EUR",
+		"eu-north", "--seller", milan, "--max-total", "7.20 EUR", "--renew",
 	})
 	if err != nil || !strings.Contains(out, "capacityrequest more created") ||
 		!strings.Contains(errOut, "kubectl delete capacityrequest more") {
@@ -228,7 +228,8 @@ func TestBuy(t *testing.T) {
 	spec := request.Spec
 	if spec.Resources[corev1.ResourceCPU] != resource.MustParse("2") || spec.Duration.Duration != 24*time.Hour ||
 		spec.MaxPrice.Amount != "0.3" || spec.MaxPrice.Period != "PT1H" ||
-		*spec.MaxTotal != (connectorv1alpha1.Money{Amount: "7.2", Currency: "EUR"}) || len(spec.Regions) != 1 || len(spec.Sellers) != 1 {
+		*spec.MaxTotal != (connectorv1alpha1.Money{Amount: "7.2", Currency: "EUR"}) || len(spec.Regions) != 1 || len(spec.Sellers) != 1 ||
+		!spec.Renew {
 		t.Errorf("requested %+v", spec)
 	}
 

@@ -27,6 +27,19 @@ const (
 	ReasonOfferRefused = "OfferRefused"
 )
 
+// ConditionCovered is on Offers of which something is sold. It is true while the cluster has what it has sold, until the contracts end.
+const ConditionCovered = "Covered"
+
+// Reasons of the condition Covered of Offers.
+const (
+	// ReasonCovered: the cluster has what it has sold.
+	ReasonCovered = "Covered"
+	// ReasonOvercommitted: what the cluster needs itself, and what it has sold, are together more than it has.
+	ReasonOvercommitted = "Overcommitted"
+	// ReasonUncovered: a contract by which the cluster has bought ends before what it has sold of that.
+	ReasonUncovered = "Uncovered"
+)
+
 // SaleSwitch is whether something is for sale.
 // +kubebuilder:validation:Enum=Open;Closed
 type SaleSwitch string
@@ -129,7 +142,8 @@ type OfferSpec struct {
 	// +kubebuilder:validation:MaxProperties=32
 	// +optional
 	Labels map[string]LabelValue `json:"labels,omitempty"`
-	// properties say more about what is sold.
+	// properties say more about what is sold. Reserved are terms-url and sla-url, https URLs of documents, with terms-sha256 and sla-sha256,
+	// their SHA-256, and sla-availability and sla-credit, in percent.
 	// +kubebuilder:validation:MaxProperties=32
 	// +optional
 	Properties map[string]PropertyValue `json:"properties,omitempty"`
@@ -280,7 +294,7 @@ type OfferStatus struct {
 	// observedGeneration is the generation of the spec that the status answers to.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions is Published.
+	// conditions are Published, and Covered of an offer of which something is sold.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type

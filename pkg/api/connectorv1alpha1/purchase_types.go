@@ -29,6 +29,8 @@ const (
 	ReasonUnguarded = "Unguarded"
 	// ReasonNodeNotReady: the contract is in use, but none of its virtual nodes is ready.
 	ReasonNodeNotReady = "NodeNotReady"
+	// ReasonNotSetUp: it was signed, and could never be used within spec.readyWithin, so that this side has ended it.
+	ReasonNotSetUp = "NotSetUp"
 	// ReasonEndedEarly: its seller has ended it before its time, or does not know it any more: if it knows it again within its time, it goes
 	// on.
 	ReasonEndedEarly = "EndedEarly"
@@ -40,6 +42,28 @@ const (
 	ReasonOtherParty = "OtherParty"
 	// ReasonUnreadable: status.record cannot be read. The connector does nothing before somebody mends it, or deletes the object.
 	ReasonUnreadable = "Unreadable"
+)
+
+// ConditionRenewal is on Purchases with spec.renew, while they are in use, and on CapacityRequests that have such a Purchase. It is true
+// while nothing speaks against a later end.
+const ConditionRenewal = "Renewal"
+
+// Reasons of the condition Renewal.
+const (
+	// ReasonRenews: a later end is asked for in time.
+	ReasonRenews = "Renews"
+	// ReasonRenewalAsked: a later end was asked for, and is being agreed.
+	ReasonRenewalAsked = "RenewalAsked"
+	// ReasonRenewalRefused: the seller refuses a later end, or it is too expensive. It is asked for again for a while.
+	ReasonRenewalRefused = "RenewalRefused"
+	// ReasonRenewed: there is a later end, and the next one is asked for in time.
+	ReasonRenewed = "Renewed"
+	// ReasonNotRenewed: the contract ends, since no later end was agreed in time.
+	ReasonNotRenewed = "NotRenewed"
+	// ReasonBuyingElsewhere: the contract ends, and the CapacityRequest buys another one in its place.
+	ReasonBuyingElsewhere = "BuyingElsewhere"
+	// ReasonBoughtElsewhere: another contract is in use in the place of one that ends.
+	ReasonBoughtElsewhere = "BoughtElsewhere"
 )
 
 // Purchase is a contract by which this cluster buys. The connector of this cluster negotiates it with that of the seller, has the clusters
@@ -75,6 +99,7 @@ type Purchase struct {
 // PurchaseSpec is what is bought.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.duration) || has(self.endTime)",message="a purchase has a duration or an endTime"
+// +kubebuilder:validation:XValidation:rule="!has(self.renew) || !self.renew || has(self.duration)",message="a purchase that renews has a duration: it is renewed by as long"
 // +kubebuilder:validation:XValidation:rule="has(self.maxPrice) || has(self.listed)",message="a purchase says maxPrice, the most that it may cost"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.listed) || has(self.listed)",message="what was listed cannot be changed"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.end) || has(self.end)",message="the end of a contract cannot be taken back"
@@ -102,6 +127,15 @@ type PurchaseSpec struct {
 	// endTime is until when. A later one asks the seller for a renewal.
 	// +optional
 	EndTime *metav1.Time `json:"endTime,omitempty"`
+	// renew is whether the connector asks for a later end, each time by duration, in time before the end. What it may cost, maxPrice or
+	// listed and maxTotal say.
+	// +optional
+	Renew bool `json:"renew,omitempty"`
+	// readyWithin is for how long the connector waits, from the signature on, until the contract is Active for the first time; an hour if it
+	// is left out. If it is not by then, the connector ends it, without notice.
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10m') && duration(self) <= duration('24h')",message="readyWithin must be from 10m to 24h"
+	// +optional
+	ReadyWithin *metav1.Duration `json:"readyWithin,omitempty"`
 	// maxPrice is the most that it may cost. It must be there if there is no listed.
 	// +optional
 	MaxPrice *Price `json:"maxPrice,omitempty"`
@@ -191,7 +225,7 @@ type ContractStatus struct {
 	// observedGeneration is the generation of the spec that the status answers to.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions is Ready.
+	// conditions are Ready, and Renewal of a Purchase that renews.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type

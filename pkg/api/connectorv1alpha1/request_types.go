@@ -54,6 +54,10 @@ type CapacityRequestSpec struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m')",message="duration must be at least 1m"
 	// +required
 	Duration metav1.Duration `json:"duration"`
+	// renew is whether capacity is needed for longer, until the request is deleted or renew of its Purchase is set to false: its contract is
+	// renewed by duration, for what maxPrice and maxTotal allow, and if that is refused, another one is bought before it ends.
+	// +optional
+	Renew bool `json:"renew,omitempty"`
 	// maxPrice is the most that it may cost.
 	// +optional
 	MaxPrice *Price `json:"maxPrice,omitempty"`
@@ -107,6 +111,13 @@ type CapacityRequestStatus struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Purchase string `json:"purchase,omitempty"`
+	// leaving is the name of a Purchase that is not renewed and lasts until its end, while another one is bought in its place.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Leaving string `json:"leaving,omitempty"`
+	// successors is how many Purchases were bought in the place of ones that were not renewed.
+	// +optional
+	Successors int32 `json:"successors,omitempty"`
 	// tried are the sellers that did not serve, the last ones. Sellers that were not tried come first, and then those that were not for the
 	// longest time.
 	// +kubebuilder:validation:MaxItems=64
@@ -123,7 +134,7 @@ type CapacityRequestStatus struct {
 	// observedGeneration is the generation of the spec that the status answers to.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions is Ready.
+	// conditions are Ready, and Renewal of a request that renews.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type

@@ -742,6 +742,11 @@ func (in *PurchaseSpec) DeepCopyInto(out *PurchaseSpec) {
 		in, out := &in.EndTime, &out.EndTime
 		*out = (*in).DeepCopy()
 	}
+	if in.ReadyWithin != nil {
+		in, out := &in.ReadyWithin, &out.ReadyWithin
+		*out = new(v1.Duration)
+		**out = **in
+	}
 	if in.MaxPrice != nil {
 		in, out := &in.MaxPrice, &out.MaxPrice
 		*out = new(Price)

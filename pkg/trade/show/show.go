@@ -202,6 +202,8 @@ func PlansForSale(now time.Time, plans []ForSale) *metav1.Table {
 		{Name: "Kind", Wide: true, Cell: func(f *ForSale) string { return string(f.Offer.Kind) }},
 		{Name: "Architectures", Wide: true, Cell: func(f *ForSale) string { return strings.Join(f.Offer.Architectures, ",") }},
 		{Name: "Title", Wide: true, Cell: func(f *ForSale) string { return f.Offer.Name }},
+		{Name: "Availability", Wide: true, Cell: func(f *ForSale) string { return f.Offer.Properties[offer.SLAAvailability] }},
+		{Name: "Terms", Wide: true, Cell: func(f *ForSale) string { return f.Offer.Properties[offer.TermsURL] }},
 		{Name: "Registries", Wide: true, Cell: func(f *ForSale) string { return strings.Join(f.Registries, ",") }},
 		{Name: "Party ID", Wide: true, Cell: func(f *ForSale) string { return f.Offer.Party }},
 	})

@@ -50,11 +50,15 @@ func (b *buyer) buy() {
 		return
 	}
 	s := w.sellers[w.r.IntN(len(w.sellers))]
+	var within *metav1.Duration
+	if w.r.IntN(2) == 0 {
+		within = &metav1.Duration{Duration: time.Duration(10+w.r.IntN(50)) * time.Minute}
+	}
 	b.create(&connectorv1alpha1.Purchase{
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("p", b.bought)},
 		Spec: connectorv1alpha1.PurchaseSpec{
 			Seller: connectorv1alpha1.PartyID(s.id), Offer: offerID, Plan: planID,
-			Resources: w.cpus(min(s.most, 5)), Duration: new(w.hours(10)),
+			Resources: w.cpus(min(s.most, 5)), Duration: new(w.hours(10)), ReadyWithin: within, Renew: w.r.IntN(4) == 0,
 			MaxPrice: &connectorv1alpha1.Price{Amount: connectorv1alpha1.Amount(fmt.Sprint(1 + w.r.IntN(3))), Currency: "EUR", Period: "PT1H"},
 		},
 	}, "wants")
@@ -110,7 +114,7 @@ func (b *buyer) ask() {
 	}
 	b.create(&connectorv1alpha1.CapacityRequest{
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("r", b.asked)},
-		Spec:       connectorv1alpha1.CapacityRequestSpec{Resources: b.w.cpus(3), Duration: b.w.hours(5)},
+		Spec:       connectorv1alpha1.CapacityRequestSpec{Resources: b.w.cpus(3), Duration: b.w.hours(5), Renew: b.w.r.IntN(3) == 0},
 	}, "requests")
 }
 

@@ -116,7 +116,10 @@ func (w *world) version() int {
 }
 
 // purchase is what a Purchase has written down of itself.
-type purchase struct{ Purchase contract.Purchase }
+type purchase struct {
+	Purchase contract.Purchase
+	Renewal  *struct{ Times int }
+}
 
 func (b *buyer) stored(p *connectorv1alpha1.Purchase) purchase {
 	read, known := b.records[p.ResourceVersion]

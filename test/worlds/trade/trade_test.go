@@ -66,6 +66,12 @@ func (w *world) count() {
 			if len(p.OwnerReferences) == 0 && p.Status.Record != "" {
 				w.ordered++
 			}
+			if b.stored(p).Purchase.NotSetUp {
+				w.unused++
+			}
+			if renewal := b.stored(p).Renewal; renewal != nil && renewal.Times > 0 {
+				w.renewed++
+			}
 		}
 	}
 	for _, s := range w.sellers {
@@ -97,10 +103,12 @@ func TestTrade(t *testing.T) {
 	})
 	worlds.Sayf(t, "%d steps, people ordered %d, %d contracts were active, %d had new terms, %d ended before the end of their world, %d "+
 		"processes died, "+
-		"%d calls came from slow ones, %d of them did something to a buyer's Liqo, %d sellers were restored",
-		all.steps, all.ordered, all.active, all.changed, all.ended, all.kills, all.slow, all.deeds, all.restored)
+		"%d calls came from slow ones, %d of them did something to a buyer's Liqo, %d sellers were restored, "+
+		"%d contracts were not set up in time, %d were renewed without people",
+		all.steps, all.ordered, all.active, all.changed, all.ended, all.kills, all.slow, all.deeds, all.restored, all.unused, all.renewed)
 	if all.worlds >= usual && all.ordered == 0 ||
-		all.worlds >= many && min(all.active, all.changed, all.ended, all.kills, all.slow, all.deeds, all.restored) == 0 {
+		all.worlds >= many && min(all.active, all.changed, all.ended, all.kills, all.slow, all.deeds, all.restored, all.unused,
+			all.renewed) == 0 {
 		t.Error("these worlds do not play what they are for")
 	}
 }
@@ -109,4 +117,5 @@ func (s *seen) add(more seen) {
 	s.worlds, s.steps, s.ordered, s.active = s.worlds+more.worlds, s.steps+more.steps, s.ordered+more.ordered, s.active+more.active
 	s.changed, s.ended, s.kills = s.changed+more.changed, s.ended+more.ended, s.kills+more.kills
 	s.slow, s.deeds, s.restored = s.slow+more.slow, s.deeds+more.deeds, s.restored+more.restored
+	s.unused, s.renewed = s.unused+more.unused, s.renewed+more.renewed
 }

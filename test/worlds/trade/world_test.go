@@ -59,7 +59,7 @@ type world struct {
 }
 
 // seen is what was seen, so that worlds in which nothing happens are noticed.
-type seen struct{ worlds, steps, ordered, active, changed, ended, kills, slow, deeds, restored int }
+type seen struct{ worlds, steps, ordered, active, changed, ended, kills, slow, deeds, restored, unused, renewed int }
 
 // host is a cluster with its own clock.
 type host struct {

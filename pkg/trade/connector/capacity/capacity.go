@@ -60,7 +60,7 @@ func OfBroker(reader client.Reader, share Share) Source {
 		}
 		sum := resources.Sum()
 		for i := range providers.Items {
-			if p := &providers.Items[i]; p.Spec.Scheduling == "" || p.Spec.Scheduling == v1alpha1.SchedulingActive {
+			if p := &providers.Items[i]; sells(p) {
 				resources.Add(sum, p.Status.Offered)
 			}
 		}
@@ -70,6 +70,11 @@ func OfBroker(reader client.Reader, share Share) Source {
 		}
 		return share.part(resources.Subtract(sum, taken)), nil
 	}
+}
+
+// sells reports whether new pods may go to a provider.
+func sells(provider *v1alpha1.Provider) bool {
+	return provider.Spec.Scheduling == "" || provider.Spec.Scheduling == v1alpha1.SchedulingActive
 }
 
 // unsold returns what is not for sale of what a broker has: what is reserved for Consumers without a contract, or used by them.
@@ -83,9 +88,7 @@ func unsold(ctx context.Context, reader client.Reader) (corev1.ResourceList, err
 	}
 	buyers := map[string]bool{}
 	for i := range sales.Items {
-		status := &sales.Items[i].Status
-		switch contract.State(status.State) { //nolint:exhaustive // By the others nothing is sold.
-		case contract.Signed, contract.Provisioning, contract.Active, contract.Resizing, contract.Suspended, contract.Terminating:
+		if status := &sales.Items[i].Status; signed(contract.State(status.State)) {
 			buyers[status.Cluster.ID] = true
 		}
 	}

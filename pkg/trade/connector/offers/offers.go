@@ -66,7 +66,8 @@ type Registries interface {
 	Standings(id, signed string) map[string]catalog.Standing
 }
 
-// Config is what a Reconciler needs. All but Guarded, Measured, Changed and Events must be there.
+// Config is what a Reconciler needs. All but Covered, Guarded, Measured, Changed and Events must be
+// there.
 type Config struct {
 	// Client writes, and Reader reads from the API server.
 	Client client.Client
@@ -80,6 +81,8 @@ type Config struct {
 	Ledger     func(ctx context.Context) (ledger.Ledger, error)
 	Capacity   capacity.Source
 	Registries Registries
+	// Covered returns what the cluster lacks of what it has sold; nil says nothing of it.
+	Covered capacity.Covered
 	// Guarded returns an error that says what would not keep buyers in bounds: nothing is for sale then. Nil is for a cluster that is.
 	Guarded func(context.Context) error
 	// Measured returns what a broker tells of what it sells; nil tells nothing.

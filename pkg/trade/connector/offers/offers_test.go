@@ -26,6 +26,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/catalog"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/clocktest"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/offers"
@@ -53,6 +54,8 @@ type world struct {
 	// unguarded is what does not keep buyers in bounds; nil if all does.
 	unguarded error
 	events    *record.FakeRecorder
+	// gap is what the cluster lacks of what it has sold.
+	gap capacity.Gap
 
 	mu     sync.Mutex
 	listed map[string]string
@@ -117,6 +120,7 @@ func (w *world) open() {
 		Capacity:   func(context.Context) (corev1.ResourceList, error) { return w.has, nil },
 		Registries: w, Clock: clocktest.Func(func() time.Time { return w.now }),
 		Measured: func(context.Context, time.Time) ([]offer.KPI, error) { return w.kpis, nil },
+		Covered:  func(context.Context, time.Time) (capacity.Gap, error) { return w.gap, nil },
 		Guarded:  func(context.Context) error { return w.unguarded },
 		Events:   w.events,
 	})

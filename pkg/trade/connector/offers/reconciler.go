@@ -21,6 +21,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/conditions"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/readiness"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/ledger"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
@@ -48,6 +49,12 @@ func (s *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	known, err := s.cfg.Measured(ctx, now)
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("read what was measured: %w", err)
+	}
+	gap := capacity.Gap{}
+	if s.cfg.Covered != nil {
+		if gap, err = s.cfg.Covered(ctx, now); err != nil {
+			return ctrl.Result{}, fmt.Errorf("compare what is sold with what there is: %w", err)
+		}
 	}
 	// Nobody is told of offers by which buyers would get more than they buy.
 	unguarded := s.cfg.Guarded(ctx)
@@ -94,6 +101,7 @@ func (s *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	// People are told last, of what was done.
 	for _, l := range looks {
 		l.describeOffer()
+		l.describeCover(gap)
 		if err := l.writeStatus(ctx); err != nil && !apierrors.IsNotFound(err) {
 			failed = append(failed, err)
 		}

@@ -46,6 +46,9 @@ const (
 	unreadyAgain = 5 * time.Second
 	// seldom is how often a seller is asked whose buyer has left.
 	seldom = 5 * time.Minute
+	// readyWithin is for how long a purchase waits for what was signed that does not say it: nobody pays for long for what does not come,
+	// and who mends something meanwhile has the time for it.
+	readyWithin = time.Hour
 	// countsOfDrain is how often the time of a drain is counted, and written, while it counts.
 	countsOfDrain = 20
 )
@@ -90,6 +93,14 @@ func (d *drive) leaves() bool {
 	return d.object.Spec.End != nil || !d.object.DeletionTimestamp.IsZero()
 }
 
+// readyWithin returns for how long people wait for what was signed.
+func (d *drive) readyWithin() time.Duration {
+	if within := d.object.Spec.ReadyWithin; within != nil {
+		return within.Duration
+	}
+	return readyWithin
+}
+
 // run does step after step, until there is something to wait for.
 func (d *drive) run(ctx context.Context) (ctrl.Result, error) {
 	var err error
@@ -122,7 +133,10 @@ func (d *drive) step(ctx context.Context) (*ctrl.Result, error) {
 			reason = d.object.Spec.End.Reason
 		}
 		d.record.Purchase = d.record.Purchase.End(reason)
+	} else {
+		d.record.Purchase = d.record.Purchase.SetUpWithin(d.readyWithin())
 	}
+	d.followRenewal()
 	action := d.record.Purchase.Next(d.now())
 	switch action.Deed { //nolint:exhaustive // The others ask the seller.
 	case contract.Over:
@@ -219,6 +233,8 @@ func (d *drive) dropProposal(ctx context.Context, refusal error) (*ctrl.Result, 
 	if proposal := d.record.Purchase.Proposal; proposal != nil && proposal.Signature == "" {
 		if d.record.Purchase.Proposal = nil; proposal.Event == contract.Resize {
 			d.record.Size = "" // The offer may have changed since the quote: another one is asked for.
+		} else if r := d.record.Renewal; r != nil && !r.Asked.IsZero() {
+			d.notRenewed(refusal.Error())
 		} else {
 			d.record.End = ""
 		}
@@ -334,6 +350,10 @@ func (d *drive) observe(view contract.View) error {
 	}
 	if refusal := view.Refused; refusal != nil && (d.record.Purchase.Seen.Refused == nil || *d.record.Purchase.Seen.Refused != *refusal) {
 		d.record.Note = "The seller refused new terms: " + refusal.Reason
+		if proposal := d.record.Purchase.Proposal; proposal != nil && proposal.Event == contract.Renew &&
+			proposal.Terms.Revision == refusal.Revision {
+			d.notRenewed(refusal.Reason)
+		}
 	}
 	d.record.Purchase = observed
 	return nil
@@ -386,6 +406,9 @@ func (d *drive) watch(ctx context.Context, c *negotiation.Client) (*ctrl.Result,
 	}
 	if d.waits || d.record.Purchase.Doubt != contract.NoDoubt {
 		after = min(after, lookAgain)
+	}
+	if left, waits := d.record.Purchase.Waits(d.readyWithin()); waits {
+		after = min(after, left+time.Second)
 	}
 	// Time alone changes something at the end, and at the time by which it has to be signed.
 	for _, at := range []time.Time{d.record.Purchase.Last(), d.record.Purchase.SignBy} {
@@ -513,6 +536,7 @@ func (d *drive) say(reason, message string) {
 	conditions.Set(&d.object.Status.Conditions, d.object.Generation, metav1.Condition{
 		Type: connectorv1alpha1.ConditionReady, Status: readiness.Status(reason), Reason: reason, Message: cmp.Or(message, usual),
 	})
+	d.sayRenewal()
 }
 
 // writePurchase writes the record, and the condition that follows from it.

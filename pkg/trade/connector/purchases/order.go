@@ -280,13 +280,15 @@ func (d *drive) propose(ctx context.Context, c *negotiation.Client) (bool, error
 		event, wants, d.record.Size = contract.Resize, d.object.Spec.Resources, size
 	case end != d.record.End:
 		event, ends, d.record.End = contract.Renew, d.end(terms.StartsAt), end
+	case d.renewalDue():
+		event, ends = contract.Renew, d.asksToRenew()
 	default:
 		return false, nil
 	}
 	// The seller says for what it would do that. An end that comes earlier is no change of a contract.
 	d.record.Note = ""
 	if event == contract.Renew && !ends.After(terms.EndsAt) {
-		if ends.Before(terms.EndsAt) {
+		if renewed := d.asksAnew(); ends.Before(terms.EndsAt) && !renewed {
 			d.record.Note = "A contract is not made shorter: set spec.end to end it."
 		}
 		return true, d.writePurchase(ctx)
@@ -323,12 +325,14 @@ func (d *drive) propose(ctx context.Context, c *negotiation.Client) (bool, error
 	switch {
 	case err != nil:
 		d.record.Note = "Refused: " + err.Error()
+		d.refusedRenewal(event)
 	case crowded != "":
 		*d.record = before // It is asked for again.
 		d.record.Note, d.waits = crowded, true
 		return false, nil
 	case expensive != "":
 		d.record.Note = expensive
+		d.refusedRenewal(event)
 	case event == contract.Renew || !equality.Semantic.DeepEqual(quoted.Terms.Resources, terms.Resources):
 		wanted := terms
 		wanted.Price, wanted.OfferRevision, wanted.OfferDigest = quoted.Terms.Price, quoted.Terms.OfferRevision, quoted.Terms.OfferDigest

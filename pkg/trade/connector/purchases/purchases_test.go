@@ -215,9 +215,9 @@ type clusters struct {
 	unreached peering.UnreachedError
 	tried     []peering.Endpoints
 	nowhere   bool
-	// unready has no node be ready.
-	unready bool
-	log     []string
+	// unready has no node be ready, and stuck no peering get further than its beginning.
+	unready, stuck bool
+	log            []string
 	// requested is what the pods on all nodes request, size how many cores the nodes have, and closed whether Fit keeps them closed.
 	requested corev1.ResourceList
 	size      resource.Quantity
@@ -247,6 +247,10 @@ func (c *clusters) Peer(_ context.Context, with peering.Credentials) error {
 	}
 	id := with.Cluster().ID
 	c.note("peer", id)
+	if c.stuck {
+		c.steps[id] = 1
+		return c.kill()
+	}
 	if c.steps[id]++; c.steps[id] == 2 {
 		c.pods[id] = 2
 	}

@@ -29,6 +29,8 @@ type record struct {
 	// Size and End are what people wanted when new terms were asked for last: what is refused is not asked for again.
 	Size string `json:"size,omitempty"`
 	End  string `json:"end,omitempty"`
+	// Renewal is how it stands with a later end that is asked for without people; nil if none is.
+	Renewal *renewal `json:"renewal,omitempty"`
 	// Note is what people are told of that.
 	Note string `json:"note,omitempty"`
 	// Unreached is whether the seller has not signed because it does not reach this cluster.

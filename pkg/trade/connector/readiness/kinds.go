@@ -16,6 +16,7 @@ var progress = map[string]bool{
 	connectorv1alpha1.ReasonNegotiating: true, connectorv1alpha1.ReasonAwaitsApproval: true, connectorv1alpha1.ReasonSettingUp: true,
 	connectorv1alpha1.ReasonEnding: true, connectorv1alpha1.ReasonEnded: true, connectorv1alpha1.ReasonWithdrawing: true,
 	connectorv1alpha1.ReasonNotPublished: true, connectorv1alpha1.ReasonClosed: true, connectorv1alpha1.ReasonAwaitsAdmission: true,
+	connectorv1alpha1.ReasonRenewalAsked: true, connectorv1alpha1.ReasonBuyingElsewhere: true,
 }
 
 // Kind returns the type of the event of a change of a condition of the connector: normal where something is well or makes progress, else a

@@ -60,6 +60,8 @@ func OfPurchase(p contract.Purchase, wanted, unreached bool) (reason, message st
 	switch {
 	case over && wanted && p.Signature == "": // The seller has not decided in time.
 		state = contract.Expired
+	case over && p.NotSetUp:
+		return connectorv1alpha1.ReasonNotSetUp, "It was signed, and was not in use within spec.readyWithin, so that it was ended."
 	case over && !p.Ending && (left && unknown || !p.Seen.Ends.IsZero() && p.Seen.Ends.Before(p.Terms.EndsAt)):
 		return connectorv1alpha1.ReasonEndedEarly, ""
 	case over:

@@ -60,7 +60,7 @@ const (
 var failures = map[string]bool{
 	connectorv1alpha1.ReasonRejected: true, connectorv1alpha1.ReasonExpired: true, connectorv1alpha1.ReasonFailed: true,
 	connectorv1alpha1.ReasonOrderRefused: true, connectorv1alpha1.ReasonTooExpensive: true, connectorv1alpha1.ReasonPeeringForeign: true,
-	connectorv1alpha1.ReasonEndedEarly: true, connectorv1alpha1.ReasonNotReachable: true,
+	connectorv1alpha1.ReasonEndedEarly: true, connectorv1alpha1.ReasonNotReachable: true, connectorv1alpha1.ReasonNotSetUp: true,
 }
 
 // ofPlan are the failures that say nothing of the seller's other plans.
@@ -94,6 +94,10 @@ type serving struct {
 	forget time.Time
 	// spent is what is owed for purchases that are kept, and in whose place others are bought.
 	spent bill.Sums
+	// leaving is the purchase that lasts until its end, while another one is bought in its place; nil if there is none.
+	leaving *connectorv1alpha1.Purchase
+	// renewal is how it stands with a later end of the purchase that serves the request; nil if nobody wants one.
+	renewal *metav1.Condition
 }
 
 // Reconcile looks what became of a request, and buys for it. Which offer is tried is written before its Purchase is made, and why it did
@@ -127,6 +131,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (s *serving) run(ctx context.Context) (ctrl.Result, error) {
 	if err := s.tidy(ctx); err != nil {
 		return ctrl.Result{}, err
+	}
+	if s.leaving == nil {
+		s.request.Status.Leaving = ""
 	}
 	name := s.request.Status.Purchase
 	if name == "" {
@@ -162,7 +169,12 @@ func (s *serving) follow(ctx context.Context, purchase *connectorv1alpha1.Purcha
 		return s.wait(ctx, 0, connectorv1alpha1.ReasonNegotiating, "")
 	}
 	wanted := purchase.Spec.End == nil
+	if s.renewal = nil; purchase.Spec.Renew && wanted {
+		s.renewal = meta.FindStatusCondition(purchase.Status.Conditions, connectorv1alpha1.ConditionRenewal)
+	}
 	switch reason := ready.Reason; {
+	case s.isNotRenewed(purchase, ready):
+		return s.moveOn(ctx, purchase, ready)
 	case failures[reason] && !wanted: // Nobody wants another one.
 		return s.wait(ctx, 0, connectorv1alpha1.ReasonEnded, reason+": "+ready.Message)
 	case reason == connectorv1alpha1.ReasonEndedEarly && !s.isShorter(purchase):
@@ -190,11 +202,36 @@ func (s *serving) follow(ctx context.Context, purchase *connectorv1alpha1.Purcha
 	return s.giveUp(ctx, purchase, ready)
 }
 
+// isNotRenewed reports whether a purchase ends, or has ended as agreed, though people want it for longer, and another one can be bought in
+// its place.
+func (s *serving) isNotRenewed(purchase *connectorv1alpha1.Purchase, ready *metav1.Condition) bool {
+	if !purchase.Spec.Renew || purchase.Spec.End != nil || s.leaving != nil {
+		return false
+	}
+	ends := s.renewal != nil && s.renewal.Reason == connectorv1alpha1.ReasonNotRenewed && !failures[ready.Reason]
+	return ends || ready.Reason == connectorv1alpha1.ReasonEnded
+}
+
+// moveOn has another purchase be made in the place of one that is not renewed. That one lasts until its end.
+func (s *serving) moveOn(ctx context.Context, purchase *connectorv1alpha1.Purchase, ready *metav1.Condition) (ctrl.Result, error) {
+	status := &s.request.Status
+	if ready.Reason != connectorv1alpha1.ReasonEnded {
+		status.Leaving, s.leaving = purchase.Name, purchase
+	}
+	status.Purchase, status.PendingTime, status.Remaining = "", nil, nil
+	status.Successors++
+	s.say(connectorv1alpha1.ReasonNegotiating, "Another offer is looked for.")
+	if err := s.writeRequest(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{Requeue: true}, nil
+}
+
 // isShorter notes for how long capacity is still needed after a contract that has ended early, or is interrupted. It reports whether that
 // is long enough for another.
 func (s *serving) isShorter(purchase *connectorv1alpha1.Purchase) bool {
-	if purchase.Status.StartTime == nil || purchase.Spec.Duration == nil {
-		return true
+	if purchase.Status.StartTime == nil || purchase.Spec.Duration == nil || purchase.Spec.Renew {
+		return true // It was never in use, or people want it for longer anyway.
 	}
 	remaining := purchase.Status.StartTime.Add(purchase.Spec.Duration.Duration).Sub(s.now).Truncate(time.Second)
 	s.request.Status.Remaining = &metav1.Duration{Duration: max(remaining, 0)}
@@ -296,6 +333,16 @@ func (s *serving) tidy(ctx context.Context) error {
 		switch {
 		case !metav1.IsControlledBy(old, s.request) || !old.DeletionTimestamp.IsZero():
 			continue
+		case !meant && old.Name == s.request.Status.Leaving && !isOver(old):
+			if s.leaving = old; old.Status.PaidUntilTime == nil {
+				continue
+			}
+			entry, err := account.OfPurchase(old)
+			if err != nil {
+				return err
+			}
+			s.spent = s.spent.Plus(entry.Bill.All())
+			continue
 		case meant && (s.requests.cfg.Keep == 0 || !s.ended() || old.Status.PaidUntilTime == nil || s.keeps(old)):
 			continue
 		case !meant && s.keeps(old):
@@ -314,6 +361,12 @@ func (s *serving) tidy(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// isOver reports whether a purchase gives nothing any more.
+func isOver(purchase *connectorv1alpha1.Purchase) bool {
+	ready := meta.FindStatusCondition(purchase.Status.Conditions, connectorv1alpha1.ConditionReady)
+	return ready != nil && (ready.Reason == connectorv1alpha1.ReasonEnded || failures[ready.Reason])
 }
 
 // choose buys the best offer of a seller that was not tried recently.
@@ -438,7 +491,11 @@ func (s *serving) forge(c Candidate) (*connectorv1alpha1.Purchase, error) {
 	if tried := s.request.Status.Tried; len(tried) > 0 {
 		last = tried[len(tried)-1].Time
 	}
-	hash := sha256.Sum256(fmt.Appendf(nil, "%s %d %s %s %s", s.request.UID, last.Unix(), c.Offer.Party, c.Offer.Offer, c.Plan))
+	tried := fmt.Appendf(nil, "%s %d %s %s %s", s.request.UID, last.Unix(), c.Offer.Party, c.Offer.Offer, c.Plan)
+	if n := s.request.Status.Successors; n > 0 {
+		tried = fmt.Appendf(tried, " %d", n)
+	}
+	hash := sha256.Sum256(tried)
 	purchase := &connectorv1alpha1.Purchase{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: strings.TrimRight(s.request.Name[:min(len(s.request.Name), maxPrefix)], "-.") + "-" + hex.EncodeToString(hash[:5]),
@@ -446,6 +503,7 @@ func (s *serving) forge(c Candidate) (*connectorv1alpha1.Purchase, error) {
 		Spec: connectorv1alpha1.PurchaseSpec{
 			Seller: connectorv1alpha1.PartyID(c.Offer.Party), Offer: connectorv1alpha1.Label(c.Offer.Offer), Plan: connectorv1alpha1.Label(c.Plan),
 			Resources: spec.Resources, Duration: new(s.duration()), MaxPrice: spec.MaxPrice.DeepCopy(), MaxTotal: s.left(),
+			Renew: spec.Renew,
 			Listed: &connectorv1alpha1.ListedPlan{
 				Digest: c.Digest, Region: c.Region, Notice: metav1.Duration{Duration: c.Notice},
 				Price: objects.Price(c.Price),
@@ -522,8 +580,37 @@ func (s *serving) wait(ctx context.Context, after time.Duration, reason, message
 	return ctrl.Result{RequeueAfter: after}, s.writeRequest(ctx)
 }
 
-// say sets the condition Ready.
+// say sets the condition Ready, and Renewal if people want capacity for longer. A request whose purchase ends is served by that one while
+// another one is bought.
 func (s *serving) say(reason, message string) {
+	is := s.renewal
+	if s.leaving != nil {
+		ends := ""
+		if at := s.leaving.Status.EndTime; at != nil {
+			ends = at.UTC().Format(time.RFC3339)
+		}
+		said := fmt.Sprintf("Purchase %s ends at %s.", s.leaving.Name, ends)
+		is = &metav1.Condition{Type: connectorv1alpha1.ConditionRenewal, Status: metav1.ConditionFalse}
+		serves := meta.IsStatusConditionTrue(s.leaving.Status.Conditions, connectorv1alpha1.ConditionReady)
+		switch {
+		case reason == connectorv1alpha1.ReasonActive:
+			is.Status, is.Reason, is.Message = metav1.ConditionTrue, connectorv1alpha1.ReasonBoughtElsewhere, said+" "+
+				"Purchase "+s.request.Status.Purchase+" is in use in its place."
+		default:
+			is.Reason, is.Message = connectorv1alpha1.ReasonBuyingElsewhere, strings.TrimSpace(said+
+				" Another one is bought in its place: "+reason+". "+message)
+			if serves {
+				reason, message = connectorv1alpha1.ReasonActive, said
+			}
+		}
+	}
+	if is == nil {
+		meta.RemoveStatusCondition(&s.request.Status.Conditions, connectorv1alpha1.ConditionRenewal)
+	} else {
+		conditions.Set(&s.request.Status.Conditions, s.request.Generation, metav1.Condition{
+			Type: connectorv1alpha1.ConditionRenewal, Status: is.Status, Reason: is.Reason, Message: is.Message,
+		})
+	}
 	conditions.Set(&s.request.Status.Conditions, s.request.Generation, metav1.Condition{
 		Type: connectorv1alpha1.ConditionReady, Status: readiness.Status(reason), Reason: reason, Message: message,
 	})

@@ -235,7 +235,7 @@ func due(record contract.Record, now time.Time) (after time.Duration, timed bool
 	case contract.Terminating:
 		times = append(times, record.Ends)
 	case contract.Signed, contract.Provisioning, contract.Active, contract.Resizing, contract.Suspended:
-		times = append(times, record.Ends.Add(-record.Terms.Drain))
+		times = append(times, record.Due())
 		if record.Change != nil {
 			times = append(times, record.Change.Until)
 		}

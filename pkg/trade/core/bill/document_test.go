@@ -51,8 +51,17 @@ func TestWhoPays(t *testing.T) {
 			{append(active, event{5 * hour, contract.Terminate}, event{6 * hour, contract.Drained}), "9 EUR"},
 			{append(active, event{18 * hour, contract.Terminate}, event{18 * hour, contract.Drained}), "20 EUR"},
 		},
-		"the buyer ends it before it is granted | until it has left": {
-			{[]event{{2 * hour, contract.Terminate}, {3 * hour, contract.Drained}}, "3 EUR"},
+		"the buyer ends it before it is granted | until it has left; nothing if the seller has not granted it within 10 minutes": {
+			{[]event{{3 * time.Minute, contract.Terminate}, {6 * time.Minute, contract.Drained}}, "0.1 EUR"},
+			{[]event{{2 * hour, contract.Terminate}, {3 * hour, contract.Drained}}, ""},
+		},
+		"the buyer ends it 10 minutes or more after it was signed, and it was never in use | until it has left": {
+			{[]event{{0, contract.Grant}, {10 * time.Minute, contract.Terminate}, {30 * time.Minute, contract.Drained}}, "0.5 EUR"},
+			{[]event{{0, contract.Grant}, {9 * time.Minute, contract.Terminate}, {30 * time.Minute, contract.Drained}}, "4.15 EUR"},
+		},
+		"it was not in use a day after it was signed, and its seller ends it | until it has left; nothing if the seller has not granted it": {
+			{[]event{{0, contract.Grant}, {30 * hour, contract.Tick}}, "25 EUR"},
+			{[]event{{30 * hour, contract.Tick}}, ""},
 		},
 		"the seller suspends it | nothing while it is suspended; nothing more if it ends before it is resumed": {
 			{append(active, event{5 * hour, contract.Suspend}, event{8 * hour, contract.Resume}, event{20 * hour, contract.Tick}), "17 EUR"},
@@ -71,6 +80,9 @@ func TestWhoPays(t *testing.T) {
 			begin := h.now
 			terms := h.purchase.Terms
 			terms.Price, terms.EndsAt = price(t, "1", "EUR", "PT1H"), begin.Add(20*hour)
+			if tc.events[len(tc.events)-1].after > 20*hour {
+				terms.EndsAt = begin.Add(40 * hour)
+			}
 			terms.Notice, terms.Drain = 4*hour, hour
 			h.apply(contract.Request{Event: contract.Reserve, Terms: terms, Verdict: contract.Accept})
 			h.apply(contract.Request{Event: contract.Sign, Terms: terms, Signature: "s", Countersignature: "c"})

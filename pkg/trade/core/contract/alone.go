@@ -88,10 +88,14 @@ func (p Purchase) Committed() bool { return p.Signature != "" || p.Peering != Ap
 func (p Purchase) patience() time.Duration { return max(p.Terms.Drain, leastPatience) }
 
 // Pass returns the purchase after some time, as measured by a clock that does not leap: for how long there has been a doubt, and for how
-// long workloads have been leaving without the seller. It changes nothing where no time counts.
+// long workloads have been leaving without the seller, and for how long it has waited for what it has signed. It changes nothing where no
+// time counts.
 func (p Purchase) Pass(passed time.Duration) Purchase {
 	if most := max(p.patience(), unknownFor); p.Doubt != NoDoubt && p.Doubted < most {
 		p.Doubted = min(p.Doubted+max(passed, 0), most)
+	}
+	if p.settingUp() && p.Waited < SetUpAtMost {
+		p.Waited = min(p.Waited+max(passed, 0), SetUpAtMost)
 	}
 	if p.unwarned() && !p.Drained && p.Peering != Apart && p.Draining < p.Terms.Drain {
 		p.Draining = min(p.Draining+max(passed, 0), p.Terms.Drain)

@@ -53,6 +53,10 @@ type Purchase struct {
 	// Ending is whether it wants the contract to end, for EndingReason.
 	Ending       bool   `json:"ending,omitempty"`
 	EndingReason string `json:"endingReason,omitempty"`
+	// Waited is for how long it has waited for what it has signed and never used, as far as anybody has counted, and NotSetUp whether it has
+	// ended it because of that.
+	Waited   time.Duration `json:"waited,omitempty"`
+	NotSetUp bool          `json:"notSetUp,omitempty"`
 	// Peering is what there is of a peering, Drained whether its workloads have left.
 	Peering Peering `json:"peering,omitempty"`
 	Drained bool    `json:"drained,omitempty"`

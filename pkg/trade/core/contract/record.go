@@ -217,7 +217,7 @@ type View struct {
 	// Ends is when the seller withdraws: the end of the terms, or earlier after notice.
 	Ends time.Time `json:"ends,omitzero"`
 	// PaidUntil is until when the buyer pays, but for Pauses: the end of the terms, or earlier if either side has ended the contract. Zero if
-	// both have not signed, or it has failed.
+	// both have not signed, it has failed, or it was ended because it was not granted in time.
 	PaidUntil time.Time `json:"paidUntil,omitzero"`
 	// Pauses are when the seller has suspended it, the oldest first: the buyer pays nothing for them. One of a contract that was over before
 	// it was resumed has no end.
@@ -260,7 +260,7 @@ func (r Record) Granted() corev1.ResourceList {
 func (r Record) Idle(now time.Time) bool {
 	switch r.State { //nolint:exhaustive // The others wait for something, or are over.
 	case Signed, Provisioning, Active, Suspended:
-		return now.Before(r.Ends.Add(-r.Terms.Drain))
+		return now.Before(r.Due())
 	case Terminating:
 		return now.Before(r.Ends) && !r.Ends.After(now.Add(r.Terms.Drain))
 	}

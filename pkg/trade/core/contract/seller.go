@@ -176,7 +176,7 @@ func (c *step) move(event Event, state State, reason string) {
 		c.record.Pauses = resumed(c.record.Pauses, c.now)
 	}
 	c.record.State = state
-	if state == Ended && c.record.PaidUntil.Before(c.now) && c.record.Signed() {
+	if paid := c.record.PaidUntil; state == Ended && !paid.IsZero() && paid.Before(c.now) {
 		c.record.PaidUntil = earliest(c.now, c.record.Terms.EndsAt) // It has used it until now.
 	}
 	c.record.Version++
@@ -242,8 +242,12 @@ func (c *step) end() {
 	r := &c.record
 	switch r.State { //nolint:exhaustive // The others need nothing, or the default.
 	case Signed, Provisioning, Active, Resizing, Suspended:
-		if !c.now.Before(r.Ends.Add(-r.Terms.Drain)) {
+		switch {
+		case !c.now.Before(r.Ends.Add(-r.Terms.Drain)):
 			c.terminating(Tick, "the contract ends")
+		case r.unusedFor(c.now, SetUpAtMost):
+			c.leave(0)
+			c.terminating(Tick, notSetUp)
 		}
 	case Terminating:
 		switch last := c.now.Add(r.Terms.Drain); {
@@ -580,18 +584,26 @@ func (c *step) notice(request Request) {
 }
 
 // terminate ends the contract for the buyer, which may leave at once, and pays until the time of notice is over. It owes none for what the
-// seller does not give, or has ended itself. One that is not signed ends at once. One that has not arrived yet is unknown, and nothing is
-// written of it: a reservation that arrives later lapses.
+// seller does not give, or has ended itself, nor for what it has waited for and never used. One that is not signed ends at once. One that
+// has not arrived yet is unknown, and nothing is written of it: a reservation that arrives later lapses.
 func (c *step) terminate(request Request) {
 	switch c.record.State { //nolint:exhaustive // The others need nothing, or the default.
 	case Proposed, Reserved:
 		c.exit(Terminate, Ended, request.Reason)
 	case Signed, Provisioning, Active, Resizing, Suspended:
 		notice := c.record.Terms.Notice
-		if c.record.State == Signed || c.record.State == Suspended || c.record.Notified {
+		if c.record.State == Signed || c.record.State == Suspended || c.record.Notified || c.record.unusedFor(c.now, SetUpFor) {
 			notice = 0
 		}
-		c.record.PaidUntil = earliest(c.record.PaidUntil, c.now.Add(notice))
+		c.leave(notice)
 		c.terminating(Terminate, request.Reason)
+	}
+}
+
+// leave has the buyer pay until the time of notice is over, and nothing for what the seller has not granted in time.
+func (c *step) leave(notice time.Duration) {
+	r := &c.record
+	if r.PaidUntil = earliest(r.PaidUntil, c.now.Add(notice)); r.State == Signed && r.unusedFor(c.now, SetUpFor) {
+		r.PaidUntil = time.Time{}
 	}
 }

@@ -472,7 +472,7 @@ func TestPaidUntil(t *testing.T) {
 		at      time.Time
 		request contract.Request
 	}
-	later := begin.Add(day)
+	early, late, later := begin.Add(contract.SetUpFor-time.Second), begin.Add(contract.SetUpFor), begin.Add(contract.SetUpAtMost)
 	cases := map[string]struct {
 		reason string
 		from   contract.State
@@ -508,10 +508,36 @@ func TestPaidUntil(t *testing.T) {
 			"it gets nothing", contract.Suspended, long, []step{{later, do(contract.Terminate)}}, contract.Terminating, later,
 		},
 		"before it is granted": {
-			"it gets nothing", contract.Signed, long, []step{{later, do(contract.Terminate)}}, contract.Terminating, later,
+			"it gets nothing", contract.Signed, long, []step{{early, do(contract.Terminate)}}, contract.Terminating, early,
+		},
+		"not granted in time": {
+			"the seller had ten minutes", contract.Signed, long,
+			[]step{{late, do(contract.Terminate)}, {late.Add(time.Minute), do(contract.Drained)}}, contract.Ended, time.Time{},
+		},
+		"about to peer": {
+			"it waits for what it has signed", contract.Provisioning, long, []step{{early, do(contract.Terminate)}}, contract.Terminating,
+			early.Add(long),
+		},
+		"never peered": {
+			"it held the capacity until it has left", contract.Provisioning, long,
+			[]step{{late, do(contract.Terminate)}, {late.Add(time.Minute), do(contract.Drained)}}, contract.Ended, late.Add(time.Minute),
+		},
+		"never peered, and nobody says so": {
+			"the seller gives it to others", contract.Provisioning, long, []step{{later, do(contract.Tick)}}, contract.Terminating, later,
+		},
+		"a moment before": {
+			"it can still peer", contract.Provisioning, long, []step{{later.Add(-time.Second), do(contract.Tick)}}, contract.Provisioning, end,
+		},
+		"peered at the last moment": {
+			"it is in use", contract.Provisioning, long, []step{{later.Add(-time.Second), do(contract.Peered)}, {later, do(contract.Tick)}},
+			contract.Active, end,
+		},
+		"never granted, and nobody says so": {
+			"the seller had a day", contract.Signed, long, []step{{later, do(contract.Tick)}, {later.Add(drainFor), do(contract.Tick)}},
+			contract.Ended, time.Time{},
 		},
 		"failed": {
-			"it never got anything", contract.Signed, long, []step{{later, do(contract.Fail)}}, contract.Failed, time.Time{},
+			"it never got anything", contract.Signed, long, []step{{early, do(contract.Fail)}}, contract.Failed, time.Time{},
 		},
 		"the end of the terms": {
 			"the last drain is paid for", contract.Active, long,

@@ -369,7 +369,7 @@ func (w *world) hear(b *side, m message) {
 // act is the task of a buyer: it writes what it will do, does it, and writes that it has.
 func (w *world) act(index int) task {
 	b := w.buyers[index]
-	b.stored = b.stored.Pass(w.time.Sub(b.counted))
+	b.stored = b.stored.Pass(w.time.Sub(b.counted)).SetUpWithin(20 * time.Minute)
 	if b.counted = w.time; b.answered < b.asked {
 		w.hear(b, message{answer: contract.Silent, asked: b.asked})
 		b.answered = b.asked

@@ -466,9 +466,9 @@ func checkArchitectures(list []string) error {
 }
 
 func checkProperties(properties map[string]string) error {
-	return eachOf(properties, func(key, value string) error {
-		return first(required(key), checkWord(key), checkText(value, "\n"))
-	})
+	return first(eachOf(properties, func(key, value string) error {
+		return first(required(key), checkWord(key), checkText(value, "\n"), checkReserved(key, value))
+	}), checkPairs(properties))
 }
 
 func checkLabels(labels map[string]string) error {
