@@ -14,6 +14,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/install"
 	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/sheet"
+	"github.com/capacitorset/liqo-broker/pkg/version"
 )
 
 // installation is a command that changes the installation of a cluster.
@@ -36,6 +37,7 @@ func addInstallation(parent *cobra.Command, s *session) {
 			do: (*install.Installer).Install,
 			flags: func(c *cobra.Command, o *install.Options) {
 				imageFlags(c, o)
+				exportFlag(c, o)
 				modeFlags(c, o)
 				c.Flags().BoolVar(&o.AlsoBroker, "also-broker", false, "make a broker also of a cluster that is the consumer of another one")
 			},
@@ -66,6 +68,7 @@ func addInstallation(parent *cobra.Command, s *session) {
 			do: (*install.Installer).Prepare,
 			flags: func(c *cobra.Command, o *install.Options) {
 				imageFlags(c, o)
+				exportFlag(c, o)
 				c.Flags().StringVar(&o.Broker, "broker", "",
 					"the peer that is the broker: its name, or the beginning of its cluster ID; not needed if there is only one")
 			},
@@ -86,7 +89,7 @@ func addInstallation(parent *cobra.Command, s *session) {
 			use: "guard", short: "Keep the peers in bounds that contracts bring to this cluster",
 			long: "Keep the peers in bounds that contracts bring to this cluster, which runs Liqo 0.9 and a connector: the guard, its rules, our " +
 				"virtual kubelet, and Liqo asking the connector what to offer. Without it nothing is bought or sold. A broker has the guard already.",
-			do: (*install.Installer).Guard, flags: imageFlags,
+			do: (*install.Installer).Guard, flags: func(c *cobra.Command, o *install.Options) { imageFlags(c, o); exportFlag(c, o) },
 			done: "This cluster is guarded: its connector buys and sells.",
 		},
 		{
@@ -117,8 +120,13 @@ func (s *session) installationCommand(c installation) *cobra.Command {
 		if err := s.change(cmd.Context(), options, c.do); err != nil {
 			return err
 		}
-		if options.DryRun {
+		switch {
+		case options.DryRun:
 			fmt.Fprintf(s.Out, "Nothing was changed%s.\n", s.dryRun.mark())
+			return nil
+		case options.Export != "":
+			fmt.Fprintf(s.Out, "Nothing was changed. %s has the files: %s says how a repository applies them.\n", options.Export,
+				version.Document("docs/gitops.md"))
 			return nil
 		}
 		if c.doneOne != "" && options.Broker != "" {
@@ -168,6 +176,12 @@ func imageFlags(c *cobra.Command, o *install.Options) {
 	c.Flags().BoolVar(&o.Downgrade, "downgrade", false, "let older images take the place of newer ones")
 	c.Flags().BoolVar(&o.LiqoUnsupported, "liqo-unsupported", false,
 		"go on with another Liqo 0.9 than "+install.LiqoVersion+", which nobody has tried")
+}
+
+// exportFlag adds the flag of what can write files in the place of changes.
+func exportFlag(c *cobra.Command, o *install.Options) {
+	c.Flags().StringVar(&o.Export, "export", "",
+		"write what would be applied as files into this folder, for a repository of manifests, and change nothing")
 }
 
 func modeFlags(c *cobra.Command, o *install.Options) {

@@ -88,9 +88,7 @@ func (i *Installer) daemonSteps(base []*unstructured.Unstructured) []step {
 	if i.ofHelm {
 		return []step{{"wait for the daemon and the guard, which Helm runs", nothing, running}}
 	}
-	kinds := slices.IndexFunc(base, func(o *unstructured.Unstructured) bool {
-		return o.GetKind() != "Namespace" && o.GetKind() != "CustomResourceDefinition"
-	})
+	kinds := kindsOf(base)
 	return []step{
 		i.applying("create the kinds of the broker", base[:kinds], i.established(base[:kinds])),
 		{"run the daemon and the guard", func(ctx context.Context) ([]change, error) {
@@ -102,6 +100,13 @@ func (i *Installer) daemonSteps(base []*unstructured.Unstructured) []step {
 		}, running},
 		i.policies("add the rules that hold without the daemon", "admission"),
 	}
+}
+
+// kindsOf returns how many objects are there for others: the namespaces and kinds that manifests begin with.
+func kindsOf(base []*unstructured.Unstructured) int {
+	return slices.IndexFunc(base, func(o *unstructured.Unstructured) bool {
+		return o.GetKind() != "Namespace" && o.GetKind() != "CustomResourceDefinition"
+	})
 }
 
 // brokerUndo are the steps back: nothing is offered any more before Liqo's own virtual kubelets come, and Liqo asks nobody any more
@@ -269,18 +274,7 @@ func (i *Installer) leaving(name string, unwanted []*unstructured.Unstructured, 
 // policies is the step that adds what holds also while nobody answers, where Kubernetes has it.
 func (i *Installer) policies(name, folder string) step {
 	return step{name, func(ctx context.Context) ([]change, error) {
-		_, err := i.RESTMapper().RESTMapping(schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicy"}, "v1")
-		if meta.IsNoMatchError(err) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("ask the API server for admission policies: %w", err)
-		}
-		wanted, err := build(folder)
-		if err != nil {
-			return nil, err
-		}
-		unwanted, err := i.excepted(ctx, wanted)
+		wanted, unwanted, err := i.rules(ctx, folder)
 		if err != nil {
 			return nil, err
 		}
@@ -288,9 +282,28 @@ func (i *Installer) policies(name, folder string) step {
 		if err != nil {
 			return nil, err
 		}
-		applied, err := i.apply(ctx, slices.DeleteFunc(wanted, func(o *unstructured.Unstructured) bool { return slices.Contains(unwanted, o) }))
+		applied, err := i.apply(ctx, wanted)
 		return append(changes, applied...), err
 	}, nil}
+}
+
+// rules returns what holds also while nobody answers, and what the operator does not want of it; nothing where Kubernetes has no such
+// policies.
+func (i *Installer) rules(ctx context.Context, folder string) (wanted, unwanted []*unstructured.Unstructured, err error) {
+	_, err = i.RESTMapper().RESTMapping(schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicy"}, "v1")
+	if meta.IsNoMatchError(err) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("ask the API server for admission policies: %w", err)
+	}
+	if wanted, err = build(folder); err != nil {
+		return nil, nil, err
+	}
+	if unwanted, err = i.excepted(ctx, wanted); err != nil {
+		return nil, nil, err
+	}
+	return slices.DeleteFunc(wanted, func(o *unstructured.Unstructured) bool { return slices.Contains(unwanted, o) }), unwanted, nil
 }
 
 // excepted returns those of the admission rules that the operator does not want: what bounds the pods of consumers, where they are admitted

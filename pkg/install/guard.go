@@ -40,7 +40,7 @@ func (i *Installer) Guard(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !trades {
+	if !trades && i.options.Export == "" { // A repository brings both.
 		return requirement("there is no connector on this cluster, which Liqo could ask what to offer: kubectl apply %s",
 			version.Applied("deploy/connector"))
 	}
@@ -49,6 +49,9 @@ func (i *Installer) Guard(ctx context.Context) error {
 	}
 	if err := i.sameRegistry(ctx); err != nil {
 		return err
+	}
+	if i.options.Export != "" {
+		return l.exportGuard(ctx, i)
 	}
 	steps, err := l.guard(i)
 	if err != nil {

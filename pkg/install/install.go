@@ -38,6 +38,8 @@ type Options struct {
 	Broker string
 	// DryRun prints what would change, and changes nothing. With Tried the API server also checks each change, and keeps none.
 	DryRun, Tried bool
+	// Export is a folder, empty or not there, into which what would be applied is written as files, in place of any change. Empty writes none.
+	Export string
 	// Force removes a broker that is used, and does not wait for peers that do not answer.
 	Force bool
 	// AlsoBroker makes a broker also of a cluster that is the consumer of another one.
@@ -68,6 +70,9 @@ func (o *Options) Validate() error {
 	}
 	if strings.ContainsAny(o.Tag, " /:@") {
 		return field.Invalid(field.NewPath("tag"), o.Tag, "must be the tag of an image")
+	}
+	if o.Export != "" && o.DryRun {
+		return field.Invalid(field.NewPath("export"), o.Export, "must not stand beside a dry run: neither changes anything")
 	}
 	if o.Timeout < 0 {
 		return field.Invalid(field.NewPath("timeout"), o.Timeout.String(), "must not be negative")
@@ -162,6 +167,9 @@ func (i *Installer) makeBroker(ctx context.Context, l line) error {
 	if err := i.sameRegistry(ctx); err != nil {
 		return err
 	}
+	if i.options.Export != "" {
+		return l.exportBroker(ctx, i)
+	}
 	steps, err := l.broker(i)
 	if err != nil {
 		return err
@@ -201,6 +209,9 @@ func (i *Installer) Prepare(ctx context.Context) error {
 	}
 	if err := i.sameRegistry(ctx); err != nil {
 		return err
+	}
+	if i.options.Export != "" {
+		return l.exportConsumer(ctx, i, broker)
 	}
 	steps, err := l.consumer(i, broker)
 	if err != nil {

@@ -21,11 +21,12 @@ import (
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
-// requirements returns the line of Liqo that runs here, or an error unless it is one that is supported, and the caller may change it.
+// requirements returns the line of Liqo that runs here, or an error unless it is one that is supported, and the caller may change it; who
+// only writes files need not.
 func (i *Installer) requirements(ctx context.Context) (line, error) {
 	l, err := i.line(ctx)
-	if err != nil {
-		return nil, err
+	if err != nil || i.options.Export != "" {
+		return l, err
 	}
 	return l, i.rights(ctx)
 }
