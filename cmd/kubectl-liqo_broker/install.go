@@ -38,6 +38,7 @@ func addInstallation(parent *cobra.Command, s *session) {
 			flags: func(c *cobra.Command, o *install.Options) {
 				imageFlags(c, o)
 				exportFlag(c, o)
+				pullFlag(c, o)
 				modeFlags(c, o)
 				c.Flags().BoolVar(&o.AlsoBroker, "also-broker", false, "make a broker also of a cluster that is the consumer of another one")
 			},
@@ -69,6 +70,7 @@ func addInstallation(parent *cobra.Command, s *session) {
 			flags: func(c *cobra.Command, o *install.Options) {
 				imageFlags(c, o)
 				exportFlag(c, o)
+				pullFlag(c, o)
 				c.Flags().StringVar(&o.Broker, "broker", "",
 					"the peer that is the broker: its name, or the beginning of its cluster ID; not needed if there is only one")
 			},
@@ -89,7 +91,11 @@ func addInstallation(parent *cobra.Command, s *session) {
 			use: "guard", short: "Keep the peers in bounds that contracts bring to this cluster",
 			long: "Keep the peers in bounds that contracts bring to this cluster, which runs Liqo 0.9 and a connector: the guard, its rules, our " +
 				"virtual kubelet, and Liqo asking the connector what to offer. Without it nothing is bought or sold. A broker has the guard already.",
-			do: (*install.Installer).Guard, flags: func(c *cobra.Command, o *install.Options) { imageFlags(c, o); exportFlag(c, o) },
+			do: (*install.Installer).Guard, flags: func(c *cobra.Command, o *install.Options) {
+				imageFlags(c, o)
+				exportFlag(c, o)
+				pullFlag(c, o)
+			},
 			done: "This cluster is guarded: its connector buys and sells.",
 		},
 		{
@@ -176,6 +182,12 @@ func imageFlags(c *cobra.Command, o *install.Options) {
 	c.Flags().BoolVar(&o.Downgrade, "downgrade", false, "let older images take the place of newer ones")
 	c.Flags().BoolVar(&o.LiqoUnsupported, "liqo-unsupported", false,
 		"go on with another Liqo 0.9 than "+install.LiqoVersion+", which nobody has tried")
+}
+
+// pullFlag adds the flag that says with what private images are pulled.
+func pullFlag(c *cobra.Command, o *install.Options) {
+	c.Flags().StringVar(&o.PullSecret, "pull-secret", "",
+		"NAMESPACE/NAME of a Secret with which the images are pulled: it is copied to where our pods are (default as it is)")
 }
 
 // exportFlag adds the flag of what can write files in the place of changes.

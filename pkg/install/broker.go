@@ -58,7 +58,7 @@ func (i *Installer) brokerSteps() ([]step, error) {
 		return nil, err
 	}
 	withFlags := func(d *appsv1.Deployment) error { return addFlags(d, flags, outdated) }
-	return append(i.daemonSteps(base), []step{
+	return slices.Concat(i.daemonSteps(base), i.pulling(liqoNamespace), []step{
 		{
 			"let Liqo's gateway pass what it relays",
 			patching(i.objects, deployment(gateway), func(d *appsv1.Deployment) error { return merge(d, "gateway.yaml") }),
@@ -73,7 +73,7 @@ func (i *Installer) brokerSteps() ([]step, error) {
 		i.tellingOfMetrics(i.configuring("have Liqo ask the broker, and use its virtual kubelet", withFlags)),
 		i.virtualKubelets("give the peerings that exist the broker's virtual kubelet", true, withFlags),
 		i.applying("offer the remote IPAM to the peers", offering, i.allReached),
-	}...), nil
+	}), nil
 }
 
 // daemonSteps are those that run the daemon. One that is a release of Helm is only waited for: Helm would take what is changed beside it
@@ -96,7 +96,11 @@ func (i *Installer) daemonSteps(base []*unstructured.Unstructured) []step {
 			if err != nil {
 				return nil, err
 			}
-			return i.apply(ctx, wanted)
+			pull, err := i.pullSecrets(ctx, BrokerNamespace, guardName)
+			if err != nil {
+				return nil, err
+			}
+			return i.apply(ctx, append(pull, wanted...))
 		}, running},
 		i.policies("add the rules that hold without the daemon", "admission"),
 	}
@@ -197,6 +201,7 @@ func (i *Installer) setImages(base []*unstructured.Unstructured) error {
 				return err
 			}
 			container.Image = i.options.image(BrokerName)
+			i.pullBy(&d.Spec.Template.Spec)
 			container.Args = slices.DeleteFunc(container.Args, func(arg string) bool {
 				return isMode(arg) && !slices.Contains(i.options.Modes, strings.TrimPrefix(arg, modePrefix))
 			})
@@ -491,7 +496,14 @@ func (i *Installer) virtualKubelets(name string, signed bool, flags func(*appsv1
 			if spec == nil {
 				return nil, nil
 			}
-			return i.mutateRead(n, func() error { return k.apply(spec) })
+			return i.mutateRead(n, func() error {
+				if signed {
+					i.pullBy(&spec.Template.Spec)
+				} else {
+					pullAsBefore(&spec.Template.Spec)
+				}
+				return k.apply(spec)
+			})
 		})
 	}
 	settled := func(ctx context.Context) error {
@@ -603,6 +615,7 @@ func (i *Installer) beside(name string, files ...string) step {
 				return err
 			}
 		}
+		i.pullBy(&d.Spec.Template.Spec)
 		return nil
 	}), i.rollout(liqoNamespace, networkManager)}
 }
@@ -614,6 +627,9 @@ func (i *Installer) alone(files ...string) func(context.Context) ([]change, erro
 			if err := removeSidecars(d, file); err != nil {
 				return err
 			}
+		}
+		if slices.Contains(files, patchIPAMGuard) { // Nothing of ours is left in the pod.
+			pullAsBefore(&d.Spec.Template.Spec)
 		}
 		return nil
 	})
@@ -670,7 +686,8 @@ func (i *Installer) told(ctx context.Context) ([]change, error) {
 }
 
 // traces returns the changes that remove what the broker and its virtual kubelets have written beside objects of their own: what
-// consumers and virtual kubelets were told, leases of virtual kubelets, taints and signs of nodes, and the paths of pods.
+// consumers and virtual kubelets were told, leases of virtual kubelets, taints and signs of nodes, the paths of pods, and the Secrets with which
+// images were pulled.
 func (i *Installer) traces(ctx context.Context) ([]change, error) {
 	all, err := i.told(ctx)
 	if err != nil {
@@ -681,7 +698,11 @@ func (i *Installer) traces(ctx context.Context) ([]change, error) {
 	if err != nil {
 		return nil, err
 	}
-	all = append(all, paths...)
+	copies, err := i.noPullSecrets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all = slices.Concat(all, paths, copies)
 	// Leases, taints and signs are what our virtual kubelets have left at nodes that Liqo's own take over.
 	changes, err := i.eachVirtualNode(ctx, func(n *v09.VirtualNode) ([]change, error) {
 		lease := &unstructured.Unstructured{}

@@ -88,7 +88,11 @@ func liqoCluster(t *testing.T, kinds []*unstructured.Unstructured, writes *int) 
 		serves.Add(o.GroupVersionKind(), scope)
 	}
 	serves.Add(versions[1].WithKind("VirtualNode"), meta.RESTScopeNamespace)
-	return fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(serves).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(serves).WithObjects(objects...)
+	for _, kind := range []client.Object{&corev1.ConfigMap{}, &rbacv1.RoleBinding{}} {
+		builder = builder.WithIndex(kind, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} })
+	}
+	return builder.WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
 			if _, is := o.(*authorizationv1.SelfSubjectAccessReview); is {
 				return nil

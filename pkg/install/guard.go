@@ -118,14 +118,15 @@ func (i *Installer) guardSteps() ([]step, error) {
 		}
 		return addFlags(d, add, outdated)
 	}
-	return []step{
+	return slices.Concat([]step{
 		i.runGuard(wanted),
 		i.policies("add the rules that hold without the guard", "guard/policies"),
+	}, i.pulling(liqoNamespace), []step{
 		i.beside("close Liqo's IPAM to all but virtual kubelets", patchIPAMGuard),
 		i.rightsOfVirtualKubelets(),
 		i.tellingOfMetrics(i.configuring("have Liqo ask the connector, and use our virtual kubelet", withFlags)),
 		i.virtualKubelets("give the peerings that exist our virtual kubelet", true, withFlags),
-	}, nil
+	}), nil
 }
 
 // guardUndo are the steps back: peers are bounded until Liqo makes no more of them.
@@ -181,7 +182,11 @@ func (i *Installer) runGuard(wanted []*unstructured.Unstructured) step {
 		if err != nil {
 			return nil, err
 		}
-		return i.apply(ctx, chosen)
+		pull, err := i.pullSecrets(ctx, guardName)
+		if err != nil {
+			return nil, err
+		}
+		return i.apply(ctx, slices.Insert(chosen, kindsOf(chosen), pull...))
 	}, i.rollout(guardName, guardName)}
 }
 

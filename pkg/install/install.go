@@ -29,6 +29,9 @@ type Options struct {
 	// Registry is the prefix of the names of the images; empty is the one that the cluster uses already, or that of the manifests. Tag is
 	// their tag; empty is that of the manifests.
 	Registry, Tag string
+	// PullSecret is the namespace and the name of a Secret, with a slash between them, with which the images are pulled: it is copied to where
+	// pods of ours are. Empty leaves that as it is.
+	PullSecret string
 	// Modes are those of the daemon: catalog, orchestrator, aggregator. None means those that it has, and all if it is not there.
 	Modes []string
 	// modesGiven and registryGiven are whether there are any.
@@ -77,7 +80,7 @@ func (o *Options) Validate() error {
 	if o.Timeout < 0 {
 		return field.Invalid(field.NewPath("timeout"), o.Timeout.String(), "must not be negative")
 	}
-	return nil
+	return o.validatePull()
 }
 
 // Installer changes one cluster. Its methods may be called again, but not concurrently.

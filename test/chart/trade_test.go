@@ -145,6 +145,8 @@ func TestRegistrySwitches(t *testing.T) {
 				"Service/markets/liqo-broker-registry-metrics", "ServiceAccount/markets/liqo-broker-registry",
 				"StatefulSet/markets/liqo-broker-registry",
 			}, reworded: "kubectl -n markets exec statefulset/liqo-broker-registry"},
+		"Pull": {release: release{set: "image.pullSecrets={mine}"}, reason: "Private registries need a Secret.", object: set,
+			has: `"imagePullSecrets":[{"name":"mine"}]`},
 		"Volume": {release: release{set: "persistence.size=20Gi,persistence.storageClassName=fast"}, reason: "People choose the volume.",
 			object: set, has: `"resources":{"requests":{"storage":"20Gi"}},"storageClassName":"fast"`},
 		"Claim": {release: release{set: "persistence.existingClaim=mine"}, reason: "A volume that is there is not made.", object: set,
