@@ -110,8 +110,12 @@ release-reproducible: ## Release VERSION from two clones in different folders, a
 	build/reproducible.sh '$(VERSION)' '$(OUT)'
 
 .PHONY: publish
-publish: $(RELEASE) ## Push the images of the release in OUT to REGISTRY, with the credentials that docker has.
+publish: $(RELEASE) ## Push the images and the charts of the release in OUT to REGISTRY, with the credentials that docker has.
 	$(RELEASE) publish -folder '$(OUT)' -registry '$(REGISTRY)'
+
+.PHONY: sign
+sign: $(RELEASE) ## Sign the release in OUT, and its images and charts in REGISTRY, with the private key in the file KEY.
+	$(RELEASE) sign -folder '$(OUT)' -registry '$(REGISTRY)' -key '$(KEY)'
 
 .PHONY: set-version
 set-version: $(RELEASE) ## Write VERSION=v1.2.3 into all manifests and documents that name the version of the images.

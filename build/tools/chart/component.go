@@ -72,7 +72,7 @@ func componentsOf(root string) (map[string]string, error) {
 			return nil, err
 		}
 		for folder, list := range map[string][]kustomizePatch{role: all, filepath.Join("flux", role): {release}} {
-			text, err := written(component{"kustomize.config.k8s.io/v1alpha1", "Component", list})
+			text, err := encoded(component{"kustomize.config.k8s.io/v1alpha1", "Component", list})
 			if err != nil {
 				return nil, err
 			}
@@ -122,17 +122,17 @@ func releasePatch(patches []kustomizePatch) (k kustomizePatch, err error) {
 	release.APIVersion, release.Kind, release.Metadata = "helm.toolkit.fluxcd.io/v2", "HelmRelease", map[string]string{"name": "liqo"}
 	release.Spec.PostRenderers = []renderer{{kustomize{patches}}}
 	k.Target.Kind, k.Target.Name = release.Kind, "liqo"
-	k.Patch, err = written(release)
+	k.Patch, err = encoded(release)
 	return k, err
 }
 
-// written returns a value as YAML.
-func written(value any) (string, error) {
+// encoded returns a value as YAML.
+func encoded(value any) (string, error) {
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2)
 	if err := encoder.Encode(value); err != nil {
-		return "", fmt.Errorf("write a component: %w", err)
+		return "", fmt.Errorf("write YAML: %w", err)
 	}
 	return out.String(), encoder.Close()
 }

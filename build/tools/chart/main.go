@@ -3,7 +3,7 @@
 
 // Command chart generates what the Helm charts have in common with the manifests that kubectl applies: the templates of the CRDs
 // and of all objects without values of their own, the alert rules, the dashboards, and the reference of the values in each chart's README,
-// which comes from the comments in values.yaml; and the kustomize components that patch Liqo, from the patches that kubectl applies.
+// which comes from the comments in values.yaml, and what hubs show of it; and the kustomize components that patch Liqo, from the patches that kubectl applies.
 //
 // It runs in the root folder of the repository, and writes below the folders of the charts. What people write there it leaves alone.
 package main
@@ -101,6 +101,9 @@ func (c chart) generate(root string) (map[string]string, error) {
 		return nil, err
 	}
 	files[filepath.Join(c.folder, "README.md")] = readme
+	if files[filepath.Join(c.folder, "Chart.yaml")], err = c.metadata(root); err != nil {
+		return nil, err
+	}
 	return files, nil
 }
 
