@@ -74,6 +74,10 @@ func guardSubstitutes(image string) []substitute {
 ${2}`},
 		{regexp.MustCompile(`(?m)^  level: baseline$`), `  level: {{ .Values.podSecurity }}`},
 		{regexp.MustCompile(`(?m)^(            - --liqo-namespace)=liqo$`), `${1}={{ .Values.liqo.namespace }}`},
+		{regexp.MustCompile(`(?m)^      securityContext:\n(        .*\n)+`), "      securityContext:\n" +
+			"        {{- toYaml .Values.podSecurityContext | nindent 8 }}\n"},
+		{regexp.MustCompile(`(?m)^          securityContext:\n(            .*\n)+`), "          securityContext:\n" +
+			"            {{- toYaml .Values.containerSecurityContext | nindent 12 }}\n"},
 		{regexp.MustCompile(`(?m)^      serviceAccountName: liqo-broker-guard$`), `      serviceAccountName: liqo-broker-guard
       {{- with .Values.guard.pullSecrets }}
       imagePullSecrets:
