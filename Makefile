@@ -110,8 +110,12 @@ release-reproducible: ## Release VERSION from two clones in different folders, a
 	build/reproducible.sh '$(VERSION)' '$(OUT)'
 
 .PHONY: publish
-publish: $(RELEASE) ## Push the images of the release in OUT to REGISTRY, with the credentials that docker has.
+publish: $(RELEASE) ## Push the images and the charts of the release in OUT to REGISTRY, with the credentials that docker has.
 	$(RELEASE) publish -folder '$(OUT)' -registry '$(REGISTRY)'
+
+.PHONY: sign
+sign: $(RELEASE) ## Sign the release in OUT, and its images and charts in REGISTRY, with the private key in the file KEY.
+	$(RELEASE) sign -folder '$(OUT)' -registry '$(REGISTRY)' -key '$(KEY)'
 
 .PHONY: set-version
 set-version: $(RELEASE) ## Write VERSION=v1.2.3 into all manifests and documents that name the version of the images.
@@ -135,7 +139,7 @@ dashboard-picture: ## Draw a dashboard from what a Prometheus knows, to docs/ima
 		-out docs/images/dashboard-$(DASHBOARD).svg $(PICTURE_FLAGS)
 
 .PHONY: generate
-generate: .build/bin/protoc-gen-go .build/bin/protoc-gen-go-grpc .build/bin/oapi-codegen ## Generate the CRDs, the charts from the manifests, and the code that is made from other code.
+generate: .build/bin/protoc-gen-go .build/bin/protoc-gen-go-grpc .build/bin/oapi-codegen ## Generate the CRDs, the charts from the manifests, the components from the patches, and the code that is made from other code.
 	@build/deps.sh protobuf-compiler
 	go tool -modfile=build/tools/go.mod controller-gen object:headerFile=build/tools/header.txt paths=./pkg/api/...
 	go build -C build/tools -buildvcs=false -o $(CURDIR)/.build/bin/crds ./crds && .build/bin/crds
@@ -304,7 +308,7 @@ verify: deps generate lint deadcode ## Check that generated files and go.mod are
 	go vet -C build/tools ./...
 	go vet -C test/chart ./...
 	go vet -C build/release ./...
-	git diff --exit-code -- go.mod go.sum cmd/virtual-kubelet test/chart build/release deploy/crds deploy/connector deploy/chart deploy/chart-connector deploy/chart-registry pkg/api pkg/liqo/v09/resourcereader pkg/remoteipam/remoteipamv1 docs/api test/apiclient
+	git diff --exit-code -- go.mod go.sum cmd/virtual-kubelet test/chart build/release deploy/crds deploy/connector deploy/chart deploy/chart-connector deploy/chart-registry deploy/liqo/component pkg/api pkg/liqo/v09/resourcereader pkg/remoteipam/remoteipamv1 docs/api test/apiclient
 
 ##@ Help
 

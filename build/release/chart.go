@@ -21,6 +21,9 @@ func charts() map[string]string {
 	}
 }
 
+// chartEnd is what names of files with Helm charts end with.
+const chartEnd = ".tgz"
+
 // packageCharts returns the Helm charts as `helm package` would write them, but for the times, which helm takes from the clock.
 func packageCharts(s source) ([]artifact, error) {
 	var packed []artifact
@@ -29,7 +32,7 @@ func packageCharts(s source) ([]artifact, error) {
 		if err != nil {
 			return nil, err
 		}
-		packed = append(packed, artifact{named + "-" + s.number() + ".tgz", data})
+		packed = append(packed, artifact{named + "-" + s.number() + chartEnd, data})
 	}
 	return packed, nil
 }
@@ -52,6 +55,9 @@ func packageChart(s source, named, folder string) ([]byte, error) {
 		if chart.Name != named || chart.Version != s.number() || chart.AppVersion != s.Version {
 			return nil, fmt.Errorf("%s is %s %s of %s, and must be %s %s of %s", folder, chart.Name, chart.Version, chart.AppVersion, named,
 				s.number(), s.Version)
+		}
+		if files[i].Data, err = withChanges(s, file.Data); err != nil {
+			return nil, err
 		}
 	}
 	return tarGz(s.Time, files)

@@ -7,7 +7,9 @@
 //	image        packs one program into an image for this machine, for the lab and for docker load
 //	pack         writes a release into a folder
 //	charts       packs the Helm charts alone
-//	publish      pushes the images of a release
+//	publish      pushes the images and the charts of a release
+//	sign         signs a release, and its images and charts in a registry
+//	verify       checks these signatures
 //	set-version  writes another version into the manifests
 package main
 
@@ -40,7 +42,7 @@ func main() {
 func run(ctx context.Context, args []string, out io.Writer) error {
 	commands := map[string]func(context.Context, *flag.FlagSet, []string, io.Writer) error{
 		"image": runImage, "pack": runPack, "charts": runCharts, "names": runNames, "publish": runPublish,
-		"set-version": runSetVersion,
+		"sign": runSign, "verify": runVerify, "set-version": runSetVersion,
 	}
 	if len(args) == 0 || commands[args[0]] == nil {
 		return fmt.Errorf("what to do is one of: %s", strings.Join(sortedKeys(commands), ", "))
@@ -190,6 +192,42 @@ func runPublish(ctx context.Context, flags *flag.FlagSet, args []string, out io.
 		return errors.New("-registry is missing")
 	}
 	return publish(ctx, *folder, *to, out)
+}
+
+// runSign signs what runPublish has pushed.
+func runSign(ctx context.Context, flags *flag.FlagSet, args []string, out io.Writer) error {
+	folder := flags.String("folder", "dist", "folder of the release")
+	to := flags.String("registry", "", "where its images were pushed: what stands before the last slash of names, as ghcr.io/someone")
+	file := flags.String("key", "", "PEM file with a private key of ECDSA, without a password")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *to == "" || *file == "" {
+		return errors.New("-registry or -key is missing")
+	}
+	key, err := readKey(*file)
+	if err != nil {
+		return err
+	}
+	return sign(ctx, *folder, *to, key, out)
+}
+
+// runVerify checks what runSign has signed.
+func runVerify(ctx context.Context, flags *flag.FlagSet, args []string, out io.Writer) error {
+	to := flags.String("registry", "", "where the images are: what stands before the last slash of names, as ghcr.io/someone")
+	version := flags.String("version", "", "the version")
+	file := flags.String("key", "", "PEM file with the public key of who has released it")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *to == "" || *file == "" || !semantic.MatchString(*version) {
+		return errors.New("-registry, -key or a -version of the form v1.2.3 is missing")
+	}
+	key, err := readPublicKey(*file)
+	if err != nil {
+		return err
+	}
+	return verify(ctx, *to, *version, key, out)
 }
 
 // runNames prints under which names the images are when they have been published.

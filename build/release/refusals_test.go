@@ -102,7 +102,7 @@ func TestRefusals(t *testing.T) {
 // TestSetVersion gives a copy of all that names the version another one, and looks for the old.
 func TestSetVersion(t *testing.T) {
 	copied := t.TempDir()
-	for _, place := range versioned() {
+	for _, place := range append(versioned(), "CHANGELOG.md") {
 		target := filepath.Join(copied, place)
 		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 			t.Fatal(err)

@@ -122,6 +122,7 @@ func TestRelease(t *testing.T) {
 		}
 	})
 	t.Run("Images", func(t *testing.T) { imagesRun(t, out, p) })
+	t.Run("Signed", func(t *testing.T) { signaturesHold(t, out, p) })
 	t.Run("Plugin", func(t *testing.T) { pluginsInstall(t, out, p) })
 	t.Run("Bills", func(t *testing.T) { billsAreComplete(t, out) })
 	t.Run("Provenance", func(t *testing.T) { provenanceIsComplete(t, out, p) })
@@ -212,6 +213,9 @@ func imagesRun(t *testing.T, out string, p packer) {
 			t.Errorf("%s has %d images for %d platforms", program.Image, len(digests), len(imagePlatforms))
 		}
 	}
+	for _, chart := range sortedKeys(charts()) {
+		pull(t, publishedChart(to, chart, p.Source.number()), platform{})
+	}
 	kubelet := slices.IndexFunc(programs(), func(p program) bool { return p.Binary == "virtual-kubelet" })
 	if tags := programs()[kubelet].tags("v1.0.0-rc.1"); !slices.Equal(tags, []string{"v1.0.0-rc.1"}) {
 		t.Errorf("a candidate has the tags %v", tags)
@@ -219,6 +223,84 @@ func imagesRun(t *testing.T, out string, p packer) {
 	if tags := programs()[kubelet].Tags; !slices.Equal(tags, []string{"latest", "v0.9.4"}) {
 		t.Errorf("the virtual kubelet has the tags %v: Liqo's chart asks for v0.9.4", tags)
 	}
+}
+
+// TestCharts pushes the charts to a registry, and has Helm find them there: it pulls the same bytes, and renders them.
+func TestCharts(t *testing.T) {
+	server := httptest.NewServer(registryHandler())
+	defer server.Close()
+	to := strings.TrimPrefix(server.URL, "http://") + "/team"
+	s := source{Root: root, Time: time.Unix(1, 0)}
+	var err error
+	if s.Version, err = s.manifestVersion(); err != nil {
+		t.Fatal(err)
+	}
+	packed, err := packageCharts(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := t.TempDir()
+	for _, chart := range packed {
+		if err := os.WriteFile(filepath.Join(out, chart.Name), chart.Data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := publishCharts(t.Context(), out, to, io.Discard, nil); err != nil {
+		t.Fatal(err)
+	}
+	helm := buildHelm(t)
+	number := s.number()
+	for _, named := range sortedKeys(charts()) {
+		want, err := os.ReadFile(filepath.Join(out, named+"-"+number+chartEnd))
+		if err != nil {
+			t.Fatal(err)
+		}
+		address := "oci://" + strings.TrimSuffix(publishedChart(to, named, number), ":"+number)
+		folder := t.TempDir()
+		runHelm(t, helm, "pull", address, "--version", number, "--plain-http", "--destination", folder)
+		if got := read(t, folder)[named+"-"+number+chartEnd]; !bytes.Equal(got, want) {
+			t.Errorf("helm pulls %d bytes of %s, want %d", len(got), named, len(want))
+		}
+		shown := runHelm(t, helm, "show", "chart", address, "--version", number, "--plain-http")
+		for _, want := range []string{
+			"\nhome: " + repository + "\n", "artifacthub.io/prerelease: \"false\"\n", "- description: ", "  kind: added\n",
+		} {
+			if !strings.Contains(shown, want) {
+				t.Errorf("%s does not say %q:\n%s", named, want, shown)
+			}
+		}
+		rendered := runHelm(t, helm, "template", named, address, "--version", number, "--plain-http", "--namespace", named,
+			"--kube-version", "1.34.0")
+		if !strings.Contains(rendered, "image: "+imageRegistry+"/"+named+":"+s.Version) {
+			t.Errorf("what Helm renders of %s has no image of it:\n%s", named, rendered)
+		}
+	}
+}
+
+// buildHelm builds Helm, of the version with which the charts are tested, and returns where it is.
+func buildHelm(t *testing.T) string {
+	t.Helper()
+	helm := filepath.Join(t.TempDir(), "helm")
+	built := exec.CommandContext(t.Context(), "go", "build", "-C", filepath.Join(root, "test/chart"), "-trimpath", "-ldflags", "-s -w", "-o", helm,
+		"helm.sh/helm/v3/cmd/helm")
+	built.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if output, err := built.CombinedOutput(); err != nil {
+		t.Fatalf("build helm: %v\n%s", err, output)
+	}
+	return helm
+}
+
+// runHelm runs Helm without the settings of whoever tests, and returns what it prints.
+func runHelm(t *testing.T, helm string, args ...string) string {
+	t.Helper()
+	run := exec.CommandContext(t.Context(), helm, args...)
+	run.Env = append(os.Environ(), "HOME="+t.TempDir())
+	var printed, said bytes.Buffer
+	run.Stdout, run.Stderr = &printed, &said
+	if err := run.Run(); err != nil {
+		t.Fatalf("helm %v: %v\n%s", args, err, said.String())
+	}
+	return printed.String()
 }
 
 func pull(t *testing.T, named string, on platform) v1.Image {

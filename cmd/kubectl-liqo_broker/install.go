@@ -16,6 +16,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/install"
 	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/sheet"
+	"github.com/capacitorset/liqo-broker/pkg/version"
 )
 
 // installing is what such a command does to a cluster that it has looked at.
@@ -41,6 +42,8 @@ func addInstallation(parent *cobra.Command, s *session) {
 			do: (*install.Installer).Install,
 			flags: func(c *cobra.Command, o *install.Options) {
 				imageFlags(c, o)
+				exportFlag(c, o)
+				pullFlag(c, o)
 				modeFlags(c, o)
 				c.Flags().BoolVar(&o.AlsoBroker, "also-broker", false, "make a broker also of a cluster that is the consumer of another one")
 			},
@@ -71,6 +74,8 @@ func addInstallation(parent *cobra.Command, s *session) {
 			do: (*install.Installer).Prepare,
 			flags: func(c *cobra.Command, o *install.Options) {
 				imageFlags(c, o)
+				exportFlag(c, o)
+				pullFlag(c, o)
 				c.Flags().StringVar(&o.Broker, "broker", "",
 					"the peer that is the broker: its name, or the beginning of its cluster ID; not needed if there is only one")
 			},
@@ -91,7 +96,11 @@ func addInstallation(parent *cobra.Command, s *session) {
 			use: "guard", short: "Keep the peers in bounds that contracts bring to this cluster",
 			long: "Keep the peers in bounds that contracts bring to this cluster, which runs Liqo 0.9 and a connector: the guard, its rules, our " +
 				"virtual kubelet, and Liqo asking the connector what to offer. Without it nothing is bought or sold. A broker has the guard already.",
-			do: (*install.Installer).Guard, flags: imageFlags,
+			do: (*install.Installer).Guard, flags: func(c *cobra.Command, o *install.Options) {
+				imageFlags(c, o)
+				exportFlag(c, o)
+				pullFlag(c, o)
+			},
 			done: "This cluster is guarded: its connector buys and sells.",
 		},
 		{
@@ -122,8 +131,13 @@ func (s *session) installationCommand(c installation) *cobra.Command {
 		if err := s.change(cmd.Context(), options, c.do); err != nil {
 			return err
 		}
-		if options.DryRun {
+		switch {
+		case options.DryRun:
 			fmt.Fprintf(s.Out, "Nothing was changed%s.\n", s.dryRun.mark())
+			return nil
+		case options.Export != "":
+			fmt.Fprintf(s.Out, "Nothing was changed. %s has the files: %s says how a repository applies them.\n", options.Export,
+				version.Document("docs/gitops.md"))
 			return nil
 		}
 		if c.doneOne != "" && options.Broker != "" {
@@ -203,6 +217,18 @@ func imageFlags(c *cobra.Command, o *install.Options) {
 	c.Flags().BoolVar(&o.Downgrade, "downgrade", false, "let older images take the place of newer ones")
 	c.Flags().BoolVar(&o.LiqoUnsupported, "liqo-unsupported", false,
 		"go on with another Liqo 0.9 than "+install.LiqoVersion+", which nobody has tried")
+}
+
+// pullFlag adds the flag that says with what private images are pulled.
+func pullFlag(c *cobra.Command, o *install.Options) {
+	c.Flags().StringVar(&o.PullSecret, "pull-secret", "",
+		"NAMESPACE/NAME of a Secret with which the images are pulled: it is copied to where our pods are (default as it is)")
+}
+
+// exportFlag adds the flag of what can write files in the place of changes.
+func exportFlag(c *cobra.Command, o *install.Options) {
+	c.Flags().StringVar(&o.Export, "export", "",
+		"write what would be applied as files into this folder, for a repository of manifests, and change nothing")
 }
 
 func modeFlags(c *cobra.Command, o *install.Options) {

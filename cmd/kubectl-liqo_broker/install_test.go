@@ -6,6 +6,8 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -108,6 +110,25 @@ func TestTargetUnseen(t *testing.T) {
 		out, errOut, err := c.run(t, "cordon milan --context=kind-rome")
 		if first, _, _ := strings.Cut(errOut, "\n"); first != tc.want || out != "provider milan (11111111-aaaa) cordoned\n" || err != nil {
 			t.Errorf("%s: it begins with %q, want %q: %q, %v", name, first, tc.want, out, err)
+		}
+	}
+}
+
+// TestExport has each command that can write files in the place of changes do so: it says where they are, and writes to no cluster.
+func TestExport(t *testing.T) {
+	for _, command := range []string{"install", "prepare", "guard"} {
+		var w writes
+		at := w.counting(t)
+		folder := filepath.Join(t.TempDir(), "files")
+		out, _, err := at.run(t, command+" --export "+folder)
+		if want := "Nothing was changed. " + folder + " has the files: https://"; err != nil || !strings.Contains(out, want) || w.kept > 0 {
+			t.Errorf("%s: %d writes, %v\n%s", command, w.kept, err, out)
+		}
+		if text, err := os.ReadFile(filepath.Join(folder, "liqo/kustomization.yaml")); err != nil || len(text) == 0 {
+			t.Errorf("%s: %d bytes of the component: %v", command, len(text), err)
+		}
+		if _, _, err := at.run(t, command+" --dry-run --export "+folder+"2"); err == nil || !strings.Contains(err.Error(), "beside a dry run") {
+			t.Errorf("%s tries and exports: %v", command, err)
 		}
 	}
 }

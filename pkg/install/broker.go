@@ -60,7 +60,7 @@ func (i *Installer) brokerSteps() ([]step, error) {
 		return nil, err
 	}
 	withFlags := func(d *appsv1.Deployment) error { return addFlags(d, flags, outdated) }
-	return append(i.daemonSteps(base), []step{
+	return slices.Concat(i.daemonSteps(base), i.pulling(liqoNamespace), []step{
 		{
 			"let Liqo's gateway pass what it relays",
 			patching(i.objects, deployment(gateway), func(d *appsv1.Deployment) error { return merge(d, "gateway.yaml") }),
@@ -75,7 +75,7 @@ func (i *Installer) brokerSteps() ([]step, error) {
 		i.tellingOfMetrics(i.configuring("have Liqo ask the broker, and use its virtual kubelet", withFlags)),
 		i.virtualKubelets("give the peerings that exist the broker's virtual kubelet", true, withFlags),
 		i.applying("offer the remote IPAM to the peers", offering, i.allReached),
-	}...), nil
+	}), nil
 }
 
 // daemonSteps are those that run the daemon. One that is a release of Helm is only waited for: Helm would take what is changed beside it
@@ -90,9 +90,7 @@ func (i *Installer) daemonSteps(base []*unstructured.Unstructured) []step {
 	if i.ofHelm {
 		return []step{{"wait for the daemon and the guard, which Helm runs", nothing, running}}
 	}
-	kinds := slices.IndexFunc(base, func(o *unstructured.Unstructured) bool {
-		return o.GetKind() != "Namespace" && o.GetKind() != "CustomResourceDefinition"
-	})
+	kinds := kindsOf(base)
 	return []step{
 		i.applying("create the kinds of the broker", base[:kinds], i.established(base[:kinds])),
 		{"run the daemon and the guard", func(ctx context.Context) ([]change, error) {
@@ -100,10 +98,21 @@ func (i *Installer) daemonSteps(base []*unstructured.Unstructured) []step {
 			if err != nil {
 				return nil, err
 			}
-			return i.apply(ctx, wanted)
+			pull, err := i.pullSecrets(ctx, BrokerNamespace, GuardName)
+			if err != nil {
+				return nil, err
+			}
+			return i.apply(ctx, append(pull, wanted...))
 		}, running},
 		i.policies("add the rules that hold without the daemon", "admission"),
 	}
+}
+
+// kindsOf returns how many objects are there for others: the namespaces and kinds that manifests begin with.
+func kindsOf(base []*unstructured.Unstructured) int {
+	return slices.IndexFunc(base, func(o *unstructured.Unstructured) bool {
+		return o.GetKind() != "Namespace" && o.GetKind() != "CustomResourceDefinition"
+	})
 }
 
 // brokerUndo are the steps back: nothing is offered any more before Liqo's own virtual kubelets come, and Liqo asks nobody any more
@@ -194,6 +203,7 @@ func (i *Installer) setImages(base []*unstructured.Unstructured) error {
 				return err
 			}
 			container.Image = i.options.image(BrokerName)
+			i.pullBy(&d.Spec.Template.Spec)
 			container.Args = slices.DeleteFunc(container.Args, func(arg string) bool {
 				return isMode(arg) && !slices.Contains(i.options.Modes, strings.TrimPrefix(arg, modePrefix))
 			})
@@ -271,18 +281,7 @@ func (i *Installer) leaving(name string, unwanted []*unstructured.Unstructured, 
 // policies is the step that adds what holds also while nobody answers, where Kubernetes has it.
 func (i *Installer) policies(name, folder string) step {
 	return step{name, func(ctx context.Context) ([]change, error) {
-		_, err := i.RESTMapper().RESTMapping(schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicy"}, "v1")
-		if meta.IsNoMatchError(err) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("ask the API server for admission policies: %w", err)
-		}
-		wanted, err := build(folder)
-		if err != nil {
-			return nil, err
-		}
-		unwanted, err := i.excepted(ctx, wanted)
+		wanted, unwanted, err := i.rules(ctx, folder)
 		if err != nil {
 			return nil, err
 		}
@@ -290,9 +289,28 @@ func (i *Installer) policies(name, folder string) step {
 		if err != nil {
 			return nil, err
 		}
-		applied, err := i.apply(ctx, slices.DeleteFunc(wanted, func(o *unstructured.Unstructured) bool { return slices.Contains(unwanted, o) }))
+		applied, err := i.apply(ctx, wanted)
 		return append(changes, applied...), err
 	}, nil}
+}
+
+// rules returns what holds also while nobody answers, and what the operator does not want of it; nothing where Kubernetes has no such
+// policies.
+func (i *Installer) rules(ctx context.Context, folder string) (wanted, unwanted []*unstructured.Unstructured, err error) {
+	_, err = i.RESTMapper().RESTMapping(schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicy"}, "v1")
+	if meta.IsNoMatchError(err) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("ask the API server for admission policies: %w", err)
+	}
+	if wanted, err = build(folder); err != nil {
+		return nil, nil, err
+	}
+	if unwanted, err = i.excepted(ctx, wanted); err != nil {
+		return nil, nil, err
+	}
+	return slices.DeleteFunc(wanted, func(o *unstructured.Unstructured) bool { return slices.Contains(unwanted, o) }), unwanted, nil
 }
 
 // excepted returns those of the admission rules that the operator does not want: what bounds the pods of consumers, where they are admitted
@@ -480,7 +498,14 @@ func (i *Installer) virtualKubelets(name string, signed bool, flags func(*appsv1
 			if spec == nil {
 				return nil, nil
 			}
-			return i.mutateRead(n, func() error { return k.apply(spec) })
+			return i.mutateRead(n, func() error {
+				if signed {
+					i.pullBy(&spec.Template.Spec)
+				} else {
+					pullAsBefore(&spec.Template.Spec)
+				}
+				return k.apply(spec)
+			})
 		})
 	}
 	settled := func(ctx context.Context) error {
@@ -592,6 +617,7 @@ func (i *Installer) beside(name string, files ...string) step {
 				return err
 			}
 		}
+		i.pullBy(&d.Spec.Template.Spec)
 		return nil
 	}), i.rollout(liqoNamespace, networkManager)}
 }
@@ -603,6 +629,9 @@ func (i *Installer) alone(files ...string) func(context.Context) ([]change, erro
 			if err := removeSidecars(d, file); err != nil {
 				return err
 			}
+		}
+		if slices.Contains(files, patchIPAMGuard) { // Nothing of ours is left in the pod.
+			pullAsBefore(&d.Spec.Template.Spec)
 		}
 		return nil
 	})
@@ -659,7 +688,8 @@ func (i *Installer) told(ctx context.Context) ([]change, error) {
 }
 
 // traces returns the changes that remove what the broker and its virtual kubelets have written beside objects of their own: what
-// consumers and virtual kubelets were told, leases of virtual kubelets, taints and signs of nodes, and the paths of pods.
+// consumers and virtual kubelets were told, leases of virtual kubelets, taints and signs of nodes, the paths of pods, and the Secrets with which
+// images were pulled.
 func (i *Installer) traces(ctx context.Context) ([]change, error) {
 	all, err := i.told(ctx)
 	if err != nil {
@@ -670,7 +700,11 @@ func (i *Installer) traces(ctx context.Context) ([]change, error) {
 	if err != nil {
 		return nil, err
 	}
-	all = append(all, paths...)
+	copies, err := i.noPullSecrets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all = slices.Concat(all, paths, copies)
 	// Leases, taints and signs are what our virtual kubelets have left at nodes that Liqo's own take over.
 	changes, err := i.eachVirtualNode(ctx, func(n *v09.VirtualNode) ([]change, error) {
 		lease := &unstructured.Unstructured{}

@@ -26,16 +26,17 @@ func (i *Installer) consumerSteps(broker cluster.Identity) ([]step, error) {
 		return nil, err
 	}
 	withFlags := func(d *appsv1.Deployment) error { return addFlags(d, flags, outdated) }
-	return []step{
+	return slices.Concat([]step{
 		{fmt.Sprintf("let %s peer with this cluster too, if it sells by a contract and was named", called(broker)), i.letIn(broker), nil},
 		{
 			fmt.Sprintf("wait for the remote IPAM of %s to arrive", called(broker)), nothing,
 			func(ctx context.Context) error { return i.arrived(ctx, broker) },
 		},
+	}, i.pulling(), []step{
 		i.rightsOfVirtualKubelets(),
 		i.tellingOfMetrics(i.configuring("have Liqo use the broker's virtual kubelet", withFlags)),
 		i.virtualKubelets("give the peerings that exist the broker's virtual kubelet", true, withFlags),
-	}, nil
+	}), nil
 }
 
 // annotationContract is on a ForeignCluster that a connector has made.

@@ -39,7 +39,7 @@ func (i *Installer) Guard(ctx context.Context, seen *Setup) error {
 	if err != nil {
 		return err
 	}
-	if !trades {
+	if !trades && i.options.Export == "" { // A repository brings both.
 		return requirement("there is no connector on this cluster, which Liqo could ask what to offer: kubectl apply %s",
 			version.Applied("deploy/connector"))
 	}
@@ -48,6 +48,9 @@ func (i *Installer) Guard(ctx context.Context, seen *Setup) error {
 	}
 	if err := i.sameRegistry(ctx); err != nil {
 		return err
+	}
+	if i.options.Export != "" {
+		return seen.line.exportGuard(ctx, i)
 	}
 	steps, err := seen.line.guard(i)
 	if err != nil {
@@ -109,14 +112,15 @@ func (i *Installer) guardSteps() ([]step, error) {
 		}
 		return addFlags(d, add, outdated)
 	}
-	return []step{
+	return slices.Concat([]step{
 		i.runGuard(wanted),
 		i.policies("add the rules that hold without the guard", "guard/policies"),
+	}, i.pulling(liqoNamespace), []step{
 		i.beside("close Liqo's IPAM to all but virtual kubelets", patchIPAMGuard),
 		i.rightsOfVirtualKubelets(),
 		i.tellingOfMetrics(i.configuring("have Liqo ask the connector, and use our virtual kubelet", withFlags)),
 		i.virtualKubelets("give the peerings that exist our virtual kubelet", true, withFlags),
-	}, nil
+	}), nil
 }
 
 // guardUndo are the steps back: peers are bounded until Liqo makes no more of them.
@@ -172,7 +176,11 @@ func (i *Installer) runGuard(wanted []*unstructured.Unstructured) step {
 		if err != nil {
 			return nil, err
 		}
-		return i.apply(ctx, chosen)
+		pull, err := i.pullSecrets(ctx, GuardName)
+		if err != nil {
+			return nil, err
+		}
+		return i.apply(ctx, slices.Insert(chosen, kindsOf(chosen), pull...))
 	}, i.rollout(GuardName, GuardName)}
 }
 

@@ -29,6 +29,9 @@ type Options struct {
 	// Registry is the prefix of the names of the images; empty is the one that the cluster uses already, or that of the manifests. Tag is
 	// their tag; empty is that of the manifests.
 	Registry, Tag string
+	// PullSecret is the namespace and the name of a Secret, with a slash between them, with which the images are pulled: it is copied to where
+	// pods of ours are. Empty leaves that as it is.
+	PullSecret string
 	// Modes are those of the daemon: catalog, orchestrator, aggregator. None means those that it has, and all if it is not there.
 	Modes []string
 	// modesGiven and registryGiven are whether there are any.
@@ -38,6 +41,8 @@ type Options struct {
 	Broker string
 	// DryRun prints what would change, and changes nothing. With Tried the API server also checks each change, and keeps none.
 	DryRun, Tried bool
+	// Export is a folder, empty or not there, into which what would be applied is written as files, in place of any change. Empty writes none.
+	Export string
 	// Force removes a broker that is used, and does not wait for peers that do not answer.
 	Force bool
 	// AlsoBroker makes a broker also of a cluster that is the consumer of another one.
@@ -69,10 +74,13 @@ func (o *Options) Validate() error {
 	if strings.ContainsAny(o.Tag, " /:@") {
 		return field.Invalid(field.NewPath("tag"), o.Tag, "must be the tag of an image")
 	}
+	if o.Export != "" && o.DryRun {
+		return field.Invalid(field.NewPath("export"), o.Export, "must not stand beside a dry run: neither changes anything")
+	}
 	if o.Timeout < 0 {
 		return field.Invalid(field.NewPath("timeout"), o.Timeout.String(), "must not be negative")
 	}
-	return nil
+	return o.validatePull()
 }
 
 // Installer changes one cluster. Its methods may be called again, but not concurrently.
@@ -161,6 +169,9 @@ func (i *Installer) makeBroker(ctx context.Context, l line) error {
 	if err := i.sameRegistry(ctx); err != nil {
 		return err
 	}
+	if i.options.Export != "" {
+		return l.exportBroker(ctx, i)
+	}
 	steps, err := l.broker(i)
 	if err != nil {
 		return err
@@ -198,6 +209,9 @@ func (i *Installer) Prepare(ctx context.Context, seen *Setup) error {
 	}
 	if err := i.sameRegistry(ctx); err != nil {
 		return err
+	}
+	if i.options.Export != "" {
+		return seen.line.exportConsumer(ctx, i, broker)
 	}
 	steps, err := seen.line.consumer(i, broker)
 	if err != nil {

@@ -23,6 +23,7 @@ type line interface {
 	identified
 	installed
 	guarded
+	exporting
 }
 
 // identified is what a line is known by.
@@ -48,6 +49,13 @@ type installed interface {
 type guarded interface {
 	guard(i *Installer) ([]step, error)
 	guardUndo(i *Installer) ([]step, error)
+}
+
+// exporting is how what is installed becomes files.
+type exporting interface {
+	exportBroker(ctx context.Context, i *Installer) error
+	exportConsumer(ctx context.Context, i *Installer, broker cluster.Identity) error
+	exportGuard(ctx context.Context, i *Installer) error
 }
 
 // lines returns those that are known.
@@ -118,6 +126,14 @@ func (line09) consumerUndo(i *Installer) ([]step, error) { return i.consumerUndo
 func (line09) guard(i *Installer) ([]step, error)     { return i.guardSteps() }
 func (line09) guardUndo(i *Installer) ([]step, error) { return i.guardUndo() }
 
+func (line09) exportBroker(ctx context.Context, i *Installer) error { return i.exportBroker(ctx) }
+
+func (line09) exportConsumer(ctx context.Context, i *Installer, broker cluster.Identity) error {
+	return i.exportConsumer(ctx, remoteIPAMOf(broker))
+}
+
+func (line09) exportGuard(ctx context.Context, i *Installer) error { return i.exportGuard(ctx) }
+
 // line1 is Liqo 1.x, which has neither these flags nor a resource plugin.
 type line1 struct{}
 
@@ -139,3 +155,9 @@ func (l line1) consumer(*Installer, cluster.Identity) ([]step, error) { return n
 func (l line1) consumerUndo(*Installer) ([]step, error)               { return nil, l.unsupported() }
 func (l line1) guard(*Installer) ([]step, error)                      { return nil, l.unsupported() }
 func (l line1) guardUndo(*Installer) ([]step, error)                  { return nil, l.unsupported() }
+
+func (l line1) exportBroker(context.Context, *Installer) error { return l.unsupported() }
+func (l line1) exportConsumer(context.Context, *Installer, cluster.Identity) error {
+	return l.unsupported()
+}
+func (l line1) exportGuard(context.Context, *Installer) error { return l.unsupported() }

@@ -226,6 +226,10 @@ func TestRefused(t *testing.T) {
 			line09{}, counting, []client.Object{manager, connector(), ofOurs(GuardName, "x/liqo-broker:v0.2.0@sha256:1")},
 			Options{Tag: "v0.2.0-rc.1"}, commands{guard}, "Deployment liqo-broker-guard/liqo-broker-guard is v0.2.0 here, newer than v0.2.0-rc.1",
 		},
+		"ExportsGuardOfBroker": {
+			line09{}, counting, []client.Object{pod("controller-manager", flagPlugin+"="+brokerPlugin+"liqo-broker:7000")},
+			Options{Export: "none"}, commands{guard}, "Liqo asks somebody else than a connector what to offer here",
+		},
 		"UnknownBroker": {
 			line09{}, counting, []client.Object{manager, peer("a", "milan")}, Options{Broker: "oslo"}, all[2:], `(--broker="oslo")`,
 		},

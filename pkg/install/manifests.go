@@ -30,7 +30,7 @@ type kustomization struct {
 	Images []struct {
 		Name   string `json:"name"`
 		NewTag string `json:"newTag"`
-	} `json:"images"`
+	} `json:"images,omitempty"`
 }
 
 // build returns what a kustomization of package deploy makes, in an order in which it can be created.
@@ -53,7 +53,7 @@ func build(folder string) ([]*unstructured.Unstructured, error) {
 }
 
 func kustomize(folder string) ([]*unstructured.Unstructured, error) {
-	text, err := deploy.Files.ReadFile(path.Join(folder, "kustomization.yaml"))
+	text, err := deploy.Files.ReadFile(path.Join(folder, kustomizationFile))
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,8 @@ package chart
 
 import (
 	"encoding/json"
+	"flag"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chartutil"
+	"sigs.k8s.io/yaml"
 )
 
 const manager = "Deployment/liqo-controller-manager"
@@ -65,6 +68,121 @@ func TestLiqoValues(t *testing.T) {
 			}
 		})
 	}
+}
+
+// stockFile is as much of Liqo's chart as the installer changes: its own tests install on that.
+const stockFile = root + "/pkg/install/testdata/liqo.yaml"
+
+// patchedOfLiqo are the objects of Liqo's chart that the installer changes.
+func patchedOfLiqo() []string {
+	return []string{
+		"ClusterRole/liqo-virtual-kubelet-local", manager, "Deployment/liqo-gateway", "Deployment/liqo-network-manager",
+		"Service/liqo-network-manager",
+	}
+}
+
+// update has TestStock write what it would compare.
+var update = flag.Bool("update", false, "write "+stockFile)
+
+// TestStock holds that the installer's tests have the objects of Liqo's chart as they are.
+func TestStock(t *testing.T) {
+	stock := renderLiqo(t, loadLiqo(t), nil, "")
+	var want strings.Builder
+	want.WriteString("# Of Liqo's chart, rendered by test/chart: go test -C test/chart -run TestStock -update\n")
+	for _, key := range patchedOfLiqo() {
+		manifest, err := yaml.Marshal(stock[key])
+		if err != nil || stock[key] == nil {
+			t.Fatal(key, err)
+		}
+		want.WriteString("---\n" + string(manifest))
+	}
+	if *update {
+		if err := os.WriteFile(stockFile, []byte(want.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(stockFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want.String(), string(got)); diff != "" {
+		t.Errorf("-Liqo's chart +%s\n%s", stockFile, diff)
+	}
+}
+
+// TestComponents holds that each component fits Liqo's chart as a whole, and the release of Flux that makes it: what it changes is what the
+// installer's tests compare, and nothing else.
+func TestComponents(t *testing.T) {
+	stock := renderLiqo(t, loadLiqo(t), nil, "")
+	var whole []byte
+	for _, key := range slices.Sorted(maps.Keys(stock)) {
+		manifest, err := yaml.Marshal(stock[key])
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole = append(append(whole, "---\n"...), manifest...)
+	}
+	stock = composed(t, "", string(whole)) // Without what kustomize drops, as empty annotations.
+	const release = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: liqo}\nspec: {chart: {spec: {chart: liqo}}}\n"
+	for role, changed := range map[string][]string{
+		"broker": patchedOfLiqo(), "consumer": patchedOfLiqo()[:2], "trader": {patchedOfLiqo()[0], manager, patchedOfLiqo()[3]},
+	} {
+		t.Run(role, func(t *testing.T) {
+			var built [2]map[string]object
+			for n, way := range []struct{ component, manifest string }{{role, string(whole)}, {"flux/" + role, release}} {
+				built[n] = composed(t, filepath.Join(root, "deploy/liqo/component", way.component), way.manifest)
+			}
+			var differ []string
+			for key := range stock {
+				if !cmp.Equal(stock[key], built[0][key]) {
+					differ = append(differ, key)
+				}
+			}
+			slices.Sort(differ)
+			if !slices.Equal(differ, changed) || len(built[0]) != len(stock) {
+				t.Errorf("of %d objects, with %d before, %v change; want %v", len(built[0]), len(stock), differ, changed)
+			}
+
+			// Flux applies the patches of the release by the same library.
+			spec, _ := built[1]["HelmRelease/liqo"]["spec"].(map[string]any)
+			renderers, _ := spec["postRenderers"].([]any)
+			if len(renderers) != 1 || spec["chart"] == nil {
+				t.Fatalf("the release of Flux is %v", built[1])
+			}
+			renderer, _ := renderers[0].(map[string]any)
+			patches, err := yaml.Marshal(renderer["kustomize"])
+			if err != nil {
+				t.Fatal(err)
+			}
+			folder := t.TempDir()
+			head := "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n"
+			if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), append([]byte(head), patches...), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(built[0], composed(t, folder, string(whole))); diff != "" {
+				t.Errorf("-component +Flux\n%s", diff)
+			}
+		})
+	}
+}
+
+// composed returns what kustomize makes of a manifest with a component; none if it is empty.
+func composed(t *testing.T, component, manifest string) map[string]object {
+	t.Helper()
+	folder := t.TempDir()
+	kustomization := "resources: [manifest.yaml]\n"
+	if component != "" {
+		kustomization += "components: [component]\n"
+		if err := os.CopyFS(filepath.Join(folder, "component"), os.DirFS(component)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range map[string]string{"kustomization.yaml": kustomization, "manifest.yaml": manifest} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return kustomized(t, folder)
 }
 
 // TestStockValues holds that a broker, a consumer or a cluster that trades has, when it leaves, the Liqo that it would have without us.

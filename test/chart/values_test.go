@@ -63,6 +63,9 @@ func changes(t *testing.T, dir string, cases map[string]change) {
 	}
 }
 
+// anyUser are the values with which the cluster chooses as whom pods run.
+const anyUser = "podSecurityContext.runAsUser=null,podSecurityContext.runAsGroup=null"
+
 // TestSwitches sets values of the broker's chart.
 func TestSwitches(t *testing.T) {
 	const deployment = "Deployment/liqo-broker/liqo-broker"
@@ -96,6 +99,12 @@ func TestSwitches(t *testing.T) {
 			release: release{set: "podSecurity=privileged"}, reason: "No policy refuses what the operator admits.",
 			removes: `^ValidatingAdmissionPolicy(Binding)?/pod-security`,
 		},
+		"AnyUser": {release: release{set: anyUser}, reason: "A cluster may choose the user.", object: deployment,
+			has: `"securityContext":{"runAsNonRoot":true,"seccompProfile":{"type":"RuntimeDefault"}}`, hasNot: "65532"},
+		"AnyUserGuards": {release: release{set: anyUser}, reason: "And that of the guard.", object: guard,
+			has: `"securityContext":{"runAsNonRoot":true,"seccompProfile":{"type":"RuntimeDefault"}}`, hasNot: "65532"},
+		"Rights": {release: release{set: "containerSecurityContext.capabilities.add={SYSLOG}"}, reason: "People know what they need.",
+			object: guard, has: `"capabilities":{"add":["SYSLOG"],"drop":["ALL"]}`},
 		"Guards": {release: release{set: "guard.replicas=3"}, reason: "More guards answer.", object: guard, has: `"replicas":3`},
 		"GuardPull": {release: release{set: "guard.pullSecrets={mine}"}, reason: "Its namespace has a Secret of its own.",
 			object: guard, has: `"imagePullSecrets":[{"name":"mine"}]`},

@@ -18,6 +18,9 @@ type chart struct {
 	sources []source
 	// monitoring are patterns below deploy/monitoring of what is copied as it is.
 	monitoring []string
+	// crds is the pattern of its CRDs, and images are those that its pods run.
+	crds   string
+	images []string
 	// substitutes are the places that depend on a namespace.
 	substitutes []substitute
 }
@@ -71,6 +74,10 @@ func guardSubstitutes(image string) []substitute {
 ${2}`},
 		{regexp.MustCompile(`(?m)^  level: baseline$`), `  level: {{ .Values.podSecurity }}`},
 		{regexp.MustCompile(`(?m)^(            - --liqo-namespace)=liqo$`), `${1}={{ .Values.liqo.namespace }}`},
+		{regexp.MustCompile(`(?m)^      securityContext:\n(        .*\n)+`), "      securityContext:\n" +
+			"        {{- toYaml .Values.podSecurityContext | nindent 8 }}\n"},
+		{regexp.MustCompile(`(?m)^          securityContext:\n(            .*\n)+`), "          securityContext:\n" +
+			"            {{- toYaml .Values.containerSecurityContext | nindent 12 }}\n"},
 		{regexp.MustCompile(`(?m)^      serviceAccountName: liqo-broker-guard$`), `      serviceAccountName: liqo-broker-guard
       {{- with .Values.guard.pullSecrets }}
       imagePullSecrets:
@@ -88,6 +95,7 @@ var charts = []chart{
 		// The broker's own namespace is always liqo-broker: the certificate of its webhooks is for that one (ServerName in
 		// pkg/webhook/announcer.go).
 		folder: "deploy/chart", labels: "liqo-broker.labels",
+		crds: "deploy/crds/brokering.liqo.io_*.yaml", images: []string{"liqo-broker"},
 		sources: append(guardSources("liqo-broker.admission"), []source{
 			{files: "deploy/crds/brokering.liqo.io_*.yaml", prefix: "crd-", when: ".Values.crds.install", keeps: true},
 			{files: "deploy/broker/*rbac*.yaml"},
@@ -108,6 +116,7 @@ var charts = []chart{
 	{
 		// A cluster has one connector, which is always in the same namespace: its key is there.
 		folder: "deploy/chart-connector", labels: "liqo-broker-connector.labels",
+		crds: "deploy/connector/crds/brokering.liqo.io_*.yaml", images: []string{"liqo-broker-connector", "liqo-broker"},
 		sources: append(guardSources("liqo-broker-connector.admission"), []source{
 			{files: "deploy/connector/crds/brokering.liqo.io_*.yaml", prefix: "crd-", when: ".Values.crds.install", keeps: true},
 			{files: "deploy/connector/*.yaml", except: []string{"namespace.yaml", "deployment.yaml", "services.yaml"}},
@@ -119,7 +128,7 @@ var charts = []chart{
 	},
 	{
 		// A cluster may have several registries, each in a namespace of its own.
-		folder: "deploy/chart-registry", labels: "liqo-broker-registry.labels",
+		folder: "deploy/chart-registry", labels: "liqo-broker-registry.labels", images: []string{"liqo-broker-registry"},
 		sources: []source{
 			{files: "deploy/registry/common/serviceaccount.yaml"},
 			{files: "deploy/registry/common/disruption.yaml", when: ".Values.podDisruptionBudget.enabled"},

@@ -3,7 +3,7 @@
 
 // Command chart generates what the Helm charts have in common with the manifests that kubectl applies: the templates of the CRDs
 // and of all objects without values of their own, the alert rules, the dashboards, and the reference of the values in each chart's README,
-// which comes from the comments in values.yaml.
+// which comes from the comments in values.yaml, and what hubs show of it; and the kustomize components that patch Liqo, from the patches that kubectl applies.
 //
 // It runs in the root folder of the repository, and writes below the folders of the charts. What people write there it leaves alone.
 package main
@@ -29,7 +29,11 @@ func run(root string) error {
 			return err
 		}
 	}
-	return nil
+	files, err := componentsOf(root)
+	if err != nil {
+		return err
+	}
+	return writeFiles(root, files)
 }
 
 // write writes what is generated of a chart, and removes what is not generated any more.
@@ -47,6 +51,11 @@ func (c chart) write(root string) error {
 			return err
 		}
 	}
+	return writeFiles(root, files)
+}
+
+// writeFiles writes files by their paths in the repository.
+func writeFiles(root string, files map[string]string) error {
 	for name, text := range files {
 		name = filepath.Join(root, name)
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
@@ -92,6 +101,9 @@ func (c chart) generate(root string) (map[string]string, error) {
 		return nil, err
 	}
 	files[filepath.Join(c.folder, "README.md")] = readme
+	if files[filepath.Join(c.folder, "Chart.yaml")], err = c.metadata(root); err != nil {
+		return nil, err
+	}
 	return files, nil
 }
 

@@ -38,6 +38,28 @@ func TestGenerated(t *testing.T) {
 	}
 }
 
+// TestComponents holds that the components are what make generate writes, and nothing else.
+func TestComponents(t *testing.T) {
+	want, err := componentsOf(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range want {
+		if got, err := os.ReadFile(filepath.Join(root, name)); err != nil || string(got) != text {
+			t.Errorf("%s is stale: make generate (%v)", name, err)
+		}
+	}
+	there := 0
+	if err := filepath.WalkDir(filepath.Join(root, componentFolder), func(_ string, entry os.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			there++
+		}
+		return err
+	}); err != nil || there != len(want) || there != 6 {
+		t.Errorf("%d files are there, and %d generated: %v", there, len(want), err)
+	}
+}
+
 func TestTemplate(t *testing.T) {
 	const manifest = `# Why it is there.
 metadata:
