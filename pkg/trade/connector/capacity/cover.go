@@ -100,7 +100,7 @@ type Covered func(ctx context.Context, now time.Time) (Gap, error)
 
 // CoveredByCluster is for a cluster that sells what its own nodes have: it lacks what its own pods need of what it has sold.
 func CoveredByCluster(reader client.Reader) Covered {
-	all := OfCluster(reader, 100)
+	all := OfCluster(reader, Share{Rest: 100, Devices: 100})
 	return func(ctx context.Context, now time.Time) (Gap, error) {
 		has, err := all(ctx)
 		if err != nil {
@@ -114,7 +114,7 @@ func CoveredByCluster(reader client.Reader) Covered {
 // CoveredByBroker is for a cluster that sells what its broker aggregates: it lacks what its providers do not give any more, and will lack
 // what it has bought by contracts that end before those that it has sold. A contract that renews ends when it is not renewed.
 func CoveredByBroker(reader client.Reader) Covered {
-	all := OfBroker(reader, 100)
+	all := OfBroker(reader, Share{Rest: 100, Devices: 100})
 	return func(ctx context.Context, now time.Time) (Gap, error) {
 		has, err := all(ctx)
 		if err != nil {
