@@ -64,7 +64,9 @@ func (a artifactImage) LayerByDigest(digest v1.Hash) (partial.CompressedLayer, e
 }
 
 // artifactOf returns what a registry keeps of a config and a layer.
-func artifactOf(configType types.MediaType, config []byte, layer v1.Layer, layerAnnotations, annotations map[string]string) (v1.Image, error) {
+func artifactOf(
+	configType types.MediaType, config []byte, layer v1.Layer, layerAnnotations, annotations map[string]string,
+) (v1.Image, error) {
 	descriptor, err := partial.Descriptor(layer)
 	if err != nil {
 		return nil, fmt.Errorf("describe a layer: %w", err)

@@ -17,8 +17,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// publish pushes the images and the charts of a release to a registry, under the tags that they have. to is what stands before the last slash of their
-// names, as ghcr.io/someone. Who may push is known as to docker: by `docker login`, `crane auth login` or a credential helper.
+// publish pushes the images and the charts of a release to a registry, under the tags that they have. to is what stands before the last
+// slash of their names, as ghcr.io/someone. Who may push is known as to docker: by `docker login`, `crane auth login` or a credential
+// helper.
 func publish(ctx context.Context, folder, to string, progress io.Writer, options ...name.Option) error {
 	archives, err := filepath.Glob(filepath.Join(folder, "*"+archiveEnd))
 	if err != nil {

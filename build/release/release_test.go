@@ -281,7 +281,8 @@ func TestCharts(t *testing.T) {
 func buildHelm(t *testing.T) string {
 	t.Helper()
 	helm := filepath.Join(t.TempDir(), "helm")
-	built := exec.CommandContext(t.Context(), "go", "build", "-C", filepath.Join(root, "test/chart"), "-trimpath", "-ldflags", "-s -w", "-o", helm,
+	built := exec.CommandContext(t.Context(), "go", "build", "-C", filepath.Join(root, "test/chart"), "-trimpath", "-ldflags", "-s -w",
+		"-o", helm,
 		"helm.sh/helm/v3/cmd/helm")
 	built.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := built.CombinedOutput(); err != nil {

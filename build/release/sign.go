@@ -115,8 +115,8 @@ func isSigned(key *ecdsa.PublicKey, text []byte, signature string) bool {
 // signatureFile is beside the file with the digests of all others, and has its signature.
 const signatureFile = checksumsFile + ".sig"
 
-// sign signs a release: the list of its files, and, beside them in a registry, its images and charts. It signs the digests of what is in the
-// folder, whatever the registry has.
+// sign signs a release: the list of its files, and, beside them in a registry, its images and charts. It signs the digests of what is
+// in the folder, whatever the registry has.
 func sign(ctx context.Context, folder, to string, key *ecdsa.PrivateKey, progress io.Writer) error {
 	list, err := os.ReadFile(filepath.Join(folder, checksumsFile))
 	if err != nil {

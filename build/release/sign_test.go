@@ -48,8 +48,8 @@ func keyPair(t *testing.T) (private, public string) {
 	return private, public
 }
 
-// signaturesHold publishes a release, signs it, and verifies it as docs/release.md says. Another key, another image and an image that nobody has
-// signed are refused.
+// signaturesHold publishes a release, signs it, and verifies it as docs/release.md says. Another key, another image and an image that
+// nobody has signed are refused.
 func signaturesHold(t *testing.T, out string, p packer) {
 	t.Helper()
 	server := httptest.NewServer(registryHandler())

@@ -120,7 +120,8 @@ func TestBudget(t *testing.T) {
 	}
 	good := connectorv1alpha1.CapacityRequest{ObjectMeta: metav1.ObjectMeta{Name: "team-a-nightly"}}
 	good.Spec.Resources = v1alpha1.Quantities{
-		corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("32Gi"), corev1.ResourcePods: resource.MustParse("20"),
+		corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("32Gi"),
+		corev1.ResourcePods: resource.MustParse("20"),
 	}
 	good.Spec.Duration, good.Spec.MaxPrice = metav1.Duration{Duration: time.Hour}, price("0.50", "EUR", "PT1H")
 	good.Spec.MaxTotal = &connectorv1alpha1.Money{Amount: "100", Currency: "EUR"}

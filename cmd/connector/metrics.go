@@ -73,7 +73,8 @@ func newMetrics(reader client.Reader, now clock.PassiveClock) *connectorMetrics 
 		offersListed:     desc("offers", "Offers of this cluster, by whether all registries list them: published is true or false.", "published"),
 	}
 	m.offersUncovered = desc("offers_uncovered",
-		"Offers of this cluster by which it has sold more than it has, or for longer than it has it, by the reason of their condition Covered.", "reason")
+		"Offers of this cluster by which it has sold more than it has, or for longer than it has it, by the reason of their condition "+
+			"Covered.", "reason")
 	m.hourly = desc("contract_price_per_hour",
 		"What contracts cost in an hour as they are now, without those that are suspended, by side and currency.", "side", "currency")
 	m.month = desc("contract_cost_month",
@@ -214,7 +215,7 @@ func (m *connectorMetrics) collectMoney(
 	gauge func(*prometheus.Desc, float64, ...string), now time.Time, purchases []connectorv1alpha1.Purchase, sales []connectorv1alpha1.Sale,
 ) {
 	costs := map[string]*money{sideBuyer: newMoney(), sideSeller: newMoney()}
-	bought, sold := m.bills.of(now, purchases, sales)
+	bought, sold := m.bills.running(now, purchases, sales)
 	for _, of := range bought {
 		costs[sideBuyer].add(of, now)
 	}

@@ -161,7 +161,7 @@ func TestBillsReadOnce(t *testing.T) {
 	look := func(at time.Time, version string, bills int, want ...string) {
 		t.Helper()
 		p.ResourceVersion, s.ResourceVersion, read = version, version, nil
-		bought, sold := b.of(at, []connectorv1alpha1.Purchase{p}, []connectorv1alpha1.Sale{broken, s})
+		bought, sold := b.running(at, []connectorv1alpha1.Purchase{p}, []connectorv1alpha1.Sale{broken, s})
 		if len(bought) != bills || len(sold) != bills || !slices.Equal(read, want) {
 			t.Errorf("at %s, version %s: %d and %d bills; read %v, want %v", at, version, len(bought), len(sold), read, want)
 		}

@@ -73,9 +73,9 @@ type billed struct {
 
 func newBills() *bills { return &bills{ofPurchase: account.OfPurchase, ofSale: account.OfSale} }
 
-// of returns the bills of contracts that can cost something in the month that it is: most are over. One whose record cannot be read has
-// none.
-func (b *bills) of(
+// running returns the bills of contracts that can cost something in the month that it is: most are over. One whose record cannot be read
+// has none.
+func (b *bills) running(
 	now time.Time, purchases []connectorv1alpha1.Purchase, sales []connectorv1alpha1.Sale,
 ) (bought, sold []bill.Contract) {
 	b.lock.Lock()
@@ -94,6 +94,7 @@ func (b *bills) of(
 		}
 		return of, err
 	}
+	// Both sides of the trade.
 	for i := range purchases {
 		p := &purchases[i]
 		if !begun(p.Status.PaidUntilTime, now) {

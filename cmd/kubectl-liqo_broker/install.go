@@ -67,6 +67,7 @@ func addInstallation(parent *cobra.Command, s *session) {
 			},
 			done: "Nothing of the broker is left, but for what trade needs where this cluster trades.",
 		},
+		// On its consumers.
 		{
 			use: "prepare", short: "Make this cluster the consumer of a broker",
 			long: "Make this cluster, which runs Liqo 0.9 and peers with a broker, its consumer: Liqo gets the broker's virtual kubelet, " +

@@ -86,7 +86,8 @@ func TestTarget(t *testing.T) {
 	}
 }
 
-// TestTargetUnseen changes clusters of which the user may not see everything: what can be seen is said, and the command does what it is for.
+// TestTargetUnseen changes clusters of which the user may not see everything: what can be seen is said, and the command does what it is
+// for.
 func TestTargetUnseen(t *testing.T) {
 	installation := []client.Object{deployed("liqo", "liqo-controller-manager", "liqo/controller-manager:v0.9.4"), named("3-d", "rome")}
 	for name, tc := range map[string]struct {

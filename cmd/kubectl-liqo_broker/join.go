@@ -69,7 +69,9 @@ func (s *session) join(ctx context.Context, flags *joiners) error {
 	j := install.Joining{
 		Broker: install.Joiner{Called: cmp.Or(s.to.context(), "this cluster"), Client: broker},
 		Direct: flags.direct, KeepTokens: flags.keepTokens,
-		Found: func(who install.Joiner, setup *install.Setup) { fmt.Fprintln(s.Out, target(who.Called, setup)+roles(setup)) },
+		Found: func(who install.Joiner, setup *install.Setup) {
+			fmt.Fprintln(s.Out, target(who.Called, setup)+roles(setup))
+		},
 	}
 	for _, side := range []struct {
 		names []string

@@ -98,6 +98,7 @@ func (r *reading) catalogCommand() *cobra.Command {
 			if err != nil {
 				return r.trades(err)
 			}
+			// What is known, in the order and the form that are asked for.
 			sellers := m.sellers(r.now())
 			if err := sortBy(&out, sellers); err != nil {
 				return err

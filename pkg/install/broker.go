@@ -493,6 +493,7 @@ func (i *Installer) virtualKubelets(name string, signed bool, flags func(*appsv1
 		if err != nil {
 			return nil, err
 		}
+		// What Liqo would make from now on, those that exist get too.
 		return i.eachVirtualNode(ctx, func(n *v09.VirtualNode) ([]change, error) {
 			_, spec := v09.KubeletDeployment(n)
 			if spec == nil {
@@ -688,8 +689,8 @@ func (i *Installer) told(ctx context.Context) ([]change, error) {
 }
 
 // traces returns the changes that remove what the broker and its virtual kubelets have written beside objects of their own: what
-// consumers and virtual kubelets were told, leases of virtual kubelets, taints and signs of nodes, the paths of pods, and the Secrets with which
-// images were pulled.
+// consumers and virtual kubelets were told, leases of virtual kubelets, taints and signs of nodes, the paths of pods, and the Secrets
+// with which images were pulled.
 func (i *Installer) traces(ctx context.Context) ([]change, error) {
 	all, err := i.told(ctx)
 	if err != nil {

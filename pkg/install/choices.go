@@ -113,9 +113,9 @@ func flagsOf(deployment string) []string {
 	return strings.Fields(flags)
 }
 
-// keepDaemon gives the Deployment that is wanted the replicas of the one that is there, the Secrets with which it pulls images unless one is
-// given, its flags of other names, and its modes unless they are given. It returns the flags that it drops because they are none of the known ones any more, with which its program would not
-// start.
+// keepDaemon gives the Deployment that is wanted the replicas of the one that is there, the Secrets with which it pulls images unless
+// one is given, its flags of other names, and its modes unless they are given. It returns the flags that it drops because they are none
+// of the known ones any more, with which its program would not start.
 func keepDaemon(want, live *appsv1.Deployment, modesGiven bool, known []string) (dropped []string) {
 	if live.Spec.Replicas != nil {
 		want.Spec.Replicas = live.Spec.Replicas

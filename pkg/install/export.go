@@ -50,6 +50,7 @@ func (i *Installer) export(ctx context.Context, e exported) error {
 		}
 		folders[path.Dir(file)] = append(folders[path.Dir(file)], path.Base(file))
 	}
+	// Each folder is one of kustomize's.
 	for folder, resources := range folders {
 		slices.Sort(resources)
 		text, err := yaml.Marshal(kustomization{APIVersion: "kustomize.config.k8s.io/v1beta1", Kind: "Kustomization", Resources: resources})

@@ -54,8 +54,8 @@ func readObjects(t *testing.T, file string) []*unstructured.Unstructured {
 	return objects
 }
 
-// liqoCluster returns a client of a cluster with Liqo as its chart makes it, one peer, and its virtual node; its API server serves all kinds of
-// some objects besides, and counts what is written. Nobody may do more than read.
+// liqoCluster returns a client of a cluster with Liqo as its chart makes it, one peer, and its virtual node; its API server serves all
+// kinds of some objects besides, and counts what is written. Nobody may do more than read.
 func liqoCluster(t *testing.T, kinds []*unstructured.Unstructured, writes *int) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -74,7 +74,8 @@ func liqoCluster(t *testing.T, kinds []*unstructured.Unstructured, writes *int) 
 		}
 		objects, kinds = append(objects, o), append(kinds, o)
 	}
-	versions := []schema.GroupVersion{{Group: "discovery.liqo.io", Version: "v1alpha1"}, {Group: "virtualkubelet.liqo.io", Version: "v1alpha1"}}
+	versions := []schema.GroupVersion{{Group: "discovery.liqo.io", Version: "v1alpha1"},
+		{Group: "virtualkubelet.liqo.io", Version: "v1alpha1"}}
 	for _, o := range kinds {
 		versions = append(versions, o.GroupVersionKind().GroupVersion())
 	}
@@ -255,8 +256,8 @@ func install(t *testing.T, c client.Client, options Options, steps func(*Install
 	}
 }
 
-// settledObject returns an object without what the API server notes, and without the order of what has none: kustomize and kubectl put what a
-// patch adds to a list at different ends, and of flags the last of a name counts.
+// settledObject returns an object without what the API server notes, and without the order of what has none: kustomize and kubectl put
+// what a patch adds to a list at different ends, and of flags the last of a name counts.
 func settledObject(t *testing.T, o *unstructured.Unstructured) any {
 	t.Helper()
 	o = withoutBookkeeping(o)

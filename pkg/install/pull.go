@@ -30,9 +30,11 @@ func (o *Options) validatePull() error {
 	case o.PullSecret == "":
 		return nil
 	case !found || namespace == "" || name == "" || strings.Contains(name, "/"):
-		return field.Invalid(field.NewPath("pull-secret"), o.PullSecret, "must be the namespace and the name of a Secret, with a slash between them")
+		return field.Invalid(field.NewPath("pull-secret"), o.PullSecret,
+			"must be the namespace and the name of a Secret, with a slash between them")
 	case o.Export != "":
-		return field.Invalid(field.NewPath("pull-secret"), o.PullSecret, "must not stand beside an export: no credentials belong into a repository")
+		return field.Invalid(field.NewPath("pull-secret"), o.PullSecret,
+			"must not stand beside an export: no credentials belong into a repository")
 	}
 	return nil
 }

@@ -171,8 +171,8 @@ func writeFiles(t *testing.T, folder string, files map[string]string) {
 	}
 }
 
-// TestIgnoredDifferences holds that Argo CD leaves alone what the patches change of Liqo, wholly, and no more: each place that the page names
-// differs.
+// TestIgnoredDifferences holds that Argo CD leaves alone what the patches change of Liqo, wholly, and no more: each place that the page
+// names differs.
 func TestIgnoredDifferences(t *testing.T) {
 	ignored := decode(t, "", gitOps(t)["ignore.yaml"][0])[0]
 	stock := readStock(t)
@@ -229,7 +229,8 @@ func TestFlux(t *testing.T) {
 	files := gitOps(t)
 	repository := t.TempDir()
 	writeFiles(t, repository, map[string]string{
-		"milan/liqo/kustomization.yaml": files["milan/liqo/kustomization.yaml"][1], "milan/liqo/release.yaml": files["milan/liqo/release.yaml"][0],
+		"milan/liqo/kustomization.yaml": files["milan/liqo/kustomization.yaml"][1],
+		"milan/liqo/release.yaml":       files["milan/liqo/release.yaml"][0],
 	})
 	exportAs(t, filepath.Join(repository, "milan/export"))
 	built := kustomized(t, filepath.Join(repository, "milan/liqo"))
@@ -266,8 +267,8 @@ func TestFlux(t *testing.T) {
 	}
 }
 
-// TestOffloadedInOrder holds that the page asks NamespaceOffloadings for what Liqo writes there, that their fields are Liqo's, and that what
-// it says of pods is what Liqo's webhook is registered for.
+// TestOffloadedInOrder holds that the page asks NamespaceOffloadings for what Liqo writes there, that their fields are Liqo's, and that
+// what it says of pods is what Liqo's webhook is registered for.
 func TestOffloadedInOrder(t *testing.T) {
 	files := gitOps(t)
 	liqo := loadLiqo(t)

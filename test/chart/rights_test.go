@@ -25,7 +25,8 @@ func TestRights(t *testing.T) {
 	stock := readStock(t)
 	before := podsOf(t, composed(t, "", stock))
 	objects := composed(t, filepath.Join(root, "deploy/liqo/component/broker"), stock)
-	for key, o := range kustomized(t, filepath.Join(root, "deploy"), filepath.Join(root, "deploy/connector"), filepath.Join(root, "deploy/registry")) {
+	for key, o := range kustomized(t, filepath.Join(root, "deploy"), filepath.Join(root, "deploy/connector"),
+		filepath.Join(root, "deploy/registry")) {
 		objects[key] = o
 	}
 	seen := 0

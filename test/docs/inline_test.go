@@ -37,6 +37,7 @@ var runBy = map[string]struct{ test, reason string }{
 	"helm uninstall liqo-broker-registry": {
 		reason: "no journey installs the registry by Helm: the block that does says who tests the chart",
 	},
+	"kubectl patch purchase NAME --type merge --patch": {reason: "the tests of package requests change spec.renew"},
 	"kubectl drain":                                     {reason: "it is named, without the node that it needs"},
 	"liqoctl generate peer-command":                     {reason: "it is said what its answer is no good for"},
 	"go test -run TestWorlds ./pkg/trade/core/contract": {reason: "make test runs it, with all tests"},

@@ -3,7 +3,8 @@
 
 // Command chart generates what the Helm charts have in common with the manifests that kubectl applies: the templates of the CRDs
 // and of all objects without values of their own, the alert rules, the dashboards, and the reference of the values in each chart's README,
-// which comes from the comments in values.yaml, and what hubs show of it; and the kustomize components that patch Liqo, from the patches that kubectl applies.
+// which comes from the comments in values.yaml, and what hubs show of it; and the kustomize components that patch Liqo, from the
+// patches that kubectl applies.
 //
 // It runs in the root folder of the repository, and writes below the folders of the charts. What people write there it leaves alone.
 package main

@@ -471,11 +471,13 @@ func TestConsumesLater(t *testing.T) {
 		fromConsumers bool
 		on            bool
 	}{
-		"Unasked":  {reason: "The broker had peered before its consumer did."},
-		"Wanted":   {reason: "Consumers are to provide.", fromConsumers: true, on: true},
-		"Decided":  {reason: "Somebody has changed its spec.", change: func(p *v1alpha1.Provider) { p.Generation = 2 }, on: true},
-		"Provides": {reason: "Its pods would be moved.", change: func(p *v1alpha1.Provider) { p.Status.Used = corev1.ResourceList{"pods": resource.MustParse("1")} }, on: true},
-		"Made":     {reason: "People have made it.", change: func(p *v1alpha1.Provider) { p.Annotations = nil }, on: true},
+		"Unasked": {reason: "The broker had peered before its consumer did."},
+		"Wanted":  {reason: "Consumers are to provide.", fromConsumers: true, on: true},
+		"Decided": {reason: "Somebody has changed its spec.", change: func(p *v1alpha1.Provider) { p.Generation = 2 }, on: true},
+		"Provides": {reason: "Its pods would be moved.", change: func(p *v1alpha1.Provider) {
+			p.Status.Used = corev1.ResourceList{"pods": resource.MustParse("1")}
+		}, on: true},
+		"Made": {reason: "People have made it.", change: func(p *v1alpha1.Provider) { p.Annotations = nil }, on: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := snapshottest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(providerA, true, false))

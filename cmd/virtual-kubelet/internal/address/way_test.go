@@ -20,7 +20,8 @@ func TestWayTo(t *testing.T) {
 	lost.Connected = false
 	peers := map[cluster.ID]addressing.Peer{broker: tunnelOfBroker, a: tunnelOfA}
 	orchestrated := &fakeRelay{routes: []addressing.Route{
-		{Provider: a, Name: "milan", Pods: mustView(t, "10.200.0.0/16", "10.90.0.0/16")}, {Provider: b, Pods: mustView(t, "10.200.0.0/16", "10.91.0.0/16")},
+		{Provider: a, Name: "milan", Pods: mustView(t, "10.200.0.0/16", "10.90.0.0/16")},
+		{Provider: b, Pods: mustView(t, "10.200.0.0/16", "10.91.0.0/16")},
 	}}
 	aggregated := &fakeRelay{routes: []addressing.Route{}}
 	none := Way{}
@@ -32,8 +33,12 @@ func TestWayTo(t *testing.T) {
 		want            Way
 		known           bool
 	}{
-		"Direct": {"the address is the provider's", orchestrated, peers, "10.84.0.13", "10.90.0.13", Way{addressing.PathDirect, a, "milan"}, true},
-		"Relay":  {"the broker said who has the address", orchestrated, peers, "10.202.0.1", "10.91.0.13", Way{addressing.PathRelay, b, ""}, true},
+		"Direct": {
+			"the address is the provider's", orchestrated, peers, "10.84.0.13", "10.90.0.13", Way{addressing.PathDirect, a, "milan"}, true,
+		},
+		"Relay": {
+			"the broker said who has the address", orchestrated, peers, "10.202.0.1", "10.91.0.13", Way{addressing.PathRelay, b, ""}, true,
+		},
 		"Aggregated": {"no route names a provider, whatever peerings there are", aggregated, peers,
 			"10.202.0.1", "10.90.0.13", Way{Path: addressing.PathRelay}, true},
 		"NotTold": {"the broker has told nothing yet: what was known stays", &fakeRelay{}, peers, "10.202.0.1", "10.90.0.13", none, false},

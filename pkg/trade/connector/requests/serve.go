@@ -327,6 +327,7 @@ func (s *serving) tidy(ctx context.Context) error {
 	if err := s.requests.cfg.Reader.List(ctx, all); err != nil {
 		return fmt.Errorf("list purchases: %w", err)
 	}
+	// What of each is to be: it stays, it is left or ended and paid for, or it goes.
 	for i := range all.Items {
 		old := &all.Items[i]
 		meant := old.Name == s.request.Status.Purchase
@@ -345,6 +346,7 @@ func (s *serving) tidy(ctx context.Context) error {
 			continue
 		case meant && (s.requests.cfg.Keep == 0 || !s.ended() || old.Status.PaidUntilTime == nil || s.keeps(old)):
 			continue
+		// It is kept for the bill, and has to end.
 		case !meant && s.keeps(old):
 			if err := s.end(ctx, old); err != nil {
 				return err
@@ -356,6 +358,8 @@ func (s *serving) tidy(ctx context.Context) error {
 			s.spent = s.spent.Plus(entry.Bill.All())
 			continue
 		}
+
+		// It is meant no more, and nobody owes anything for it.
 		if err := s.requests.cfg.Client.Delete(ctx, old, client.Preconditions{UID: &old.UID}); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete purchase %s: %w", old.Name, err)
 		}
