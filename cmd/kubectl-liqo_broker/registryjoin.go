@@ -23,7 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/install"
 	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/sheet"
 	"github.com/capacitorset/liqo-broker/pkg/trade/registry/discovery"
@@ -76,7 +75,7 @@ func (r *reading) registryJoinCommand() *cobra.Command {
 			if err := j.check(args); err != nil {
 				return err
 			}
-			c, err := r.open()
+			c, err := r.openTarget(command.Context())
 			if err != nil {
 				return err
 			}
@@ -114,9 +113,8 @@ func (j *joining) check(args []string) error {
 	return nil
 }
 
-// join makes the objects of a registry, once somebody has said that it is the one that is meant.
+// joinRegistry makes the objects of a registry, once somebody has said that it is the one that is meant.
 func (r *reading) joinRegistry(ctx context.Context, c client.Client, j *joining, args []string) error {
-	fmt.Fprintln(r.Out, r.hereIs(ctx, c))
 	found, err := r.propose(ctx, j, args)
 	if err != nil {
 		return err
@@ -139,17 +137,6 @@ func (r *reading) joinRegistry(ctx context.Context, c client.Client, j *joining,
 		return err
 	}
 	return r.use(ctx, c, o, found.Token)
-}
-
-// hereIs says in a line which cluster is about to be changed.
-func (r *reading) hereIs(ctx context.Context, c client.Client) string {
-	installer, err := install.New(c, install.Options{}, io.Discard)
-	if err == nil {
-		if setup, err := installer.Look(ctx); err == nil {
-			return target(r.to.context(), &setup) + roles(&setup)
-		}
-	}
-	return "On " + r.where() // Whoever may not see what it is may join all the same.
 }
 
 // propose returns the registry that the arguments mean.
