@@ -106,7 +106,11 @@ func chartImage(packed []byte) (image v1.Image, named, number string, err error)
 	if err != nil {
 		return nil, "", "", fmt.Errorf("read Chart.yaml: %w", err)
 	}
-	var chart struct{ Name, Version, Description string }
+	var chart struct {
+		Name        string `json:"name"`
+		Version     string `json:"version"`
+		Description string `json:"description"`
+	}
 	if err := json.Unmarshal(config, &chart); err != nil || chart.Name == "" || chart.Version == "" {
 		return nil, "", "", errors.Join(errors.New("it is no chart with a name and a version"), err)
 	}

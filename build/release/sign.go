@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,8 +32,8 @@ import (
 // How cosign keeps signatures beside images (https://github.com/sigstore/cosign/blob/v2.4.1/specs/SIGNATURE_SPEC.md).
 const (
 	signatureContent    types.MediaType = "application/vnd.dev.cosign.simplesigning.v1+json"
-	signatureAnnotation                 = "dev.cosignproject.cosign/signature"
-	signatureType                       = "cosign container image signature"
+	signatureAnnotation string          = "dev.cosignproject.cosign/signature"
+	signatureType       string          = "cosign container image signature"
 )
 
 // signedPayload is what is signed of an image: its name and its digest.
@@ -158,9 +159,7 @@ func publishedDigests(folder, to string) (map[string]v1.Hash, error) {
 		if err != nil {
 			return nil, err
 		}
-		for tag, digest := range tags {
-			digests[tag] = digest
-		}
+		maps.Copy(digests, tags)
 	}
 	packed, err := filepath.Glob(filepath.Join(folder, "*"+chartEnd))
 	if err != nil {

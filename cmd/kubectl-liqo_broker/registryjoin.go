@@ -186,8 +186,9 @@ func (r *reading) propose(ctx context.Context, j *joining, args []string) (p pro
 
 // resolverOf returns who is asked for a domain.
 func (j *joining) resolverOf() (*discovery.Resolver, error) {
-	resolver, err := discovery.Resolver{Address: j.resolver}, error(nil)
+	resolver := discovery.Resolver{Address: j.resolver}
 	if j.resolver == "" {
+		var err error
 		if resolver, err = discovery.SystemResolver("/etc/resolv.conf"); err != nil {
 			return nil, err
 		}

@@ -44,8 +44,8 @@ func joined(t *testing.T, c client.Client) (*connectorv1alpha1.Registry, string)
 }
 
 func TestJoin(t *testing.T) {
-	at := func(print string) discovery.Found {
-		return discovery.Found{Name: "milan", URL: "https://registry.example:30443", Fingerprint: print}
+	at := func(fingerprint string) discovery.Found {
+		return discovery.Found{Name: "milan", URL: "https://registry.example:30443", Fingerprint: fingerprint}
 	}
 	validated := at(known)
 	validated.Validated = true
@@ -176,10 +176,10 @@ func TestJoinAgain(t *testing.T) {
 
 // TestWhoIsTrusted holds that a resolver elsewhere is believed about DNSSEC only if somebody says so.
 func TestWhoIsTrusted(t *testing.T) {
-	for flag, want := range map[string]bool{"": false, " --trust-resolver": true} {
+	for flag, want := range map[string]bool{"": false, "--trust-resolver": true} {
 		cli := newCLI(t)
 		cli.found = []discovery.Found{{Name: "a", URL: "https://a.example", Fingerprint: known}}
-		if _, _, err := cli.run(t, "registry join example.org --dry-run --resolver 127.0.0.1:53"+flag); err != nil {
+		if _, _, err := cli.run(t, "registry join example.org --dry-run --resolver 127.0.0.1:53 "+flag); err != nil {
 			t.Fatal(err)
 		}
 		if cli.asked.Trusted != want || cli.asked.Address != "127.0.0.1:53" {

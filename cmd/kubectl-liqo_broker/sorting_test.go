@@ -26,7 +26,7 @@ func TestSorts(t *testing.T) {
 	} {
 		out, _, err := newCLI(t, federation()...).run(t, line)
 		var ids []string
-		for _, name := range strings.Fields(out) {
+		for name := range strings.FieldsSeq(out) {
 			ids = append(ids, name[strings.LastIndex(name, "-")+1:])
 		}
 		if unknown := strings.HasSuffix(line, "nothing"); strings.Join(ids, " ") != want || unknown != (err != nil) {

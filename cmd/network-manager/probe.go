@@ -43,7 +43,7 @@ func newProbeCommand() *cobra.Command {
 	ask := &cobra.Command{
 		Use: "ask [POD]=HOST:PORT...", Short: "Ask pods over HTTP who they are, and write how they answered",
 		Args: cobra.RangeArgs(1, maxTargets),
-		RunE: func(command *cobra.Command, args []string) error { return a.run(command, args) },
+		RunE: a.run,
 	}
 	ask.Flags().IntVar(&a.times, "times", 20, "how often to ask each, once it has answered")
 	ask.Flags().DurationVar(&a.within, "within", time.Minute, "within what time each has to answer for the first time")

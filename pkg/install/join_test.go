@@ -105,13 +105,13 @@ func (p peers) peered(ctx context.Context, c *peerCluster, fc *v09.ForeignCluste
 	// The one who asks: what Liqo writes down of the peering, its tunnel and its node.
 	liqotest.SetPeering(fc, true, v09.Incoming(fc).Established)
 	fc.Status.TenantNamespace.Local = liqotest.Tenant(of)
-	if err := c.Client.Update(ctx, fc); err != nil {
+	if err := c.Update(ctx, fc); err != nil {
 		return err
 	}
-	if err := client.IgnoreAlreadyExists(c.Client.Create(ctx, liqotest.Tunnel(of, "1ms", time.Now()))); err != nil {
+	if err := client.IgnoreAlreadyExists(c.Create(ctx, liqotest.Tunnel(of, "1ms", time.Now()))); err != nil {
 		return err
 	}
-	if err := client.IgnoreAlreadyExists(c.Client.Create(ctx, liqotest.VirtualNode(of, true))); err != nil {
+	if err := client.IgnoreAlreadyExists(c.Create(ctx, liqotest.VirtualNode(of, true))); err != nil {
 		return err
 	}
 	// The one who is asked learns the token of who asks, and where it is reached.
@@ -119,14 +119,17 @@ func (p peers) peered(ctx context.Context, c *peerCluster, fc *v09.ForeignCluste
 	if err := c.Get(ctx, client.ObjectKey{Namespace: "liqo", Name: v09.AuthTokenName}, &token); err != nil {
 		return err
 	}
-	if err := client.IgnoreAlreadyExists(other.Client.Create(ctx, v09.PeerToken("liqo", c.id.ID, v09.Token(&token)))); err != nil {
+	if err := client.IgnoreAlreadyExists(other.Create(ctx, v09.PeerToken("liqo", c.id.ID, v09.Token(&token)))); err != nil {
 		return err
 	}
 	twin := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: v09.TwinNameOfLiqo(c.id), Name: networkManager}}
-	return client.IgnoreAlreadyExists(other.Client.Create(ctx, twin)) // As a broker reflects it.
+	return client.IgnoreAlreadyExists(other.Create(ctx, twin)) // As a broker reflects it.
 }
 
-func (p peers) joiner(t *testing.T, name string) Joiner { return Joiner{name, p.through(t, name)} }
+func (p peers) joiner(t *testing.T, name string) Joiner {
+	t.Helper()
+	return Joiner{name, p.through(t, name)}
+}
 
 // knows returns the foreign cluster that one cluster has of another.
 func (p peers) knows(t *testing.T, one, other string) *v09.ForeignCluster {
@@ -170,13 +173,13 @@ func TestJoin(t *testing.T) {
 			var found []string
 			j := Joining{
 				Broker: p.joiner(t, "milan"), Providers: []Joiner{p.joiner(t, "turin")}, Consumers: []Joiner{p.joiner(t, "rome")}, Direct: direct,
-				Found: func(who Joiner, s *Setup) { found = append(found, who.Called+" "+s.Own.Name) },
+				Found: func(who Joiner, s *Setup) { found = append(found, who.Called+" is "+s.Own.Name) },
 			}
 			var out strings.Builder
 			if err := Join(t.Context(), j, quick, &out); err != nil {
 				t.Fatalf("%v\n%s", err, out.String())
 			}
-			if want := []string{"milan milan", "turin turin", "rome rome"}; !slices.Equal(found, want) {
+			if want := []string{"milan is milan", "turin is turin", "rome is rome"}; !slices.Equal(found, want) {
 				t.Errorf("it has found %v, want %v", found, want)
 			}
 			for _, pair := range []struct {

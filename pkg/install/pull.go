@@ -21,7 +21,7 @@ import (
 )
 
 // pullSecretName is what the copies of the Secret are called with which images are pulled, and what their label says.
-const pullSecretName = "liqo-broker-pull"
+const pullSecretName = "liqo-broker-pull" //nolint:gosec // It is a name.
 
 // validatePull returns an error if what people have said of pulling images is not such as they may choose.
 func (o *Options) validatePull() error {

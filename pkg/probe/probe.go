@@ -52,8 +52,7 @@ func (t Target) String() string { return t.Pod + "=" + t.Address }
 func ParseTarget(text string) (Target, error) {
 	pod, address, is := strings.Cut(text, "=")
 	host, port, err := net.SplitHostPort(address)
-	switch {
-	case !is || err != nil || host == "":
+	if !is || err != nil || host == "" {
 		return Target{}, fmt.Errorf("target %q: it must be [POD]=HOST:PORT", text)
 	}
 	if _, err := netip.ParseAddrPort("127.0.0.1:" + port); err != nil {

@@ -63,13 +63,13 @@ func TestAsk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	well, any, wrong, gone, strange, half := answers[0], answers[1], answers[2], answers[3], answers[4], answers[5]
+	well, either, wrong, gone, strange, half := answers[0], answers[1], answers[2], answers[3], answers[4], answers[5]
 	if !well.Well() || well.Answered != times || well.Hosts != 1 || well.Reason != "" ||
 		well.First == 0 || well.Median == 0 || well.Slowest < well.Median {
 		t.Errorf("who was asked answered so: %+v", well)
 	}
-	if !any.Well() || any.Pod != "" {
-		t.Errorf("whom any may answer for, was answered so: %+v", any)
+	if !either.Well() || either.Pod != "" {
+		t.Errorf("whom any may answer for, was answered so: %+v", either)
 	}
 	if wrong.Well() || wrong.Wrong != times || wrong.Answered != 0 || !strings.Contains(wrong.Reason, name) {
 		t.Errorf("for whom another answers, was answered so: %+v", wrong)

@@ -5,6 +5,7 @@ package chart
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,10 +26,8 @@ func TestRights(t *testing.T) {
 	stock := readStock(t)
 	before := podsOf(t, composed(t, "", stock))
 	objects := composed(t, filepath.Join(root, "deploy/liqo/component/broker"), stock)
-	for key, o := range kustomized(t, filepath.Join(root, "deploy"), filepath.Join(root, "deploy/connector"),
-		filepath.Join(root, "deploy/registry")) {
-		objects[key] = o
-	}
+	maps.Copy(objects, kustomized(t, filepath.Join(root, "deploy"), filepath.Join(root, "deploy/connector"),
+		filepath.Join(root, "deploy/registry")))
 	seen := 0
 	for key, pod := range podsOf(t, objects) {
 		ofLiqo := before[key].Spec

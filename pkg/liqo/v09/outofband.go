@@ -9,6 +9,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	discoveryv1alpha1 "github.com/liqotech/liqo/apis/discovery/v1alpha1"
@@ -194,15 +195,16 @@ func PeerWith(fc *ForeignCluster, authURL string) {
 
 // Hindrances says which of the parts that a peering needs with a foreign cluster are not there yet, as Liqo says it; empty if all are.
 func Hindrances(fc *ForeignCluster) string {
+	there := []discoveryv1alpha1.PeeringConditionStatusType{
+		discoveryv1alpha1.PeeringConditionStatusEstablished, discoveryv1alpha1.PeeringConditionStatusSuccess,
+		discoveryv1alpha1.PeeringConditionStatusExternal,
+	}
 	var missing []string
 	for _, c := range fc.Status.PeeringConditions {
-		switch c.Type {
-		case discoveryv1alpha1.IncomingPeeringCondition, discoveryv1alpha1.OutgoingPeeringCondition:
+		if c.Type == discoveryv1alpha1.IncomingPeeringCondition || c.Type == discoveryv1alpha1.OutgoingPeeringCondition {
 			continue // They are the result.
 		}
-		switch c.Status {
-		case discoveryv1alpha1.PeeringConditionStatusEstablished, discoveryv1alpha1.PeeringConditionStatusSuccess,
-			discoveryv1alpha1.PeeringConditionStatusExternal:
+		if slices.Contains(there, c.Status) {
 			continue
 		}
 		missing = append(missing, fmt.Sprintf("%s is %s: %s", c.Type, c.Status, cmp.Or(c.Message, c.Reason, "nothing is said why")))

@@ -45,11 +45,11 @@ func TestCovered(t *testing.T) {
 	if got := covered("b"); !strings.HasPrefix(got, "True Covered ") {
 		t.Errorf("another offer: %s", got)
 	}
-	w.gap.From, w.gap.Purchase = w.now, "ends"
+	w.gap.From, w.gap.Purchase = w.now, "early"
 	for i := range 9 {
 		w.gap.Sold = append(w.gap.Sold, capacity.Sold{Sale: fmt.Sprint("t-", i), Offer: "b"})
 	}
-	for _, want := range []string{"False Uncovered ", "Purchase ends ends at 2027-01-15T08:00:00Z", "s-1", "and 2 others"} {
+	for _, want := range []string{"False Uncovered ", "Purchase early ends at 2027-01-15T08:00:00Z", "s-1", "and 2 others"} {
 		if got := covered("a"); !strings.Contains(got, want) {
 			t.Errorf("with more sold than there will be it does not say %q: %s", want, got)
 		}

@@ -596,8 +596,8 @@ func (s *serving) say(reason, message string) {
 		said := fmt.Sprintf("Purchase %s ends at %s.", s.leaving.Name, ends)
 		is = &metav1.Condition{Type: connectorv1alpha1.ConditionRenewal, Status: metav1.ConditionFalse}
 		serves := meta.IsStatusConditionTrue(s.leaving.Status.Conditions, connectorv1alpha1.ConditionReady)
-		switch {
-		case reason == connectorv1alpha1.ReasonActive:
+		switch reason {
+		case connectorv1alpha1.ReasonActive:
 			is.Status, is.Reason, is.Message = metav1.ConditionTrue, connectorv1alpha1.ReasonBoughtElsewhere, said+" "+
 				"Purchase "+s.request.Status.Purchase+" is in use in its place."
 		default:

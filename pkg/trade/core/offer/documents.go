@@ -13,14 +13,18 @@ import (
 // The properties that are reserved: what a seller says of documents by which it sells, and of how available it is. Since they are part of
 // the offer, its digest, which both sign, says which they were.
 const (
-	// TermsURL is where the terms of business are, and TermsSHA256 what they are: the SHA-256 of that document. There is none without the
-	// other.
-	TermsURL, TermsSHA256 = "terms-url", "terms-sha256"
-	// SLAURL and SLASHA256 are the same for what the seller promises of its service.
-	SLAURL, SLASHA256 = "sla-url", "sla-sha256"
-	// SLAAvailability is for how much of a month it is promised, and SLACredit how much of the price of that month is given back otherwise,
-	// both in percent, such as 99.9.
-	SLAAvailability, SLACredit = "sla-availability", "sla-credit"
+	// TermsURL is where the terms of business are. There is none without TermsSHA256.
+	TermsURL = "terms-url"
+	// TermsSHA256 is what the terms are: the SHA-256 of the document.
+	TermsSHA256 = "terms-sha256"
+	// SLAURL is where that is what the seller promises of its service. There is none without SLASHA256.
+	SLAURL = "sla-url"
+	// SLASHA256 is what it promises: the SHA-256 of the document.
+	SLASHA256 = "sla-sha256"
+	// SLAAvailability is for how much of a month it is promised, in percent, such as 99.9.
+	SLAAvailability = "sla-availability"
+	// SLACredit is how much of the price of a month is given back otherwise, in percent.
+	SLACredit = "sla-credit"
 )
 
 // Forms of reserved properties.

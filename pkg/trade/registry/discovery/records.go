@@ -126,7 +126,7 @@ func (r *records) add(
 
 // addRecord reads the record that is next.
 func (r *records) addRecord(p *dnsmessage.Parser, kind dnsmessage.Type, skip func() error) error {
-	switch kind {
+	switch kind { //nolint:exhaustive // The others are passed over.
 	case dnsmessage.TypePTR:
 		pointer, err := p.PTRResource()
 		r.pointers = append(r.pointers, pointer.PTR.String())
