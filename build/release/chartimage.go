@@ -124,6 +124,21 @@ func chartImage(packed []byte) (image v1.Image, named, number string, err error)
 
 // publishCharts pushes the Helm charts of a release beside its images.
 func publishCharts(ctx context.Context, folder, to string, progress io.Writer, options []name.Option) error {
+	return eachChart(folder, to, func(named string, image v1.Image, digest v1.Hash) error {
+		tag, err := name.NewTag(named, options...)
+		if err != nil {
+			return err
+		}
+		if err := remote.Write(tag, image, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
+			return fmt.Errorf("push %s: %w", tag, err)
+		}
+		fmt.Fprintf(progress, "release: pushed %s@%s\n", tag, digest)
+		return nil
+	})
+}
+
+// eachChart calls do with each chart in a folder of a release, and the name that it has in a registry.
+func eachChart(folder, to string, do func(named string, image v1.Image, digest v1.Hash) error) error {
 	packed, err := filepath.Glob(filepath.Join(folder, "*"+chartEnd))
 	if err != nil {
 		return err
@@ -137,18 +152,13 @@ func publishCharts(ctx context.Context, folder, to string, progress io.Writer, o
 		if err != nil {
 			return fmt.Errorf("read %s: %w", file, err)
 		}
-		tag, err := name.NewTag(publishedChart(to, named, number), options...)
-		if err != nil {
-			return err
-		}
 		digest, err := image.Digest()
 		if err != nil {
-			return fmt.Errorf("compute the digest of %s: %w", tag, err)
+			return fmt.Errorf("compute the digest of %s: %w", file, err)
 		}
-		if err := remote.Write(tag, image, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
-			return fmt.Errorf("push %s: %w", tag, err)
+		if err := do(publishedChart(to, named, number), image, digest); err != nil {
+			return err
 		}
-		fmt.Fprintf(progress, "release: pushed %s@%s\n", tag, digest)
 	}
 	return nil
 }

@@ -161,22 +161,11 @@ func publishedDigests(folder, to string) (map[string]v1.Hash, error) {
 		}
 		maps.Copy(digests, tags)
 	}
-	packed, err := filepath.Glob(filepath.Join(folder, "*"+chartEnd))
-	if err != nil {
+	if err := eachChart(folder, to, func(named string, _ v1.Image, digest v1.Hash) error {
+		digests[named] = digest
+		return nil
+	}); err != nil {
 		return nil, err
-	}
-	for _, file := range packed {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		image, named, number, err := chartImage(data)
-		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", file, err)
-		}
-		if digests[publishedChart(to, named, number)], err = image.Digest(); err != nil {
-			return nil, fmt.Errorf("compute the digest of %s: %w", file, err)
-		}
 	}
 	if len(digests) == 0 {
 		return nil, fmt.Errorf("%s has neither images nor charts: make release first", folder)

@@ -164,7 +164,7 @@ func (s *session) change(ctx context.Context, options install.Options, do instal
 	if err != nil {
 		return s.clear(err)
 	}
-	fmt.Fprintln(s.Out, target(s.to.context(), &setup)+roles(&setup))
+	fmt.Fprintln(s.Out, target(s.to.context(), &setup))
 	return s.clear(do(installer, ctx, &setup))
 }
 
@@ -180,10 +180,10 @@ func (s *session) openTarget(ctx context.Context) (client.Client, error) {
 		return nil, err
 	}
 	setup, err := installer.Look(ctx)
-	line := target(s.to.context(), &setup)
+	line := whichCluster(s.to.context(), &setup)
 	switch {
 	case err == nil:
-		fmt.Fprintln(s.ErrOut, line+roles(&setup))
+		fmt.Fprintln(s.ErrOut, target(s.to.context(), &setup))
 	case line != thisCluster:
 		fmt.Fprintln(s.ErrOut, line)
 	}
@@ -193,8 +193,13 @@ func (s *session) openTarget(ctx context.Context) (client.Client, error) {
 // thisCluster is how a cluster is called of which nothing is known.
 const thisCluster = "On this cluster"
 
-// target says which cluster it is that is about to be changed, and by what context or kubeconfig; that may be empty.
+// target says in a line which cluster it is that is about to be changed, by what context or kubeconfig, which may be empty, and what it is.
 func target(by string, setup *install.Setup) string {
+	return whichCluster(by, setup) + ": " + cmp.Or(strings.Join(setup.Roles(), " and "), "Liqo alone")
+}
+
+// whichCluster is target without what the cluster is.
+func whichCluster(by string, setup *install.Setup) string {
 	line := thisCluster
 	if setup.Own.ID != "" {
 		line = "On cluster " + sheet.Plain(setup.Own.String())
@@ -203,11 +208,6 @@ func target(by string, setup *install.Setup) string {
 		line += fmt.Sprintf(", by context %q", by)
 	}
 	return line
-}
-
-// roles says what that cluster is.
-func roles(setup *install.Setup) string {
-	return ": " + cmp.Or(strings.Join(setup.Roles(), " and "), "Liqo alone")
 }
 
 // imageFlags adds the flags of what brings images.

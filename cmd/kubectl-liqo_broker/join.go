@@ -70,7 +70,7 @@ func (s *session) join(ctx context.Context, flags *joiners) error {
 		Broker: install.Joiner{Called: cmp.Or(s.to.context(), "this cluster"), Client: broker},
 		Direct: flags.direct, KeepTokens: flags.keepTokens,
 		Found: func(who install.Joiner, setup *install.Setup) {
-			fmt.Fprintln(s.Out, target(who.Called, setup)+roles(setup))
+			fmt.Fprintln(s.Out, target(who.Called, setup))
 		},
 	}
 	for _, side := range []struct {

@@ -80,7 +80,7 @@ func (s *session) test(ctx context.Context, t *trying) (err error) {
 	if err != nil {
 		return s.clear(err)
 	}
-	fmt.Fprintln(s.ErrOut, target(s.to.context(), &setup)+roles(&setup))
+	fmt.Fprintln(s.ErrOut, target(s.to.context(), &setup))
 	broker, err := brokerOf(&setup, t.broker)
 	if err != nil {
 		return err

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// maxTargets and maxTimes bound what one run asks: its answers have to fit into the message of a container's end.
-	maxTargets, maxTimes = 21, 1000
+	// maxTimes bounds how often one run asks each target.
+	maxTimes = 1000
 	// maxMessage is how long Kubernetes lets that message be, in bytes.
 	maxMessage = 4096
 )
@@ -42,7 +42,7 @@ func newProbeCommand() *cobra.Command {
 	var a asking
 	ask := &cobra.Command{
 		Use: "ask [POD]=HOST:PORT...", Short: "Ask pods over HTTP who they are, and write how they answered",
-		Args: cobra.RangeArgs(1, maxTargets),
+		Args: cobra.RangeArgs(1, probe.MaxTargets),
 		RunE: a.run,
 	}
 	ask.Flags().IntVar(&a.times, "times", 20, "how often to ask each, once it has answered")

@@ -40,8 +40,6 @@ const (
 	kindDeployment  = "Deployment"
 	// kubeletImage is the name of the image of our virtual kubelets.
 	kubeletImage = liqo.VirtualKubeletImage
-	// probeImage is that of the sidecar of Liqo's network manager, which also tests the network.
-	probeImage = "liqo-broker-network-manager"
 )
 
 // brokerSteps are those of an installation: what Liqo asks is there before Liqo is told to ask it, and our virtual kubelets run before

@@ -83,21 +83,22 @@ const kustomizationFile = "kustomization.yaml"
 // components returns the kustomize components that patch Liqo, for its objects and for a HelmRelease of Flux, with the images that were
 // chosen.
 func (i *Installer) components(e exported) (map[string][]byte, error) {
+	var stock Options
+	if err := stock.complete(); err != nil {
+		return nil, err
+	}
+	names := []string{"REMOTE_IPAM", e.remoteIPAM}
+	for _, name := range []string{liqo.VirtualKubeletImage, sidecarImage} {
+		names = append(names, stock.image(name), i.options.image(name))
+	}
+	chosen := strings.NewReplacer(names...)
 	files := map[string][]byte{}
 	for to, from := range map[string]string{"liqo": e.role, "flux": path.Join("flux", e.role)} {
 		text, err := deploy.Files.ReadFile(path.Join("liqo/component", from, kustomizationFile))
 		if err != nil {
 			return nil, fmt.Errorf("read the component of a %s: %w", e.role, err)
 		}
-		var stock Options
-		if err := stock.complete(); err != nil {
-			return nil, err
-		}
-		var names []string
-		for _, name := range []string{liqo.VirtualKubeletImage, sidecarImage} {
-			names = append(names, stock.image(name), i.options.image(name))
-		}
-		files[path.Join(to, kustomizationFile)] = []byte(strings.NewReplacer(append(names, "REMOTE_IPAM", e.remoteIPAM)...).Replace(string(text)))
+		files[path.Join(to, kustomizationFile)] = []byte(chosen.Replace(string(text)))
 	}
 	return files, nil
 }

@@ -73,7 +73,7 @@ func Join(ctx context.Context, j Joining, options Options, out io.Writer) error 
 	}
 	for _, m := range f.consumers {
 		if slices.Contains(f.providers, m) {
-			fmt.Fprintf(out, "%s is a consumer too, and provides when somebody says so: kubectl liqo-broker enable %s\n", m.called(), m.own.ID)
+			fmt.Fprintf(out, "%s is a consumer too, and provides when somebody says so: kubectl liqo-broker enable %s\n", m.called(), m.seen.Own.ID)
 		}
 	}
 	return nil
@@ -83,11 +83,11 @@ func Join(ctx context.Context, j Joining, options Options, out io.Writer) error 
 type member struct {
 	*Installer
 
-	own  cluster.Identity
-	seen Setup // Before anything was changed.
+	// seen is what it was before anything was changed. It says what the cluster is called.
+	seen Setup
 }
 
-func (m *member) called() string { return sheet.Plain(m.own.Name) }
+func (m *member) called() string { return sheet.Plain(m.seen.Own.Name) }
 
 // pairing is a peering by which one cluster has what another one provides.
 type pairing struct{ consumer, provider *member }
@@ -114,10 +114,10 @@ func (j *Joining) look(ctx context.Context, options Options, out io.Writer) (*jo
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", who.Called, err)
 		}
-		if other, is := known[m.own.ID]; is {
-			return nil, requirement("%q and %q are one and the same cluster, %s", other, who.Called, called(m.own))
+		if other, is := known[m.seen.Own.ID]; is {
+			return nil, requirement("%q and %q are one and the same cluster, %s", other, who.Called, called(m.seen.Own))
 		}
-		known[m.own.ID], members[who.Called] = who.Called, m
+		known[m.seen.Own.ID], members[who.Called] = who.Called, m
 		return m, nil
 	}
 
@@ -129,11 +129,11 @@ func (j *Joining) look(ctx context.Context, options Options, out io.Writer) (*jo
 		return nil, err
 	}
 	if !f.broker.seen.Broker {
-		return nil, requirement("cluster %s is no broker: install makes it one", called(f.broker.own))
+		return nil, requirement("cluster %s is no broker: install makes it one", called(f.broker.seen.Own))
 	}
 
 	// The others, each of which is told the broker by its ID.
-	options.Broker = string(f.broker.own.ID)
+	options.Broker = string(f.broker.seen.Own.ID)
 	for _, side := range []struct {
 		those []Joiner
 		into  *[]*member
@@ -171,7 +171,7 @@ func (j *Joining) meet(ctx context.Context, who Joiner, options Options, out io.
 			return nil, err
 		}
 	}
-	return &member{i, setup.Own, setup}, nil
+	return &member{i, setup}, nil
 }
 
 // pair says who peers with whom: the broker has what providers have, and a consumer what the broker has. That the broker can reach the
@@ -233,7 +233,7 @@ func (p pairing) reverse() pairing { return pairing{p.provider, p.consumer} }
 // consumer is told so; else what it shares with the provider is as it was, and nothing if they do not know each other.
 func (p pairing) begin(ctx context.Context, both bool) ([]change, error) {
 	// What the consumer knows of the provider already.
-	fc, err := v09.ForeignClusterOf(ctx, p.consumer, p.provider.own.ID)
+	fc, err := v09.ForeignClusterOf(ctx, p.consumer, p.provider.seen.Own.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -255,7 +255,7 @@ func (p pairing) begin(ctx context.Context, both bool) ([]change, error) {
 	if err != nil {
 		return nil, err
 	}
-	told, err := p.consumer.keepPeerToken(ctx, v09.PeerToken(liqoNamespace, p.provider.own.ID, v09.Token(token)))
+	told, err := p.consumer.keepPeerToken(ctx, v09.PeerToken(liqoNamespace, p.provider.seen.Own.ID, v09.Token(token)))
 	if err != nil {
 		return nil, err
 	}
@@ -268,7 +268,7 @@ func (p pairing) begin(ctx context.Context, both bool) ([]change, error) {
 		}
 	}
 	if fc == nil {
-		if fc, err = p.consumer.unknown(ctx, p.provider.own, authURL); err != nil {
+		if fc, err = p.consumer.unknown(ctx, p.provider.seen.Own, authURL); err != nil {
 			return nil, err
 		}
 		peer(fc)
@@ -343,7 +343,7 @@ func answers(fc *v09.ForeignCluster) bool { return v09.Provides(fc) || v09.Incom
 
 // established returns an error that says what is missing until the consumer can have what the provider has, and its pods reach each other.
 func (p pairing) established(ctx context.Context) error {
-	fc, err := v09.ForeignClusterOf(ctx, p.consumer, p.provider.own.ID)
+	fc, err := v09.ForeignClusterOf(ctx, p.consumer, p.provider.seen.Own.ID)
 	switch {
 	case err != nil:
 		return err
@@ -381,7 +381,7 @@ func (f *joined) readySteps() []step {
 func (p pairing) usable(ctx context.Context) error {
 	var nodes corev1.NodeList
 	err := p.consumer.List(ctx, &nodes, client.MatchingLabels{
-		liqo.LabelNodeType: liqo.NodeTypeVirtual, liqo.LabelRemoteClusterID: string(p.provider.own.ID),
+		liqo.LabelNodeType: liqo.NodeTypeVirtual, liqo.LabelRemoteClusterID: string(p.provider.seen.Own.ID),
 	})
 	if err != nil {
 		return fmt.Errorf("list the virtual nodes of %s: %w", p.consumer.called(), err)
@@ -423,7 +423,7 @@ func (m *member) replaceToken(ctx context.Context, told []*member) ([]change, er
 		return nil, err
 	}
 	for _, other := range told {
-		kept := v09.PeerToken(liqoNamespace, m.own.ID, "")
+		kept := v09.PeerToken(liqoNamespace, m.seen.Own.ID, "")
 		err := other.Get(ctx, client.ObjectKeyFromObject(kept), kept)
 		switch {
 		case apierrors.IsNotFound(err):

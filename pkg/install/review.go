@@ -114,7 +114,7 @@ func (i *Installer) ProbeImage(ctx context.Context, s *Setup) (string, error) {
 	}
 	o := i.options
 	o.Tag = cmp.Or(s.Tag, o.Tag)
-	return o.image(probeImage), nil
+	return o.image(sidecarImage), nil
 }
 
 // Review returns what is found of the steps by which this cluster became what a setup says that Look has returned, with the images that it

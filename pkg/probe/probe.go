@@ -26,6 +26,8 @@ import (
 const (
 	// Port is where pods answer.
 	Port = 8080
+	// MaxTargets is how many are asked at once: the answers of more do not fit into the message of a container's end.
+	MaxTargets = 21
 	// patience is how long a request waits. A TCP connection whose first packet was lost tries again after one second.
 	patience = 2 * time.Second
 	// interval is the time between two requests to one target, and retry that between two while it has not answered yet.

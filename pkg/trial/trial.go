@@ -30,8 +30,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/probe"
 )
 
-// MaxPods is how many pods a trial can have: the answers of more do not fit where they are read.
-const MaxPods = 20
+// MaxPods is how many pods a trial can have, which are asked beside their Service.
+const MaxPods = probe.MaxTargets - 1
 
 // Config is what a trial is to be. Unless it says otherwise, all must be there.
 type Config struct {
