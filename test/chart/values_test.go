@@ -241,7 +241,13 @@ func refused(t *testing.T, dir string, cases map[string]refusal) {
 
 func TestRefusals(t *testing.T) {
 	refused(t, ours, map[string]refusal{
-		"Unknown":      {release: release{set: "replica=2"}, reason: "A value that nothing reads is a typing error.", err: "replica"},
+		"Unknown": {release: release{set: "replica=2"}, reason: "A value that nothing reads is a typing error.", err: "replica"},
+		"UnknownRight": {
+			release: release{set: "podSecurityContext.runAsUsr=1"}, reason: "Nor does Kubernetes know it.", err: "runAsUsr",
+		},
+		"UnknownRightOfContainer": {
+			release: release{set: "containerSecurityContext.privilegd=false"}, reason: "A right that is mistyped is none.", err: "privilegd",
+		},
 		"UnknownBelow": {release: release{set: "image.name=x"}, reason: "Also inside.", err: "name"},
 		"NoMode": {
 			release: release{set: "modes.catalog=false,modes.orchestrator=false,modes.aggregator=false"}, reason: "The daemon would not start.",
