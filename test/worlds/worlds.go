@@ -38,16 +38,16 @@ func Run(t *testing.T, world func(t *testing.T, seed uint64)) {
 	run(t, first, world, func(uint64) bool { return time.Since(began) < budget })
 }
 
-// Some looks at a number of worlds, other ones each time, until one fails. With Budget it does so
-// for as long as that. It is for worlds whose time says little: of each the computer does much.
+// Some looks at a number of worlds, the same ones each time, until one fails. With Budget it looks at other ones each time for as long as
+// that. It is for worlds whose time says little: of each the computer does much.
 func Some(t *testing.T, count uint64, world func(t *testing.T, seed uint64)) {
 	t.Helper()
-	goOn := func(done uint64) bool { return done < count }
+	first, goOn := uint64(0), func(done uint64) bool { return done < count }
 	if budget, is := budgetOf(t); is {
 		began := time.Now()
-		goOn = func(uint64) bool { return time.Since(began) < budget }
+		first, goOn = anySeed(), func(uint64) bool { return time.Since(began) < budget }
 	}
-	run(t, anySeed(), world, goOn)
+	run(t, first, world, goOn)
 }
 
 // anySeed returns another seed each time.

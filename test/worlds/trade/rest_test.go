@@ -245,24 +245,29 @@ func (b *buyer) hasLeftOf(s *seller) bool {
 	})
 }
 
-// servesRequests: a CapacityRequest has at most one Purchase, and is ready if that is.
+// servesRequests: a CapacityRequest has at most one Purchase, and at most one more that is not renewed and lasts until its end. It is ready
+// if one of them is.
 func (b *buyer) servesRequests() error {
 	for _, r := range b.wishes() {
-		active, disturbed := 0, false
+		active, leaving, disturbed := 0, 0, false
 		for _, p := range b.all() {
+			is := contract.State(p.Status.State) == contract.Active && !b.stored(p).Purchase.Standing.Over()
 			switch {
 			case !metav1.IsControlledBy(p, r):
-			case p.Name != r.Status.Purchase && p.DeletionTimestamp.IsZero():
-				return fmt.Errorf("purchase %s is of request %s, which means %q", p.Name, r.Name, r.Status.Purchase)
+			case p.Name != r.Status.Purchase && p.Name != r.Status.Leaving && p.DeletionTimestamp.IsZero():
+				return fmt.Errorf("purchase %s is of request %s, which means %q, and leaves %q", p.Name, r.Name, r.Status.Purchase, r.Status.Leaving)
 			case b.liqo.disturbed[b.w.sellerOf(p).identity.ID]:
 				disturbed = true // It may have no node.
-			case contract.State(p.Status.State) == contract.Active && !b.stored(p).Purchase.Standing.Over():
+			case is && p.Name == r.Status.Leaving:
+				leaving++
+			case is:
 				active++
 			}
 		}
-		if ready := meta.IsStatusConditionTrue(r.Status.Conditions, connectorv1alpha1.ConditionReady); active > 1 ||
-			!disturbed && (active == 1) != ready {
-			return fmt.Errorf("request %s has %d active purchases, and is ready: %t, %s", r.Name, active, ready, reasonOf(r.Status.Conditions))
+		if ready := meta.IsStatusConditionTrue(r.Status.Conditions, connectorv1alpha1.ConditionReady); active > 1 || leaving > 1 ||
+			!disturbed && (active+leaving > 0) != ready {
+			return fmt.Errorf("request %s has %d active purchases and %d that it leaves, and is ready: %t, %s",
+				r.Name, active, leaving, ready, reasonOf(r.Status.Conditions))
 		}
 	}
 	return nil
