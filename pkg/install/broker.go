@@ -60,8 +60,13 @@ func (i *Installer) brokerSteps() ([]step, error) {
 	withFlags := func(d *appsv1.Deployment) error { return addFlags(d, flags, outdated) }
 	return slices.Concat(i.daemonSteps(base), i.pulling(liqoNamespace), []step{
 		{
-			"let Liqo's gateway pass what it relays",
-			patching(i.objects, deployment(gateway), func(d *appsv1.Deployment) error { return merge(d, "gateway.yaml") }),
+			"let Liqo's gateway pass what it relays, and keep its share of a busy node",
+			patching(i.objects, deployment(gateway), func(d *appsv1.Deployment) error {
+				if err := merge(d, "gateway.yaml"); err != nil {
+					return err
+				}
+				return addShare(d)
+			}),
 			i.rollout(liqoNamespace, gateway),
 		},
 		i.beside("run the remote IPAM beside Liqo's network manager", patchIPAMGuard, patchRemoteIPAM),
@@ -145,7 +150,7 @@ func (i *Installer) brokerUndo() ([]step, error) {
 		i.leaving("remove the daemon, its kinds and the guard", base, true),
 		step{"close the port of the remote IPAM", i.withoutPort(), nil},
 		step{"remove the remote IPAM from Liqo's network manager", i.withoutSidecars, i.rollout(liqoNamespace, networkManager)},
-		step{"remove the hook of Liqo's gateway", i.withoutHook(), i.rollout(liqoNamespace, gateway)},
+		step{"let Liqo's gateway be as it was", i.withoutHook(), i.rollout(liqoNamespace, gateway)},
 	)
 	if i.trading { // Its virtual kubelets stay, with their rights and with what they have written.
 		return append(steps, step{"remove what peers were told by the broker", i.told, nil}), nil
@@ -158,9 +163,41 @@ func (i *Installer) withoutPort() func(context.Context) ([]change, error) {
 	return patching(i.objects, managerService(), func(s *corev1.Service) error { removePorts(s); return nil })
 }
 
-// withoutHook returns what lets Liqo's gateway be as it was.
+// withoutHook returns what takes from Liqo's gateway what a broker has given it. Its share stays where a cluster trades.
 func (i *Installer) withoutHook() func(context.Context) ([]change, error) {
-	return patching(i.objects, deployment(gateway), removeHook)
+	return patching(i.objects, deployment(gateway), func(d *appsv1.Deployment) error {
+		if err := removeHook(d); err != nil || i.trading {
+			return err
+		}
+		return removeShare(d)
+	})
+}
+
+// shareOfGateway is the step that has Liqo's gateway go on while its node is busy, if the cluster has one: Liqo's chart can be without.
+func (i *Installer) shareOfGateway() step {
+	return i.orWithoutGateway(step{
+		"keep a share of a busy node for Liqo's gateway", patching(i.objects, deployment(gateway), addShare), i.rollout(liqoNamespace, gateway),
+	})
+}
+
+// noShareOfGateway undoes it.
+func (i *Installer) noShareOfGateway() step {
+	return i.orWithoutGateway(step{
+		"take its share from Liqo's gateway", patching(i.objects, deployment(gateway), removeShare), i.rollout(liqoNamespace, gateway),
+	})
+}
+
+// orWithoutGateway returns a step that does nothing where there is no gateway.
+func (i *Installer) orWithoutGateway(s step) step {
+	return step{
+		s.name, func(ctx context.Context) ([]change, error) {
+			changes, err := s.changes(ctx)
+			if apierrors.IsNotFound(err) {
+				return nil, nil
+			}
+			return changes, err
+		}, func(ctx context.Context) error { return client.IgnoreNotFound(s.settled(ctx)) },
+	}
 }
 
 // overToConnector has Liqo's controller manager ask the connector in the place of the broker, and no broker for addresses. What our

@@ -27,6 +27,7 @@ func (i *Installer) consumerSteps(broker cluster.Identity) ([]step, error) {
 	}
 	withFlags := func(d *appsv1.Deployment) error { return addFlags(d, flags, outdated) }
 	return slices.Concat([]step{
+		i.shareOfGateway(),
 		{fmt.Sprintf("let %s peer with this cluster too, if it sells by a contract and was named", called(broker)), i.letIn(broker), nil},
 		{
 			fmt.Sprintf("wait for the remote IPAM of %s to arrive", called(broker)), nothing,
@@ -63,6 +64,7 @@ func (i *Installer) consumerUndo() []step {
 		i.configuring("have Liqo use its own virtual kubelet", withoutFlags),
 		i.virtualKubelets("give the peerings Liqo's virtual kubelet", false, withoutFlags),
 		i.noRightsOfVirtualKubelets(),
+		i.noShareOfGateway(),
 		{"remove what the broker's virtual kubelets have written", i.traces, nil},
 	}
 }

@@ -116,6 +116,7 @@ func (i *Installer) guardSteps() ([]step, error) {
 		i.runGuard(wanted),
 		i.policies("add the rules that hold without the guard", "guard/policies"),
 	}, i.pulling(liqoNamespace), []step{
+		i.shareOfGateway(),
 		i.beside("close Liqo's IPAM to all but virtual kubelets", patchIPAMGuard),
 		i.rightsOfVirtualKubelets(),
 		i.tellingOfMetrics(i.configuring("have Liqo ask the connector, and use our virtual kubelet", withFlags)),
@@ -151,6 +152,7 @@ func (i *Installer) guardUndo() ([]step, error) {
 		{"open Liqo's IPAM again", i.alone(patchIPAMGuard), i.rollout(liqoNamespace, networkManager)},
 		i.removing("remove the guard", base, func(ctx context.Context) error { return i.gone(ctx, base) }),
 		i.noRightsOfVirtualKubelets(),
+		i.noShareOfGateway(),
 		{"remove what our virtual kubelets have written", i.traces, nil},
 	}, nil
 }

@@ -4,7 +4,9 @@
 package install
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,24 +41,42 @@ const (
 	flagRemoteIPAM = "--remote-ipam"
 )
 
-// addition is an operation of a JSON patch that adds to a list.
-type addition struct {
+// operation is one of a JSON patch, which adds something.
+type operation struct {
+	Path  string          `json:"path"`
 	Value json.RawMessage `json:"value"`
 }
 
-// additions returns what a JSON patch of package liqoinstall adds.
-func additions[T any](file string) ([]T, error) {
+// into reads what is added.
+func (o operation) into(value any) error {
+	if err := json.Unmarshal(o.Value, value); err != nil {
+		return fmt.Errorf("read what is added at %s: %w", o.Path, err)
+	}
+	return nil
+}
+
+// operations returns those of a JSON patch of package liqoinstall.
+func operations(file string) ([]operation, error) {
 	text, err := liqoinstall.Files.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("read patch %s: %w", file, err)
 	}
-	var operations []addition
-	if err := json.Unmarshal(text, &operations); err != nil {
+	var all []operation
+	if err := json.Unmarshal(text, &all); err != nil {
 		return nil, fmt.Errorf("read patch %s: %w", file, err)
 	}
-	values := make([]T, len(operations))
-	for i := range operations {
-		if err := json.Unmarshal(operations[i].Value, &values[i]); err != nil {
+	return all, nil
+}
+
+// additions returns what a JSON patch of package liqoinstall adds to a list.
+func additions[T any](file string) ([]T, error) {
+	all, err := operations(file)
+	if err != nil {
+		return nil, err
+	}
+	values := make([]T, len(all))
+	for i := range all {
+		if err := all[i].into(&values[i]); err != nil {
 			return nil, fmt.Errorf("read patch %s, operation %d: %w", file, i, err)
 		}
 	}
@@ -175,6 +195,82 @@ func removeHook(d *appsv1.Deployment) error {
 			}
 		}
 	}
+	return nil
+}
+
+// share is what Liqo's gateway needs to go on while its node is busy.
+type share struct {
+	requests corev1.ResourceList
+	priority string
+	flags    []string
+}
+
+// gatewayShare returns what the patch gives.
+func gatewayShare() (share, error) {
+	const file = "gateway-resources.json"
+	var s share
+	all, err := operations(file)
+	for _, o := range all {
+		var flag string
+		var resources corev1.ResourceRequirements
+		switch {
+		case strings.HasSuffix(o.Path, "/args/-"):
+			err = errors.Join(err, o.into(&flag))
+			s.flags = append(s.flags, flag)
+		case strings.HasSuffix(o.Path, "/resources"):
+			err = errors.Join(err, o.into(&resources))
+			s.requests = resources.Requests
+		default:
+			err = errors.Join(err, o.into(&s.priority))
+		}
+	}
+	if err != nil {
+		return share{}, fmt.Errorf("read patch %s: %w", file, err)
+	}
+	return s, nil
+}
+
+// addShare gives Liqo's gateway what the patch has. What somebody has chosen for it stays.
+func addShare(d *appsv1.Deployment) error {
+	s, err := gatewayShare()
+	if err != nil {
+		return err
+	}
+	c, err := first(d)
+	if err != nil {
+		return err
+	}
+	spec := &d.Spec.Template.Spec
+	if len(c.Resources.Requests) == 0 && len(c.Resources.Limits) == 0 {
+		c.Resources.Requests = s.requests
+	}
+	spec.PriorityClassName = cmp.Or(spec.PriorityClassName, s.priority)
+	for _, flag := range s.flags {
+		name, _, _ := strings.Cut(flag, "=")
+		if !slices.ContainsFunc(c.Args, func(arg string) bool { return strings.HasPrefix(arg, name+"=") }) {
+			c.Args = append(c.Args, flag)
+		}
+	}
+	return nil
+}
+
+// removeShare undoes addShare.
+func removeShare(d *appsv1.Deployment) error {
+	s, err := gatewayShare()
+	if err != nil {
+		return err
+	}
+	c, err := first(d)
+	if err != nil {
+		return err
+	}
+	if equality.Semantic.DeepEqual(c.Resources.Requests, s.requests) {
+		c.Resources.Requests = nil
+	}
+	if spec := &d.Spec.Template.Spec; spec.PriorityClassName == s.priority {
+		spec.PriorityClassName, spec.Priority = "", nil
+	}
+	c.Args = slices.DeleteFunc(c.Args, func(arg string) bool { return slices.Contains(s.flags, arg) })
 	return nil
 }
 

@@ -117,6 +117,55 @@ func TestHook(t *testing.T) {
 	}
 }
 
+// TestShare gives Liqo's gateway its share, twice, and takes it; what somebody else has chosen stays.
+func TestShare(t *testing.T) {
+	chosen := func(d *appsv1.Deployment) {
+		c := &d.Spec.Template.Spec.Containers[0]
+		c.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}
+		c.Args = append(c.Args, "--gateway.lease-duration=1m")
+		d.Spec.Template.Spec.PriorityClassName = "tunnels"
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		choose func(*appsv1.Deployment)
+		want   []string
+	}{
+		"Stock": {
+			"it gets all", func(*appsv1.Deployment) {},
+			[]string{"250m 64Mi", "system-cluster-critical", "--run-as=liqo-gateway --gateway.lease-duration=20s --gateway.renew-deadline=15s"},
+		},
+		"Chosen": {
+			"it gets what nobody has chosen", chosen,
+			[]string{"0 0", "tunnels", "--run-as=liqo-gateway --gateway.lease-duration=1m --gateway.renew-deadline=15s"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := pod("gateway", "--run-as=liqo-gateway")
+			tc.choose(d)
+			before := d.DeepCopy()
+			for range 2 {
+				if err := addShare(d); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c := d.Spec.Template.Spec.Containers[0]
+			got := []string{
+				c.Resources.Requests.Cpu().String() + " " + c.Resources.Requests.Memory().String(), d.Spec.Template.Spec.PriorityClassName,
+				strings.Join(c.Args, " "),
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s (-want, +got):\n%s", tc.reason, diff)
+			}
+			if err := removeShare(d); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(before, d); diff != "" {
+				t.Errorf("%s; without it, the gateway is different (-before, +after):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 // TestRules gives virtual kubelets rights, twice, and takes them.
 func TestRules(t *testing.T) {
 	role := virtualKubeletRights()

@@ -235,7 +235,7 @@ func TestFlux(t *testing.T) {
 	exportAs(t, filepath.Join(repository, "milan/export"))
 	built := kustomized(t, filepath.Join(repository, "milan/liqo"))
 	helm := built["HelmRelease/flux-system/liqo"]
-	if patches, _ := at(helm, "spec", "postRenderers", "0", "kustomize", "patches").([]any); len(patches) != 6 {
+	if patches, _ := at(helm, "spec", "postRenderers", "0", "kustomize", "patches").([]any); len(patches) != 7 {
 		t.Errorf("the release has %d patches: %v", len(patches), helm)
 	}
 	liqo := loadLiqo(t)

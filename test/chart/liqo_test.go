@@ -21,10 +21,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const manager = "Deployment/liqo-controller-manager"
+const (
+	manager = "Deployment/liqo-controller-manager"
+	gateway = "Deployment/liqo-gateway"
+)
 
-// TestLiqoValues holds that Liqo's chart with our values gives its controller manager the flags that our patches give it, and changes
-// nothing else.
+// TestLiqoValues holds that Liqo's chart with our values gives its controller manager and its gateway the flags that our patches give them,
+// and the gateway what it requests, and changes nothing else. The chart has no value for the gateway's priority.
 func TestLiqoValues(t *testing.T) {
 	liqo := loadLiqo(t)
 	stock := renderLiqo(t, liqo, nil, "")
@@ -62,7 +65,12 @@ func TestLiqoValues(t *testing.T) {
 			if diff := cmp.Diff(effective(t, want), effective(t, arguments(got[manager]))); diff != "" {
 				t.Errorf("%s -patched +values\n%s", tc.reason, diff)
 			}
+			if diff := cmp.Diff(share(patched(t, stock[gateway], "gateway-resources.json")), share(got[gateway])); diff != "" {
+				t.Errorf("the gateway: -patched +values\n%s", diff)
+			}
 			setArguments(got[manager], arguments(stock[manager]))
+			setArguments(got[gateway], arguments(stock[gateway]))
+			container(got[gateway])["resources"] = container(stock[gateway])["resources"]
 			if diff := cmp.Diff(stock, got); diff != "" {
 				t.Errorf("the values change more than the flags: -stock +values\n%s", diff)
 			}
@@ -76,7 +84,7 @@ const stockFile = root + "/pkg/install/testdata/liqo.yaml"
 // patchedOfLiqo are the objects of Liqo's chart that the installer changes.
 func patchedOfLiqo() []string {
 	return []string{
-		"ClusterRole/liqo-virtual-kubelet-local", manager, "Deployment/liqo-gateway", "Deployment/liqo-network-manager",
+		"ClusterRole/liqo-virtual-kubelet-local", manager, gateway, "Deployment/liqo-network-manager",
 		"Service/liqo-network-manager",
 	}
 }
@@ -125,7 +133,7 @@ func TestComponents(t *testing.T) {
 	stock = composed(t, "", string(whole)) // Without what kustomize drops, as empty annotations.
 	const release = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: liqo}\nspec: {chart: {spec: {chart: liqo}}}\n"
 	for role, changed := range map[string][]string{
-		"broker": patchedOfLiqo(), "consumer": patchedOfLiqo()[:2], "trader": {patchedOfLiqo()[0], manager, patchedOfLiqo()[3]},
+		"broker": patchedOfLiqo(), "consumer": patchedOfLiqo()[:3], "trader": patchedOfLiqo()[:4],
 	} {
 		t.Run(role, func(t *testing.T) {
 			var built [2]map[string]object
@@ -253,6 +261,12 @@ func container(deployment object) map[string]any {
 	}
 	first, _ := containers[0].(map[string]any)
 	return first
+}
+
+// share returns the flags of the first container of a Deployment, and what it requests.
+func share(deployment object) []any {
+	resources, _ := container(deployment)["resources"].(map[string]any)
+	return []any{arguments(deployment), resources["requests"]}
 }
 
 func arguments(deployment object) (flags []string) {

@@ -28,14 +28,15 @@ func roles() map[string][]patched {
 	rights := patched{"virtual-kubelet-role.json", "rbac.authorization.k8s.io/v1", "ClusterRole", "liqo-virtual-kubelet-local"}
 	deployment := func(file, name string) patched { return patched{file, "apps/v1", "Deployment", name} }
 	manager := func(file string) patched { return deployment(file, "liqo-controller-manager") }
-	const network = "liqo-network-manager"
+	const network, gateway = "liqo-network-manager", "liqo-gateway"
+	share := deployment("gateway-resources.json", gateway)
 	return map[string][]patched{
 		"broker": {
-			rights, manager("controller-manager-broker.json"), deployment("gateway.yaml", "liqo-gateway"), deployment("ipam-guard.yaml", network),
-			deployment("network-manager.yaml", network), {"network-manager-service.yaml", "v1", "Service", network},
+			rights, manager("controller-manager-broker.json"), deployment("gateway.yaml", gateway), share,
+			deployment("ipam-guard.yaml", network), deployment("network-manager.yaml", network), {"network-manager-service.yaml", "v1", "Service", network},
 		},
-		"consumer": {rights, manager("controller-manager-consumer.json")},
-		"trader":   {rights, manager("controller-manager-trader.json"), deployment("ipam-guard.yaml", network)},
+		"consumer": {rights, manager("controller-manager-consumer.json"), share},
+		"trader":   {rights, manager("controller-manager-trader.json"), share, deployment("ipam-guard.yaml", network)},
 	}
 }
 

@@ -72,7 +72,7 @@ func (l *look) liqo(ctx context.Context) []Check {
 		ready++
 		if d.Name == v09.GatewayName && !requestsCPU(d) {
 			all = append(all, one(area, Note, "Where one of its nodes has as much left: kubectl set resources deployment "+d.Name+" -n liqo "+
-				"--requests=cpu=500m,memory=64Mi. It starts again, which interrupts its tunnels", "Liqo's gateway requests no CPU: on a busy node "+
+				"--requests=cpu=250m,memory=64Mi. It starts again, which interrupts its tunnels", "Liqo's gateway requests no CPU: on a busy node "+
 				"it may not renew its lease in time, and ends then, with what goes through its tunnels"))
 		}
 	}
