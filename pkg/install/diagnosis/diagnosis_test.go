@@ -326,6 +326,7 @@ func TestWell(t *testing.T) {
 // TestStock looks at clusters with Liqo alone, which share their resources, use others, or neither. Only what is broken is a problem.
 func TestStock(t *testing.T) {
 	milan := &v09.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "milan"}}
+	gateway := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: liqoNamespace, Name: v09.GatewayName}}
 	provides := change(milan, func() { milan.Status.PeeringConditions[0].Type = "IncomingPeering" })
 	offer := func(status v09.ResourceOffer) func(*testing.T, client.Client) {
 		status.Namespace, status.Name = "liqo-tenant-milan", "resource-offer"
@@ -341,6 +342,11 @@ func TestStock(t *testing.T) {
 		healthy bool
 		says    string
 	}{
+		"BusyGateway": {
+			[]func(*testing.T, client.Client){provides, offer(accepted), change(gateway, func() {
+				gateway.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
+			})}, []string{"provider"}, true, "Liqo's gateway requests no CPU",
+		},
 		"Provider": {
 			[]func(*testing.T, client.Client){provides, offer(accepted)}, []string{"provider"}, true,
 			"  milan (11111111-aaaa) has accepted what it is offered. A provider needs nothing of this project\n",
@@ -469,8 +475,8 @@ func TestIll(t *testing.T) {
 			change(gateway, func() { gateway.Status.ReadyReplicas = 0 }), Problem, "Deployment liqo/liqo-gateway: 0 of 1 replicas are ready",
 		},
 		"BusyGateway": {
-			change(gateway, func() { gateway.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{} }), Note,
-			"Liqo's gateway requests no CPU",
+			change(gateway, func() { gateway.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{} }), Problem,
+			"and keep its share of a busy node: patch Deployment liqo/liqo-gateway",
 		},
 		"OtherLiqo": {
 			change(manager, func() { manager.Spec.Template.Spec.Containers[0].Image = "liqo/controller-manager:v0.9.5" }), Note,
