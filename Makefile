@@ -29,7 +29,7 @@ OAPI_CODEGEN_VERSION := v2.8.2
 TOPOLOGIES   ?= equal distinct partial nested
 ADDRESS_TESTS := TestAggregator|TestOrchestrator|TestServicesReachTheConsumer|TestProvidersReachEachOther|TestAddressesFollow
 # They run a Prometheus in the lab, leave a second broker there, or measure.
-ON_ITS_OWN   := TestDelay|TestTwoBrokers|TestSpeed
+ON_ITS_OWN   := TestDelay|TestTwoBrokers|TestSpeed|TestBusyNode
 # They go a way that others go for the most part.
 OTHER_WAYS   := TestFrontDoor/ByHand|TestFrontDoor/Helm|TestInstallationInTheWrongOrder|TestIPAMPortOpensToVirtualKubelets|TestLongNames|TestOffloadedTwice|TestPeeringByCredentials|TestPodsWaitForTheDaemon|TestPools|TestRelayAddressesEndWithTheirPods|TestRelayAddressesOfEndpointsLast|TestSecondVirtualKubelet
 # They say for how long nobody may be without an answer, which depends on what else the machine does, or go other ways.
@@ -256,6 +256,11 @@ bench-trade: deps build images bin/lab bin/helm ## Print how long contracts betw
 .PHONY: bench-pods
 bench-pods: deps build images bin/lab ## Print how long Deployments of 1, 10 and 30 pods take, local, one and two hops away, and what that costs.
 	go test -tags=e2e -count=1 -timeout=30m -v -run TestSpeed ./test/e2e
+
+# It fails where the goal is missed that docs/performance.md names.
+.PHONY: bench-gateway
+bench-gateway: deps build images bin/lab ## Print how long requests take, direct and by a broker whose node is busy, with the share of Liqo's gateway and without.
+	go test -tags=e2e -count=1 -timeout=30m -v -run TestBusyNode ./test/e2e
 
 # The programs of the tests, and of their pods, are built without the C library: pods run them on top of nothing.
 .PHONY: test-conformance

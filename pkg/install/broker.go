@@ -150,7 +150,7 @@ func (i *Installer) brokerUndo() ([]step, error) {
 		i.leaving("remove the daemon, its kinds and the guard", base, true),
 		step{"close the port of the remote IPAM", i.withoutPort(), nil},
 		step{"remove the remote IPAM from Liqo's network manager", i.withoutSidecars, i.rollout(liqoNamespace, networkManager)},
-		step{"let Liqo's gateway be as it was", i.withoutHook(), i.rollout(liqoNamespace, gateway)},
+		step{"let Liqo's gateway be as it was", i.stockGateway(), i.rollout(liqoNamespace, gateway)},
 	)
 	if i.trading { // Its virtual kubelets stay, with their rights and with what they have written.
 		return append(steps, step{"remove what peers were told by the broker", i.told, nil}), nil
@@ -163,8 +163,13 @@ func (i *Installer) withoutPort() func(context.Context) ([]change, error) {
 	return patching(i.objects, managerService(), func(s *corev1.Service) error { removePorts(s); return nil })
 }
 
-// withoutHook returns what takes from Liqo's gateway what a broker has given it. Its share stays where a cluster trades.
+// withoutHook returns what takes the hook of a broker from Liqo's gateway.
 func (i *Installer) withoutHook() func(context.Context) ([]change, error) {
+	return patching(i.objects, deployment(gateway), removeHook)
+}
+
+// stockGateway returns what takes from Liqo's gateway all that a broker has given it. Its share stays where a cluster trades.
+func (i *Installer) stockGateway() func(context.Context) ([]change, error) {
 	return patching(i.objects, deployment(gateway), func(d *appsv1.Deployment) error {
 		if err := removeHook(d); err != nil || i.trading {
 			return err

@@ -191,19 +191,19 @@ func TestRefused(t *testing.T) {
 			"this cluster is a consumer of milan (a), whose version prepare brings: with --also-broker it becomes a broker besides",
 		},
 		"UninstallsConsumer": {
-			line09{}, counting, []client.Object{consumer, peer("a", "milan"), pod("gateway"), pod("network-manager"), managerService()},
+			line09{}, counting, []client.Object{consumer, peer("a", "milan"), sharing(t), pod("network-manager"), managerService()},
 			Options{Force: true}, commands{uninstall}, "no broker, but a consumer of milan (a): run unprepare",
 		},
 		"UninstallsTrader": {
-			line09{}, counting, []client.Object{manager, connector(), pod("gateway"), pod("network-manager"), managerService()},
+			line09{}, counting, []client.Object{manager, connector(), sharing(t), pod("network-manager"), managerService()},
 			Options{Force: true}, commands{uninstall}, "its trade needs what would be removed: when all contracts are over, delete the connector",
 		},
 		"UninstallsGuarded": {
-			line09{}, counting, []client.Object{guarded, pod("gateway"), pod("network-manager"), managerService()},
+			line09{}, counting, []client.Object{guarded, sharing(t), pod("network-manager"), managerService()},
 			Options{}, commands{uninstall}, "Liqo still asks a connector that is gone: run unguard",
 		},
 		"UninstallsBoth": {
-			line09{}, counting, []client.Object{consumer, peer("a", "milan"), connector(), pod("gateway"), pod("network-manager"),
+			line09{}, counting, []client.Object{consumer, peer("a", "milan"), connector(), sharing(t), pod("network-manager"),
 				managerService()}, Options{Force: true}, commands{uninstall}, "unprepare leaves the broker, and unguard undoes guard",
 		},
 		"UninstallsSeller": {

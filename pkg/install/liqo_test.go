@@ -117,6 +117,16 @@ func TestHook(t *testing.T) {
 	}
 }
 
+// sharing returns Liqo's gateway with its share, as any of our commands leaves it.
+func sharing(t *testing.T) *appsv1.Deployment {
+	t.Helper()
+	d := pod("gateway")
+	if err := addShare(d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
 // TestShare gives Liqo's gateway its share, twice, and takes it; what somebody else has chosen stays.
 func TestShare(t *testing.T) {
 	chosen := func(d *appsv1.Deployment) {

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
@@ -203,6 +204,7 @@ func checkAccounts(t *testing.T, user *federation.Cluster, part *resource.Quanti
 // secondConsumer peers a provider with the broker the other way round, until the test ends.
 func secondConsumer(t *testing.T, c *federation.Cluster) {
 	t.Helper()
+	letIn(t, c)
 	t.Cleanup(func() { // After the end of the peering.
 		consumer := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(c.ID)}}
 		if err := fed.Broker.Delete(context.WithoutCancel(t.Context()), consumer); client.IgnoreNotFound(err) != nil {
@@ -210,6 +212,25 @@ func secondConsumer(t *testing.T, c *federation.Cluster) {
 		}
 	})
 	peer(t, c, fed.Broker)
+}
+
+// letIn has the broker let a cluster consume until the test ends: join lets a provider only provide.
+func letIn(t *testing.T, c *federation.Cluster) {
+	t.Helper()
+	fc, err := v09.ForeignClusterOf(t.Context(), fed.Broker, c.ID)
+	if err != nil || fc == nil {
+		t.Fatalf("the broker does not know %s: %v", c.Name, err)
+	}
+	before, open := fc.DeepCopy(), fc.DeepCopy()
+	v09.Provide(open)
+	if err := fed.Broker.Patch(t.Context(), open.DeepCopy(), client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := fed.Broker.Patch(context.WithoutCancel(t.Context()), before.DeepCopy(), client.MergeFrom(open)); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // schedule sets the scheduling of a provider, which is Active again when the test ends.

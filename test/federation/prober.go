@@ -195,6 +195,26 @@ func (p *Prober) Answers(from, to time.Time) map[Target]Answers {
 	return all
 }
 
+// Took returns how long the requests took that were made in a period, by path. One without an answer of the pod took as long as it was
+// waited for.
+func (p *Prober) Took(from, to time.Time) map[Path][]time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	took := map[Path][]time.Duration{}
+	for target, probes := range p.probes {
+		for _, each := range probes {
+			switch {
+			case each.sent.Before(from) || each.sent.After(to):
+			case target.answeredBy(each.host):
+				took[target.Path] = append(took[target.Path], each.done.Sub(each.sent))
+			default:
+				took[target.Path] = append(took[target.Path], probePatience)
+			}
+		}
+	}
+	return took
+}
+
 // Last returns when the last request was made that the target answered.
 func (p *Prober) Last(target Target) time.Time {
 	p.mu.Lock()

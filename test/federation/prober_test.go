@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -99,6 +100,13 @@ func TestProber(t *testing.T) {
 		if diff := cmp.Diff(want, got[target]); diff != "" {
 			t.Errorf("answers of %v (-want +got):\n%s", target, diff)
 		}
+	}
+	took := p.Took(began, time.Now())
+	if len(took[PathDirect]) == 0 || len(took[PathRelay]) == 0 {
+		t.Fatalf("the requests took %v", took)
+	}
+	if slices.Max(took[PathDirect]) >= probePatience || slices.Min(took[PathRelay]) != probePatience {
+		t.Errorf("answers of the pod, and none of it, took %v", took)
 	}
 	if answered := p.Last(right); answered.Before(began) {
 		t.Errorf("%v answered last at %s", right, answered)
