@@ -48,7 +48,7 @@ func TestBusyNode(t *testing.T) {
 	})
 	broker("--namespace=default", "rollout", "status", "deployment", "busy", "--timeout=3m")
 
-	// Each turn begins when all answer again: a gateway that is changed starts anew.
+	// Each turn begins when all answer again: a gateway that is changed starts again.
 	slowest := map[bool]map[federation.Path][]time.Duration{true: {}, false: {}}
 	for _, has := range []bool{true, false, false, true} {
 		if has {

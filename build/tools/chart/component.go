@@ -33,7 +33,8 @@ func roles() map[string][]patched {
 	return map[string][]patched{
 		"broker": {
 			rights, manager("controller-manager-broker.json"), deployment("gateway.yaml", gateway), share,
-			deployment("ipam-guard.yaml", network), deployment("network-manager.yaml", network), {"network-manager-service.yaml", "v1", "Service", network},
+			deployment("ipam-guard.yaml", network), deployment("network-manager.yaml", network),
+			{"network-manager-service.yaml", "v1", "Service", network},
 		},
 		"consumer": {rights, manager("controller-manager-consumer.json"), share},
 		"trader":   {rights, manager("controller-manager-trader.json"), share, deployment("ipam-guard.yaml", network)},
