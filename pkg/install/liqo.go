@@ -230,13 +230,19 @@ func gatewayShare() (share, error) {
 	return s, nil
 }
 
-// addShare gives Liqo's gateway what the patch has. What somebody has chosen for it stays.
-func addShare(d *appsv1.Deployment) error {
+// shareAndGateway returns what the patch gives, and the container of Liqo's gateway.
+func shareAndGateway(d *appsv1.Deployment) (share, *corev1.Container, error) {
 	s, err := gatewayShare()
 	if err != nil {
-		return err
+		return share{}, nil, err
 	}
 	c, err := first(d)
+	return s, c, err
+}
+
+// addShare gives Liqo's gateway what the patch has. What somebody has chosen for it stays.
+func addShare(d *appsv1.Deployment) error {
+	s, c, err := shareAndGateway(d)
 	if err != nil {
 		return err
 	}
@@ -256,11 +262,7 @@ func addShare(d *appsv1.Deployment) error {
 
 // removeShare undoes addShare.
 func removeShare(d *appsv1.Deployment) error {
-	s, err := gatewayShare()
-	if err != nil {
-		return err
-	}
-	c, err := first(d)
+	s, c, err := shareAndGateway(d)
 	if err != nil {
 		return err
 	}
