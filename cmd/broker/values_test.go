@@ -495,8 +495,8 @@ func (s *server) seesInvalidOffer(f federation) {
 	}
 	ready := func() (reason string) {
 		var p v1alpha1.Provider
-		if err := s.client.Get(s.tb.Context(), client.ObjectKey{Name: string(f.provider(1).ID)}, &p); err != nil {
-			s.tb.Fatal(err)
+		if !s.has(&p, string(f.provider(1).ID)) {
+			return ""
 		}
 		if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady); c != nil {
 			reason = c.Reason
@@ -533,19 +533,22 @@ func (s *server) decides(f federation, when string) {
 		if err := s.client.Get(s.tb.Context(), client.ObjectKeyFromObject(policy), &p); err != nil {
 			s.tb.Fatal(err)
 		}
-		if err := s.client.Get(s.tb.Context(), client.ObjectKey{Name: v1alpha1.DecisionName(p.Name, consumer)}, &d); err != nil {
-			s.tb.Fatal(err)
-		}
-		return d.IsOf(&p, consumer) && len(d.Chosen) == 1
+		return s.has(&d, v1alpha1.DecisionName(p.Name, consumer)) && d.IsOf(&p, consumer) && len(d.Chosen) == 1
 	})
 	s.eventually("the account of a provider "+when, func() bool {
 		var p v1alpha1.Provider
-		if err := s.client.Get(s.tb.Context(), client.ObjectKey{Name: string(f.provider(0).ID)}, &p); err != nil {
-			s.tb.Fatal(err)
-		}
-		return p.Status.Measured.Cpu().Value() == cores
+		return s.has(&p, string(f.provider(0).ID)) && p.Status.Measured.Cpu().Value() == cores
 	})
 	s.tb.Logf("after %s: a decision %s", time.Since(began).Round(time.Millisecond), when)
+}
+
+// has reads an object of the cluster that the daemon writes, and says whether the daemon has written it yet.
+func (s *server) has(object client.Object, name string) bool {
+	err := s.client.Get(s.tb.Context(), client.ObjectKey{Name: name}, object)
+	if client.IgnoreNotFound(err) != nil {
+		s.tb.Fatal(err)
+	}
+	return err == nil
 }
 
 // patch changes a good object.
