@@ -115,8 +115,8 @@ func TestReader(t *testing.T) {
 		t.Errorf("a block is left: %v", err)
 	}
 	r.Blocks[0].Prints = "[consumer] kubectl 1-2 3\n"
-	if got, err := r.Next(t.Context(), ""); got != "[broker] kubectl get secrets\n" || err == nil || !strings.Contains(err.Error(), "otherwise") ||
-		r.End() != nil {
+	if got, err := r.Next(t.Context(), ""); got != "[broker] kubectl get secrets\n" || err == nil ||
+		!strings.Contains(err.Error(), "otherwise") || r.End() != nil {
 		t.Errorf("Next(): %q, %v, %v", got, err, r.End())
 	}
 	if _, err := r.Next(t.Context(), "kubectl"); err == nil {

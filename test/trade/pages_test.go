@@ -252,7 +252,8 @@ func eighths(cpu, memory, pods string) v1alpha1.Quantities {
 
 // TestTraders does what the pages say to a buyer and a seller, who were set up by what they say too: one offers, the other buys three
 // times, uses what it has bought, and both leave, after which nothing of us is there but what the pages name. They come back by the
-// tutorial alone, which has also said what pages say too, and then either cluster is set up exactly as the federation of the tests has set it up: that adds nothing.
+// tutorial alone, and then either cluster is set up exactly as the federation of the tests has set it up: that adds nothing. What the
+// tutorial and the pages both say is done once, as the tutorial says it.
 func TestTraders(t *testing.T) {
 	clean(t)
 	both := []*federation.Cluster{fed.Consumer, fed.ProviderA}
