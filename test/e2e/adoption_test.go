@@ -42,8 +42,8 @@ func byLiqoctl(t *testing.T) {
 
 // TestFrontDoor takes clusters that run nothing but Liqo to a federation, and to a workload that is offloaded, reached, explained and
 // drained, and back to Liqo as it was, with the commands of the README and of the tutorials. All the while no Secret of namespace liqo is
-// anywhere but at home. At last the clusters get their broker from the federation of the tests, which sets up what the README does and nothing else. It is the
-// first of the journeys, so that a new lab is what it wants; of another one it removes the broker.
+// anywhere but at home. At last the clusters get their broker from the federation of the tests, which sets up what the README does and
+// nothing else. It is the first of the journeys, so that a new lab is what it wants; of another one it removes the broker.
 func TestFrontDoor(t *testing.T) {
 	ctx := t.Context()
 	secrets := watchTwinSecrets(t)
