@@ -270,12 +270,30 @@ func TestDocument(t *testing.T) {
 	}
 	code, _, text := get("json", "somebody")
 	var document struct {
-		OpenAPI string                    `json:"openapi"`
-		Paths   map[string]map[string]any `json:"paths"`
+		OpenAPI string `json:"openapi"`
+		Info    struct {
+			Contact struct{ URL string } `json:"contact"`
+		} `json:"info"`
+		Tags  []struct{ Name string } `json:"tags"`
+		Paths map[string]map[string]struct {
+			Tags []string `json:"tags"`
+		} `json:"paths"`
 	}
 	if err := json.Unmarshal([]byte(text), &document); err != nil || code != http.StatusOK || document.OpenAPI != "3.1.0" ||
 		len(document.Paths) < 13 {
 		t.Errorf("%d: OpenAPI %s with %d paths (%v)", code, document.OpenAPI, len(document.Paths), err)
+	}
+	if document.Info.Contact.URL == "" {
+		t.Error("the document does not say whom to ask")
+	}
+	for path, operations := range document.Paths {
+		for method, operation := range operations {
+			if len(operation.Tags) != 1 || !slices.ContainsFunc(document.Tags, func(t struct{ Name string }) bool {
+				return t.Name == operation.Tags[0]
+			}) {
+				t.Errorf("%s %s has the tags %v, of %v", method, path, operation.Tags, document.Tags)
+			}
+		}
 	}
 	for token, want := range map[string]int{"": http.StatusUnauthorized, "unknown": http.StatusUnauthorized} {
 		if code, mediaType, _ := get("json", token); code != want || mediaType != "application/problem+json" {
@@ -359,13 +377,29 @@ func TestEveryOperation(t *testing.T) {
 		a.JSON200.Peers[0].Provider.Id != string(milan.ID) || !a.JSON200.Peers[0].Connected || a.JSON200.Peers[0].Running != 1 {
 		t.Errorf("getAdvice, with Turin drained: %s", a.Body)
 	}
+	call("listClusters")
+	if a := ok(c.ListClustersWithResponse(ctx)); a.JSON200 == nil || len(*a.JSON200) != 2 {
+		t.Errorf("listClusters: %d %s", a.StatusCode(), a.Body)
+	}
+	for _, how := range []string{"toggleProvider", "toggleProviderByGet"} {
+		call(how)
+		var is *apiclient.Toggled
+		if how == "toggleProvider" {
+			is = ok(c.ToggleProviderWithResponse(ctx, &apiclient.ToggleProviderParams{Id: string(turin.ID)})).JSON200
+		} else {
+			is = ok(c.ToggleProviderByGetWithResponse(ctx, &apiclient.ToggleProviderByGetParams{Id: string(turin.ID)})).JSON200
+		}
+		if is == nil || is.Enabled || is.Id != string(turin.ID) {
+			t.Errorf("%s: %+v", how, is)
+		}
+	}
 	call("watchEvents")
 	if got := s.watch(t, ctx, c, "").next(t, 3); got[0].name != "reset" || got[1].name != "set" || got[2].name != "set" {
 		t.Errorf("watchEvents: %v", got)
 	}
 
 	for path, item := range s.v1.api.OpenAPI().Paths {
-		for _, op := range []*string{operationID(item.Get), operationID(item.Put)} {
+		for _, op := range []*string{operationID(item.Get), operationID(item.Put), operationID(item.Post)} {
 			if op != nil && !called[*op] {
 				t.Errorf("%s of %s is not tested", *op, path)
 			}

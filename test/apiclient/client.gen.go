@@ -876,6 +876,13 @@ type Scheduling struct {
 // SchedulingScheduling Active lets new pods come. Cordoned lets none come, and those stay that are there. Drained moves them to other providers.
 type SchedulingScheduling string
 
+// Toggled defines model for Toggled.
+type Toggled struct {
+	ClusterName string `json:"clusterName"`
+	Enabled     bool   `json:"enabled"`
+	Id          string `json:"id"`
+}
+
 // Workload defines model for Workload.
 type Workload struct {
 	// Address Under which the broker's cluster reaches it. The consumer's own cluster knows it by another one.
@@ -903,6 +910,24 @@ type Workload struct {
 
 // WorkloadPath By which path the consumer reaches it, as far as the broker knows.
 type WorkloadPath string
+
+// ToggleProviderByGetParams defines parameters for ToggleProviderByGet.
+type ToggleProviderByGetParams struct {
+	// Id Its cluster ID.
+	Id string `form:"id" json:"id"`
+
+	// Enable Active if true, and else Drained.
+	Enable bool `form:"enable" json:"enable"`
+}
+
+// ToggleProviderParams defines parameters for ToggleProvider.
+type ToggleProviderParams struct {
+	// Id Its cluster ID.
+	Id string `form:"id" json:"id"`
+
+	// Enable Active if true, and else Drained.
+	Enable bool `form:"enable" json:"enable"`
+}
 
 // ListConsumersParams defines parameters for ListConsumers.
 type ListConsumersParams struct {
@@ -1164,6 +1189,27 @@ func WithRequestEditorFn(fn RequestEditorFn) ClientOption {
 // The interface specification for the client above.
 type ClientInterface interface {
 
+	// ListClusters List the clusters that the broker knows, in order of name
+	//
+	// Needs the right to list providers.brokering.liqo.io. Flags of the daemon say what is shown without a token. A catalog and an orchestrator serve it.
+	//
+	// Corresponds with GET /api/clusters (the `ListClusters` operationId).
+	ListClusters(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ToggleProviderByGet Make a provider Active, or Drained
+	//
+	// The same, for who cannot post. It always needs a token.
+	//
+	// Corresponds with GET /api/toggle (the `ToggleProviderByGet` operationId).
+	ToggleProviderByGet(ctx context.Context, params *ToggleProviderByGetParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ToggleProvider Make a provider Active, or Drained
+	//
+	// Needs the right to update providers.brokering.liqo.io, unless the daemon runs with --anonymous-toggle. An orchestrator serves it.
+	//
+	// Corresponds with POST /api/toggle (the `ToggleProvider` operationId).
+	ToggleProvider(ctx context.Context, params *ToggleProviderParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListConsumers List the consumers, in order of ID
 	//
 	// Needs the right to list consumers.brokering.liqo.io.
@@ -1274,6 +1320,57 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /api/v1/workloads (the `ListWorkloads` operationId).
 	ListWorkloads(ctx context.Context, params *ListWorkloadsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+}
+
+// ListClusters List the clusters that the broker knows, in order of name
+//
+// Needs the right to list providers.brokering.liqo.io. Flags of the daemon say what is shown without a token. A catalog and an orchestrator serve it.
+//
+// Corresponds with GET /api/clusters (the `ListClusters` operationId).
+func (c *Client) ListClusters(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListClustersRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ToggleProviderByGet Make a provider Active, or Drained
+//
+// The same, for who cannot post. It always needs a token.
+//
+// Corresponds with GET /api/toggle (the `ToggleProviderByGet` operationId).
+func (c *Client) ToggleProviderByGet(ctx context.Context, params *ToggleProviderByGetParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewToggleProviderByGetRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ToggleProvider Make a provider Active, or Drained
+//
+// Needs the right to update providers.brokering.liqo.io, unless the daemon runs with --anonymous-toggle. An orchestrator serves it.
+//
+// Corresponds with POST /api/toggle (the `ToggleProvider` operationId).
+func (c *Client) ToggleProvider(ctx context.Context, params *ToggleProviderParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewToggleProviderRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
 }
 
 // ListConsumers List the consumers, in order of ID
@@ -1535,6 +1632,149 @@ func (c *Client) ListWorkloads(ctx context.Context, params *ListWorkloadsParams,
 		return nil, err
 	}
 	return c.Client.Do(req)
+}
+
+// NewListClustersRequest constructs an http.Request for the ListClusters method
+func NewListClustersRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/clusters")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewToggleProviderByGetRequest constructs an http.Request for the ToggleProviderByGet method
+func NewToggleProviderByGetRequest(server string, params *ToggleProviderByGetParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/toggle")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "id", params.Id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "enable", params.Enable, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewToggleProviderRequest constructs an http.Request for the ToggleProvider method
+func NewToggleProviderRequest(server string, params *ToggleProviderParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/toggle")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "id", params.Id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "enable", params.Enable, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
 }
 
 // NewListConsumersRequest constructs an http.Request for the ListConsumers method
@@ -2720,6 +2960,33 @@ func WithBaseURL(baseURL string) ClientOption {
 // ClientWithResponsesInterface is the interface specification for the client with responses above.
 type ClientWithResponsesInterface interface {
 
+	// ListClustersWithResponse List the clusters that the broker knows, in order of name
+	//
+	// Needs the right to list providers.brokering.liqo.io. Flags of the daemon say what is shown without a token. A catalog and an orchestrator serve it.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/clusters (the `ListClusters` operationId).
+	ListClustersWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListClustersResponse, error)
+
+	// ToggleProviderByGetWithResponse Make a provider Active, or Drained
+	//
+	// The same, for who cannot post. It always needs a token.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/toggle (the `ToggleProviderByGet` operationId).
+	ToggleProviderByGetWithResponse(ctx context.Context, params *ToggleProviderByGetParams, reqEditors ...RequestEditorFn) (*ToggleProviderByGetResponse, error)
+
+	// ToggleProviderWithResponse Make a provider Active, or Drained
+	//
+	// Needs the right to update providers.brokering.liqo.io, unless the daemon runs with --anonymous-toggle. An orchestrator serves it.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/toggle (the `ToggleProvider` operationId).
+	ToggleProviderWithResponse(ctx context.Context, params *ToggleProviderParams, reqEditors ...RequestEditorFn) (*ToggleProviderResponse, error)
+
 	// ListConsumersWithResponse List the consumers, in order of ID
 	//
 	// Needs the right to list consumers.brokering.liqo.io.
@@ -2856,6 +3123,150 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /api/v1/workloads (the `ListWorkloads` operationId).
 	ListWorkloadsWithResponse(ctx context.Context, params *ListWorkloadsParams, reqEditors ...RequestEditorFn) (*ListWorkloadsResponse, error)
+}
+
+type ListClustersResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *[]map[string]interface{}
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *ErrorModel
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListClustersResponse) GetJSON200() *[]map[string]interface{} {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListClustersResponse) GetApplicationproblemJSONDefault() *ErrorModel {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListClustersResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListClustersResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListClustersResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListClustersResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ToggleProviderByGetResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Toggled
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *ErrorModel
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ToggleProviderByGetResponse) GetJSON200() *Toggled {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ToggleProviderByGetResponse) GetApplicationproblemJSONDefault() *ErrorModel {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ToggleProviderByGetResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ToggleProviderByGetResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ToggleProviderByGetResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ToggleProviderByGetResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ToggleProviderResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Toggled
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *ErrorModel
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ToggleProviderResponse) GetJSON200() *Toggled {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ToggleProviderResponse) GetApplicationproblemJSONDefault() *ErrorModel {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ToggleProviderResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ToggleProviderResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ToggleProviderResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ToggleProviderResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
 }
 
 // ListConsumersResponse200Headers the declared response headers of an HTTP 200 response for ListConsumers
@@ -4356,6 +4767,51 @@ func (r ListWorkloadsResponse) ContentType() string {
 	return ""
 }
 
+// ListClustersWithResponse List the clusters that the broker knows, in order of name
+//
+// Needs the right to list providers.brokering.liqo.io. Flags of the daemon say what is shown without a token. A catalog and an orchestrator serve it.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/clusters (the `ListClusters` operationId).
+func (c *ClientWithResponses) ListClustersWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListClustersResponse, error) {
+	rsp, err := c.ListClusters(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListClustersResponse(rsp)
+}
+
+// ToggleProviderByGetWithResponse Make a provider Active, or Drained
+//
+// The same, for who cannot post. It always needs a token.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/toggle (the `ToggleProviderByGet` operationId).
+func (c *ClientWithResponses) ToggleProviderByGetWithResponse(ctx context.Context, params *ToggleProviderByGetParams, reqEditors ...RequestEditorFn) (*ToggleProviderByGetResponse, error) {
+	rsp, err := c.ToggleProviderByGet(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseToggleProviderByGetResponse(rsp)
+}
+
+// ToggleProviderWithResponse Make a provider Active, or Drained
+//
+// Needs the right to update providers.brokering.liqo.io, unless the daemon runs with --anonymous-toggle. An orchestrator serves it.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/toggle (the `ToggleProvider` operationId).
+func (c *ClientWithResponses) ToggleProviderWithResponse(ctx context.Context, params *ToggleProviderParams, reqEditors ...RequestEditorFn) (*ToggleProviderResponse, error) {
+	rsp, err := c.ToggleProvider(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseToggleProviderResponse(rsp)
+}
+
 // ListConsumersWithResponse List the consumers, in order of ID
 //
 // Needs the right to list consumers.brokering.liqo.io.
@@ -4581,6 +5037,105 @@ func (c *ClientWithResponses) ListWorkloadsWithResponse(ctx context.Context, par
 		return nil, err
 	}
 	return ParseListWorkloadsResponse(rsp)
+}
+
+// ParseListClustersResponse parses an HTTP response from a ListClustersWithResponse call
+func ParseListClustersResponse(rsp *http.Response) (*ListClustersResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListClustersResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest []map[string]interface{}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseToggleProviderByGetResponse parses an HTTP response from a ToggleProviderByGetWithResponse call
+func ParseToggleProviderByGetResponse(rsp *http.Response) (*ToggleProviderByGetResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ToggleProviderByGetResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Toggled
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseToggleProviderResponse parses an HTTP response from a ToggleProviderWithResponse call
+func ParseToggleProviderResponse(rsp *http.Response) (*ToggleProviderResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ToggleProviderResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Toggled
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
 }
 
 // ParseListConsumersResponse parses an HTTP response from a ListConsumersWithResponse call
