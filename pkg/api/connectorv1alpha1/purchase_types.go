@@ -225,7 +225,7 @@ type ContractStatus struct {
 	// observedGeneration is the generation of the spec that the status answers to.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions are Ready, and Renewal of a Purchase that renews.
+	// conditions are Ready, Renewal of a Purchase that renews, and Covered of a Sale of which the seller has lacked something.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type
