@@ -116,10 +116,22 @@ type Scheduling struct {
 	Scheduling string `json:"scheduling" enum:"Active,Cordoned,Drained" doc:"Active lets new pods come. Cordoned lets none come, and those stay that are there. Drained moves them to other providers."`
 }
 
+type consumerSchedulingInput struct {
+	Identified
+
+	Body SchedulingOfConsumer
+}
+
+// SchedulingOfConsumer is whether a consumer gets anything new.
+type SchedulingOfConsumer struct {
+	Scheduling string `json:"scheduling" enum:"Active,Suspended" doc:"Active is offered what there is for it. Suspended keeps what it uses, and gets nothing new."`
+}
+
 // operations registers what version 1 of the API does.
 func (v *v1) operations() {
 	v.lists()
 	v.single()
+	v.changes()
 	v.events()
 	v.older()
 }
@@ -234,7 +246,10 @@ func (v *v1) single() {
 		func(in *decisionInput) (string, rest.Conditional) {
 			return decisionKey(in.Policy, in.Consumer), in.Conditional
 		})
+}
 
+// changes registers what changes something.
+func (v *v1) changes() {
 	put := v.operation("setScheduling", http.MethodPut, "/providers/{id}/scheduling", access{verb: "update", resource: "providers"},
 		"Activate, cordon or drain a provider")
 	put.Errors = append(put.Errors, http.StatusNotFound)
@@ -246,5 +261,18 @@ func (v *v1) single() {
 		}
 		v.feed.Changed(providers, advice)
 		return &struct{ Body Scheduling }{Scheduling{string(cmp.Or(p.Spec.Scheduling, wanted))}}, nil
+	})
+
+	put = v.operation("setConsumerScheduling", http.MethodPut, "/consumers/{id}/scheduling", access{verb: "update", resource: "consumers"},
+		"Suspend a consumer, or let it go on")
+	put.Errors = append(put.Errors, http.StatusNotFound)
+	rest.Register(v.api, put, func(ctx context.Context, in *consumerSchedulingInput) (*struct{ Body SchedulingOfConsumer }, error) {
+		wanted := v1alpha1.ConsumerScheduling(in.Body.Scheduling)
+		c, err := v.cfg.scheduleConsumer(ctx, in.ID, wanted)
+		if err != nil {
+			return nil, err
+		}
+		v.feed.Changed(consumers, offers)
+		return &struct{ Body SchedulingOfConsumer }{SchedulingOfConsumer{string(cmp.Or(c.Spec.Scheduling, wanted))}}, nil
 	})
 }

@@ -329,6 +329,17 @@ func TestEveryOperation(t *testing.T) {
 	if err := s.client.Get(ctx, client.ObjectKey{Name: string(turin.ID)}, &p); err != nil || p.Spec.Scheduling != v1alpha1.SchedulingDrained {
 		t.Errorf("the provider is %s (%v)", p.Spec.Scheduling, err)
 	}
+	call("setConsumerScheduling")
+	if a := ok(
+		c.SetConsumerSchedulingWithResponse(ctx, string(blind.ID), apiclient.SchedulingOfConsumer{Scheduling: "Suspended"}),
+	); a.JSON200 == nil || a.JSON200.Scheduling != "Suspended" {
+		t.Errorf("setConsumerScheduling: %d %s", a.StatusCode(), a.Body)
+	}
+	var suspended v1alpha1.Consumer
+	if err := s.client.Get(ctx, client.ObjectKey{Name: string(blind.ID)}, &suspended); err != nil ||
+		suspended.Spec.Scheduling != v1alpha1.ConsumerSuspended {
+		t.Errorf("the consumer is %s (%v)", suspended.Spec.Scheduling, err)
+	}
 	call("listConsumers")
 	if a := ok(c.ListConsumersWithResponse(ctx, nil)); a.JSON200 == nil || len(a.JSON200.Items) != 2 {
 		t.Errorf("listConsumers: %s", a.Body)
@@ -453,6 +464,9 @@ func TestConsumersSeeTheirOwn(t *testing.T) {
 		"scheduling": func() (interface{ StatusCode() int }, error) {
 			return c.SetSchedulingWithResponse(ctx, string(milan.ID), apiclient.Scheduling{Scheduling: "Drained"})
 		},
+		"scheduling of its own": func() (interface{ StatusCode() int }, error) {
+			return c.SetConsumerSchedulingWithResponse(ctx, string(sees.ID), apiclient.SchedulingOfConsumer{Scheduling: "Active"})
+		},
 		"events": func() (interface{ StatusCode() int }, error) {
 			return c.WatchEventsWithResponse(ctx, &apiclient.WatchEventsParams{Kinds: []apiclient.WatchEventsParamsKinds{"workloads", "links"}})
 		},
@@ -559,6 +573,16 @@ func TestWhoMay(t *testing.T) {
 			}
 		})
 	}
+	t.Run("Changes", func(t *testing.T) {
+		suspended := apiclient.SchedulingOfConsumer{Scheduling: "Suspended"}
+		for token, code := range map[string]int{
+			"": http.StatusUnauthorized, "get/consumers": http.StatusForbidden, "update/providers": http.StatusForbidden,
+			"update/consumers": http.StatusOK,
+		} {
+			a, err := s.as(t, token, nil).SetConsumerSchedulingWithResponse(ctx, string(sees.ID), suspended)
+			want(t, "To suspend a consumer needs the right to update consumers, not "+token+".", a, err, code)
+		}
+	})
 	t.Run("CannotTell", func(t *testing.T) {
 		s := serve(t, func(c *Config) {
 			c.Identify = func(context.Context, *tls.ConnectionState) (cluster.ID, error) { return "", errors.New("s3cret") }
@@ -683,6 +707,14 @@ func TestProblems(t *testing.T) {
 		"Filter":      {path: "/providers?scheduling=Off", code: http.StatusUnprocessableEntity},
 		"Body": {
 			method: http.MethodPut, path: "/providers/" + string(milan.ID) + "/scheduling", body: `{"scheduling":"Off"}`,
+			code: http.StatusUnprocessableEntity,
+		},
+		"NoConsumer": {
+			method: http.MethodPut, path: "/consumers/" + string(milan.ID) + "/scheduling", body: `{"scheduling":"Active"}`,
+			code: http.StatusNotFound,
+		},
+		"ConsumersBody": {
+			method: http.MethodPut, path: "/consumers/" + string(sees.ID) + "/scheduling", body: `{"scheduling":"Drained"}`,
 			code: http.StatusUnprocessableEntity,
 		},
 		"NoBody": {method: http.MethodPut, path: "/providers/" + string(milan.ID) + "/scheduling", code: http.StatusBadRequest},
