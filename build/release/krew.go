@@ -47,7 +47,9 @@ func krewManifest(s source, archives map[platform]artifact) ([]byte, error) {
 			Version: s.Version, Homepage: repository, ShortDescription: "Install and watch a resource broker for Liqo",
 			Description: "Makes a cluster with Liqo 0.9 a broker, prepares consumers for it, says where pods run\nand why, and puts Liqo back " +
 				"as it was.\n",
-			Caveats: "Needs Liqo v0.9.4 on the cluster.\n",
+			// Krew puts nothing into the path but the one program of a plugin.
+			Caveats: "Needs Liqo v0.9.4 on the cluster.\n\nTo have kubectl complete its names, where your shell completes kubectl:\n\n" +
+				"  krew=\"${KREW_ROOT:-$HOME/.krew}\"\n  ln -s \"$krew/store/" + project + "/" + s.Version + "/" + completer + "\" \"$krew/bin/\"\n",
 		},
 	}
 	for _, p := range sortedPlatforms(archives) {

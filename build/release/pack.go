@@ -179,7 +179,7 @@ func (p packer) plugins() (files []artifact, binaries []binary, err error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		entries = append(entries, entry{Path: plugin + on.exe(), Mode: 0o755, Data: built.Data})
+		entries = append(entries, entry{Path: plugin + on.exe(), Mode: 0o755, Data: built.Data}, completion(on))
 		name, compress := fmt.Sprintf("%s-%s-%s", plugin, p.Source.Version, on), tarGz
 		end := ".tar.gz"
 		if on.OS == "windows" {
@@ -205,6 +205,17 @@ func (p packer) plugins() (files []artifact, binaries []binary, err error) {
 		return nil, nil, err
 	}
 	return append(files, artifact{project + "-" + p.Source.Version + ".krew.yaml", krew}), binaries, nil
+}
+
+// completer is the program that kubectl looks for when it is to complete a command of the plugin.
+const completer = "kubectl_complete-liqo_broker"
+
+// completion returns that program, which asks the plugin in the path.
+func completion(on platform) entry {
+	if on.OS == "windows" {
+		return entry{Path: completer + ".cmd", Mode: 0o755, Data: []byte("@echo off\r\n" + plugin + on.exe() + " __complete %*\r\n")}
+	}
+	return entry{Path: completer, Mode: 0o755, Data: []byte("#!/bin/sh\nexec " + plugin + " __complete \"$@\"\n")}
 }
 
 // manifests returns the charts and the plain manifests.

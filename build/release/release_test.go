@@ -20,6 +20,8 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -404,9 +406,53 @@ func pluginsInstall(t *testing.T, out string, p packer) {
 		if err != nil || !bytes.Equal(content[on.Bin], built) {
 			t.Errorf("%s has %d bytes of %s, want %d (%v)", on.URI, len(content[on.Bin]), on.Bin, len(built), err)
 		}
-		if names := sortedKeys(content); !slices.Equal(names, []string{"LICENSE", "NOTICE", thirdParty, on.Bin}) {
+		completes := strings.TrimSuffix(strings.Replace(on.Bin, "kubectl-", "kubectl_complete-", 1), ".exe")
+		if labels["os"] == "windows" {
+			completes += ".cmd"
+		}
+		want := slices.Sorted(slices.Values([]string{"LICENSE", "NOTICE", thirdParty, on.Bin, completes}))
+		if names := sortedKeys(content); !slices.Equal(names, want) {
 			t.Errorf("%s has %v", on.URI, names)
 		}
+		if labels["os"] == runtime.GOOS && labels["arch"] == runtime.GOARCH {
+			completionRuns(t, content, manifest.Spec.Caveats)
+		}
+		said, windows := string(content[completes]), labels["os"] == "windows"
+		if windows && !strings.HasSuffix(said, "\nkubectl-liqo_broker.exe __complete %*\r\n") {
+			t.Errorf("%s asks by %q", completes, said)
+		}
+	}
+}
+
+// completionRuns links the file by which kubectl completes into the path, as the caveat of krew says, and calls it as kubectl does: the
+// plugin is asked, with all words as they are.
+func completionRuns(t *testing.T, content map[string][]byte, caveat string) {
+	t.Helper()
+	_, command, found := strings.Cut(caveat, "\n\n  ")
+	home := t.TempDir()
+	bin, store := filepath.Join(home, ".krew", "bin"), ""
+	if of := regexp.MustCompile(`\$krew/(store/\S+)/kubectl_complete-`).FindStringSubmatch(caveat); of != nil {
+		store = filepath.Join(home, ".krew", of[1])
+	}
+	if !found || store == "" {
+		t.Fatalf("the caveat has no command:\n%s", caveat)
+	}
+	if err := errors.Join(os.MkdirAll(bin, 0o755), os.MkdirAll(store, 0o755),
+		os.WriteFile(filepath.Join(store, completer), content[completer], 0o755),
+		os.WriteFile(filepath.Join(bin, plugin), []byte("#!/bin/sh\nprintf '[%s]' \"$@\"\n"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	run := exec.CommandContext(t.Context(), "sh", "-ec", command+"kubectl_complete-liqo_broker drain 'mi lan' ''")
+	run.Env = []string{"HOME=" + home, "PATH=" + bin + ":" + os.Getenv("PATH")}
+	if out, err := run.CombinedOutput(); err != nil || string(out) != "[__complete][drain][mi lan][]" {
+		t.Errorf("completion: %v, %s", err, out)
+	}
+	page, err := os.ReadFile("../../docs/kubectl.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if unindented := strings.ReplaceAll(string(page), "\n    ", "\n"); !strings.Contains(unindented, string(content[completer])) {
+		t.Errorf("docs/kubectl.md does not show the file\n%s", content[completer])
 	}
 }
 
@@ -431,7 +477,7 @@ func unpack(t *testing.T, named string, archive []byte) map[string][]byte {
 		t.Fatal(err)
 	}
 	err = untarred(in, func(header *tar.Header, r io.Reader) (err error) {
-		if header.Name == plugin && header.FileInfo().Mode() != 0o755 {
+		if (header.Name == plugin || header.Name == completer) && header.FileInfo().Mode() != 0o755 {
 			t.Errorf("%s has mode %s", header.Name, header.FileInfo().Mode())
 		}
 		content[header.Name], err = io.ReadAll(r)

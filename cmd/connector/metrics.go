@@ -47,6 +47,7 @@ type connectorMetrics struct {
 	soldCPU, soldMemory              *prometheus.Desc
 	registryFollowed, registryOffers *prometheus.Desc
 	offersListed, offersUncovered    *prometheus.Desc
+	salesUncovered                   *prometheus.Desc
 	hourly, month, asked             *prometheus.Desc
 }
 
@@ -75,6 +76,9 @@ func newMetrics(reader client.Reader, now clock.PassiveClock) *connectorMetrics 
 	m.offersUncovered = desc("offers_uncovered",
 		"Offers of this cluster by which it has sold more than it has, or for longer than it has it, by the reason of their condition "+
 			"Covered.", "reason")
+	m.salesUncovered = desc("sales_uncovered",
+		"Contracts by which this cluster has sold more than it has, or for longer than it has it, by the reason of their condition Covered.",
+		"reason")
 	m.hourly = desc("contract_price_per_hour",
 		"What contracts cost in an hour as they are now, without those that are suspended, by side and currency.", "side", "currency")
 	m.month = desc("contract_cost_month",
@@ -102,7 +106,7 @@ func (m *connectorMetrics) register(r prometheus.Registerer, certificate diagnos
 func (m *connectorMetrics) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
 		m.contracts, m.waiting, m.soldCPU, m.soldMemory, m.registryFollowed, m.registryOffers, m.offersListed,
-		m.offersUncovered, m.hourly, m.month, m.asked,
+		m.offersUncovered, m.salesUncovered, m.hourly, m.month, m.asked,
 	} {
 		descs <- desc
 	}
@@ -182,7 +186,7 @@ func (m *connectorMetrics) Collect(values chan<- prometheus.Metric) {
 	}
 	gauge(m.soldCPU, sold.Cpu().AsApproximateFloat64())
 	gauge(m.soldMemory, sold.Memory().AsApproximateFloat64())
-	// How it stands with each registry, and with what this cluster offers.
+	// How it stands with each registry.
 	for i := range registries.Items {
 		r := &registries.Items[i]
 		followed := 0.0
@@ -192,21 +196,44 @@ func (m *connectorMetrics) Collect(values chan<- prometheus.Metric) {
 		gauge(m.registryFollowed, followed, r.Name)
 		gauge(m.registryOffers, float64(r.Status.Offers), r.Name)
 	}
-	published := 0
-	uncovered := map[string]int{connectorv1alpha1.ReasonOvercommitted: 0, connectorv1alpha1.ReasonUncovered: 0}
-	for i := range offers.Items {
-		covered := meta.FindStatusCondition(offers.Items[i].Status.Conditions, connectorv1alpha1.ConditionCovered)
-		if covered != nil && covered.Status == metav1.ConditionFalse {
-			uncovered[covered.Reason]++
-		}
-		if meta.IsStatusConditionTrue(offers.Items[i].Status.Conditions, connectorv1alpha1.ConditionPublished) {
+	m.collectOffers(gauge, offers.Items, sales.Items)
+}
+
+// collectOffers shows which offers are listed, and what of that which is sold by them this cluster lacks.
+func (m *connectorMetrics) collectOffers(
+	gauge func(*prometheus.Desc, float64, ...string), offers []connectorv1alpha1.Offer, sales []connectorv1alpha1.Sale,
+) {
+	published, offered, sold := 0, newUncovered(), newUncovered()
+	for i := range offers {
+		offered.note(offers[i].Status.Conditions)
+		if meta.IsStatusConditionTrue(offers[i].Status.Conditions, connectorv1alpha1.ConditionPublished) {
 			published++
 		}
 	}
 	gauge(m.offersListed, float64(published), "true")
-	gauge(m.offersListed, float64(len(offers.Items)-published), "false")
-	for reason, count := range uncovered {
-		gauge(m.offersUncovered, float64(count), reason)
+	gauge(m.offersListed, float64(len(offers)-published), "false")
+	for i := range sales {
+		sold.note(sales[i].Status.Conditions)
+	}
+	for reason := range sold {
+		gauge(m.offersUncovered, float64(offered[reason]), reason)
+		gauge(m.salesUncovered, float64(sold[reason]), reason)
+	}
+}
+
+// uncoveredBy counts what is not covered, by the reason.
+type uncoveredBy map[string]int
+
+// newUncovered returns one that has counted nothing.
+func newUncovered() uncoveredBy {
+	return uncoveredBy{connectorv1alpha1.ReasonOvercommitted: 0, connectorv1alpha1.ReasonUncovered: 0}
+}
+
+// note counts an object by its conditions.
+func (u uncoveredBy) note(conditions []metav1.Condition) {
+	covered := meta.FindStatusCondition(conditions, connectorv1alpha1.ConditionCovered)
+	if covered != nil && covered.Status == metav1.ConditionFalse {
+		u[covered.Reason]++
 	}
 }
 

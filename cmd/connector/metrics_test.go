@@ -81,8 +81,10 @@ func TestMetricTable(t *testing.T) {
 		Type: connectorv1alpha1.ConditionCovered, Status: metav1.ConditionFalse, Reason: connectorv1alpha1.ReasonUncovered,
 	}}
 	following := []metav1.Condition{{Type: connectorv1alpha1.ConditionFollowing, Status: metav1.ConditionTrue}}
+	lacking := sale("d", "Ended", old)
+	lacking.Status.Conditions = uncovered
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
-		sale("a", "Active", old), sale("b", "Provisioning", old), sale("c", "Signed", metav1.NewTime(now)), sale("d", "Ended", old),
+		sale("a", "Active", old), sale("b", "Provisioning", old), sale("c", "Signed", metav1.NewTime(now)), lacking,
 		proposed, record(paid, contract.Record{View: view}), record(suspended, contract.Record{View: pausing}), bought,
 		record(changing, contract.Record{View: resizing, History: []contract.Transition{{At: now.Add(-time.Minute), To: contract.Resizing}}}),
 		sale("f", "A state that nobody knows", old),
@@ -121,6 +123,7 @@ func TestMetricTable(t *testing.T) {
 		"sold_cpu_cores": 9, "sold_memory_bytes": 6 << 30, "registry_followed north": 1, "registry_followed south": 0,
 		"registry_offers north": 7, "offers true": 1, "offers false": 1,
 		"offers_uncovered Uncovered": 1, "offers_uncovered Overcommitted": 0,
+		"sales_uncovered Uncovered": 1, "sales_uncovered Overcommitted": 0,
 		"contract_price_per_hour EUR seller": 2, "contract_price_per_hour EUR buyer": 2, "approval_wait_seconds": 3600,
 		"contract_cost_month EUR buyer": 2 * hours, "contract_cost_month EUR seller": 2 * (2*hours - 1),
 	} {

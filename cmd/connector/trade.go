@@ -150,6 +150,7 @@ func (t *trade) sell(ctx context.Context) (*sales.Grants, *negotiation.Server, e
 		Changed: func() { t.wakes.offers.Set(); t.cfg.granted() },
 		Tidy:    t.tidy(store),
 		Ledger:  store.Lately,
+		Covered: t.covered(),
 		Events:  t.events,
 	})
 	if err != nil || t.cfg.options.address == "0" {
@@ -239,14 +240,21 @@ func (t *trade) offersConfig(store *books.Store) offers.Config {
 		Client: t.mgr.GetClient(), Reader: t.mgr.GetAPIReader(), Party: t.cfg.self.identity.ID(), Key: t.cfg.self.identity.Key,
 		Ledger: store.Lately, Registries: t.catalog, Guarded: t.guarded.Check, Changed: t.wakes.offers, Events: t.events, Clock: t.clock,
 		Kind: connectorv1alpha1.KindCluster, Capacity: capacity.OfCluster(t.mgr.GetClient(), share),
-		Covered: capacity.CoveredByCluster(t.mgr.GetClient()),
+		Covered: t.covered(),
 	}
 	if t.cfg.options.broker {
 		config.Measured = kpisource.OfBroker(t.mgr.GetClient(), t.cfg.self.identity.ID())
 		config.Kind, config.Capacity = connectorv1alpha1.KindBroker, capacity.OfBroker(t.mgr.GetClient(), share)
-		config.Covered = capacity.CoveredByBroker(t.mgr.GetClient())
 	}
 	return config
+}
+
+// covered returns what this cluster lacks of what it has sold.
+func (t *trade) covered() capacity.Covered {
+	if t.cfg.options.broker {
+		return capacity.CoveredByBroker(t.mgr.GetClient())
+	}
+	return capacity.CoveredByCluster(t.mgr.GetClient())
 }
 
 // identify asks who has a key: registries, and else with whom there are contracts. The longest chain of keys counts that either of them

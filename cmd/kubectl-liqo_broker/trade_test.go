@@ -120,6 +120,11 @@ func market(t *testing.T) []client.Object {
 	bought := &connectorv1alpha1.Purchase{ObjectMeta: metav1.ObjectMeta{Name: "nightly", CreationTimestamp: ago(2 * time.Hour)}}
 	bought.Spec.Seller, bought.Spec.Offer, bought.Spec.Plan = connectorv1alpha1.PartyID(milan.ID), "compute", "small"
 	bought.Status.ContractStatus, bought.Status.Nodes, bought.Status.Seller.Name = status, []string{"liqo-milan"}, "milan"
+	bought.Status.Documents = map[string]connectorv1alpha1.PropertyValue{
+		offer.TermsURL: "https://milan.example/terms", offer.TermsSHA256: connectorv1alpha1.PropertyValue(strings.Repeat("0123456789abcdef", 4)),
+		offer.SLAURL: "https://milan.example/sla", offer.SLASHA256: connectorv1alpha1.PropertyValue(strings.Repeat("fedcba9876543210", 4)),
+		offer.SLAAvailability: "99.9",
+	}
 	terms := contract.Terms{
 		ID: "c-1", Buyer: self.ID, Seller: milan.ID, Revision: 1, Cluster: cluster.Identity{ID: "33333333-cccc", Name: "rome"},
 		Offer: "compute", OfferRevision: 1, OfferDigest: "sha256:" + strings.Repeat("0", 64), Plan: "small", Resources: resources("8", "32Gi"),

@@ -158,13 +158,14 @@ const (
 	// What there is.
 	messageNoPath = "not found: the paths are /api/clusters, /api/toggle, /api/v1/openapi.yaml and those that it describes, and " +
 		"/debug/namespaces/NAME"
-	messageNoV1        = "version 1 of the API is not served: the broker runs neither as orchestrator nor as aggregator"
-	messageNoClusters  = "the list of clusters is not served: the broker runs neither as catalog nor as orchestrator"
-	messageNoToggle    = "providers cannot be toggled: the broker does not run as orchestrator"
-	messageNoPlans     = "there are no plans: the broker runs neither as orchestrator nor as aggregator"
-	messageNoItem      = "there is no %q among the %s"
-	messageNoProvider  = "no provider has the cluster ID %q"
-	messageNoNamespace = "the broker offloads no namespace %q of a consumer"
+	messageNoV1           = "version 1 of the API is not served: the broker runs neither as orchestrator nor as aggregator"
+	messageNoClusters     = "the list of clusters is not served: the broker runs neither as catalog nor as orchestrator"
+	messageNoToggle       = "providers cannot be toggled: the broker does not run as orchestrator"
+	messageNoPlans        = "there are no plans: the broker runs neither as orchestrator nor as aggregator"
+	messageNoItem         = "there is no %q among the %s"
+	messageNoProvider     = "no provider has the cluster ID %q"
+	messageNoSuchConsumer = "no consumer has the cluster ID %q"
+	messageNoNamespace    = "the broker offloads no namespace %q of a consumer"
 
 	messageFailed = "the request cannot be answered: the log of the broker says why"
 )

@@ -7,6 +7,9 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"reflect"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/httpapi/apiv1"
@@ -113,11 +116,67 @@ type Scheduling struct {
 	Scheduling string `json:"scheduling" enum:"Active,Cordoned,Drained" doc:"Active lets new pods come. Cordoned lets none come, and those stay that are there. Drained moves them to other providers."`
 }
 
+type consumerSchedulingInput struct {
+	Identified
+
+	Body SchedulingOfConsumer
+}
+
+// SchedulingOfConsumer is whether a consumer gets anything new.
+type SchedulingOfConsumer struct {
+	Scheduling string `json:"scheduling" enum:"Active,Suspended" doc:"Active is offered what there is for it. Suspended keeps what it uses, and gets nothing new."`
+}
+
 // operations registers what version 1 of the API does.
 func (v *v1) operations() {
 	v.lists()
 	v.single()
+	v.changes()
 	v.events()
+	v.older()
+}
+
+// older describes the paths that are older than version 1, and stay. Other handlers serve them, with other modes and flags.
+func (v *v1) older() {
+	document := v.api.OpenAPI()
+	const tag = "older"
+	document.Tags = append(document.Tags, &huma.Tag{Name: tag, Description: "Paths that are older than version 1, and stay."})
+	answer := func(says string, schema *huma.Schema) map[string]*huma.Response {
+		problem := &huma.Schema{Ref: "#/components/schemas/ErrorModel"}
+		return map[string]*huma.Response{
+			"200":     {Description: says, Content: map[string]*huma.MediaType{"application/json": {Schema: schema}}},
+			"default": {Description: "Error", Content: map[string]*huma.MediaType{"application/problem+json": {Schema: problem}}},
+		}
+	}
+	security := []map[string][]string{{"token": {}}, {}}
+	document.AddOperation(&huma.Operation{
+		OperationID: "listClusters", Method: http.MethodGet, Path: "/api/clusters", Tags: []string{tag}, Security: security,
+		Summary: "List the clusters that the broker knows, in order of name",
+		Description: "Needs the right to " + right("list", "providers").String() + ". Flags of the daemon say what is shown without a token. A " +
+			"catalog and an orchestrator serve it.",
+		Responses: answer("The clusters, as ForeignClusters of Liqo without what is not for others",
+			&huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}}),
+	})
+	toggle := huma.Operation{
+		OperationID: "toggleProvider", Method: http.MethodPost, Path: "/api/toggle", Tags: []string{tag}, Security: security,
+		Summary: "Make a provider Active, or Drained",
+		Description: "Needs the right to " + right("update", "providers").String() + ", unless the daemon runs with --anonymous-toggle. An " +
+			"orchestrator serves it.",
+		Parameters: []*huma.Param{
+			{Name: "id", In: "query", Required: true, Description: "Its cluster ID.", Schema: &huma.Schema{Type: huma.TypeString}},
+			{
+				Name: "enable", In: "query", Required: true, Description: "Active if true, and else Drained.",
+				Schema: &huma.Schema{Type: huma.TypeBoolean},
+			},
+		},
+		Responses: answer("What it is now", document.Components.Schemas.Schema(reflect.TypeFor[toggled](), true, "Toggled")),
+	}
+	byGet := toggle
+	byGet.OperationID, byGet.Method = "toggleProviderByGet", http.MethodGet
+	byGet.Security = security[:1]
+	byGet.Description = "The same, for who cannot post. It always needs a token."
+	document.AddOperation(&toggle)
+	document.AddOperation(&byGet)
 }
 
 // lists registers what answers with pages.
@@ -187,7 +246,10 @@ func (v *v1) single() {
 		func(in *decisionInput) (string, rest.Conditional) {
 			return decisionKey(in.Policy, in.Consumer), in.Conditional
 		})
+}
 
+// changes registers what changes something.
+func (v *v1) changes() {
 	put := v.operation("setScheduling", http.MethodPut, "/providers/{id}/scheduling", access{verb: "update", resource: "providers"},
 		"Activate, cordon or drain a provider")
 	put.Errors = append(put.Errors, http.StatusNotFound)
@@ -199,5 +261,18 @@ func (v *v1) single() {
 		}
 		v.feed.Changed(providers, advice)
 		return &struct{ Body Scheduling }{Scheduling{string(cmp.Or(p.Spec.Scheduling, wanted))}}, nil
+	})
+
+	put = v.operation("setConsumerScheduling", http.MethodPut, "/consumers/{id}/scheduling", access{verb: "update", resource: "consumers"},
+		"Suspend a consumer, or let it go on")
+	put.Errors = append(put.Errors, http.StatusNotFound)
+	rest.Register(v.api, put, func(ctx context.Context, in *consumerSchedulingInput) (*struct{ Body SchedulingOfConsumer }, error) {
+		wanted := v1alpha1.ConsumerScheduling(in.Body.Scheduling)
+		c, err := v.cfg.scheduleConsumer(ctx, in.ID, wanted)
+		if err != nil {
+			return nil, err
+		}
+		v.feed.Changed(consumers, offers)
+		return &struct{ Body SchedulingOfConsumer }{SchedulingOfConsumer{string(cmp.Or(c.Spec.Scheduling, wanted))}}, nil
 	})
 }

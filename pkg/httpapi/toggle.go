@@ -54,19 +54,29 @@ func (a *API) toggle(w http.ResponseWriter, r *http.Request) {
 // schedule says what people want of a provider. The error is a refusal, or why it has failed.
 func (c *Config) schedule(ctx context.Context, id string, wanted v1alpha1.Scheduling) (*v1alpha1.Provider, error) {
 	p := &v1alpha1.Provider{}
-	if err := c.Client.Get(ctx, client.ObjectKey{Name: id}, p); apierrors.IsNotFound(err) {
-		return nil, rest.Refusal(http.StatusNotFound, fmt.Sprintf(messageNoProvider, id))
+	return p, c.setScheduling(ctx, id, p, "provider", messageNoProvider, string(wanted))
+}
+
+// scheduleConsumer says what people want of a consumer. The error is a refusal, or why it has failed.
+func (c *Config) scheduleConsumer(ctx context.Context, id string, wanted v1alpha1.ConsumerScheduling) (*v1alpha1.Consumer, error) {
+	is := &v1alpha1.Consumer{}
+	return is, c.setScheduling(ctx, id, is, "consumer", messageNoSuchConsumer, string(wanted))
+}
+
+// setScheduling sets spec.scheduling of the object of a cluster, which it reads into o, and refuses where there is none.
+func (c *Config) setScheduling(ctx context.Context, id string, o client.Object, kind, none, wanted string) error {
+	if err := c.Client.Get(ctx, client.ObjectKey{Name: id}, o); apierrors.IsNotFound(err) {
+		return rest.Refusal(http.StatusNotFound, fmt.Sprintf(none, id))
 	} else if err != nil {
-		return nil, fmt.Errorf("get provider %s: %w", id, err)
+		return fmt.Errorf("get %s %s: %w", kind, id, err)
 	}
 	// What the API server has counts, which the cache may be behind of.
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"scheduling":%q}}`, wanted))
-	p = p.DeepCopy()
-	if err := c.Client.Patch(ctx, p, patch); err != nil {
-		return nil, fmt.Errorf("change the scheduling of provider %s: %w", id, err)
+	if err := c.Client.Patch(ctx, o, patch); err != nil {
+		return fmt.Errorf("change the scheduling of %s %s: %w", kind, id, err)
 	}
-	c.Log.Info("Changed the scheduling of a provider", "provider", id, "scheduling", wanted)
-	return p, nil
+	c.Log.Info("Changed the scheduling of a cluster", "kind", kind, "cluster", id, "scheduling", wanted)
+	return nil
 }
 
 // mayToggle answers the request if the caller may not toggle. Links are followed without

@@ -270,12 +270,30 @@ func TestDocument(t *testing.T) {
 	}
 	code, _, text := get("json", "somebody")
 	var document struct {
-		OpenAPI string                    `json:"openapi"`
-		Paths   map[string]map[string]any `json:"paths"`
+		OpenAPI string `json:"openapi"`
+		Info    struct {
+			Contact struct{ URL string } `json:"contact"`
+		} `json:"info"`
+		Tags  []struct{ Name string } `json:"tags"`
+		Paths map[string]map[string]struct {
+			Tags []string `json:"tags"`
+		} `json:"paths"`
 	}
 	if err := json.Unmarshal([]byte(text), &document); err != nil || code != http.StatusOK || document.OpenAPI != "3.1.0" ||
 		len(document.Paths) < 13 {
 		t.Errorf("%d: OpenAPI %s with %d paths (%v)", code, document.OpenAPI, len(document.Paths), err)
+	}
+	if document.Info.Contact.URL == "" {
+		t.Error("the document does not say whom to ask")
+	}
+	for path, operations := range document.Paths {
+		for method, operation := range operations {
+			if len(operation.Tags) != 1 || !slices.ContainsFunc(document.Tags, func(t struct{ Name string }) bool {
+				return t.Name == operation.Tags[0]
+			}) {
+				t.Errorf("%s %s has the tags %v, of %v", method, path, operation.Tags, document.Tags)
+			}
+		}
 	}
 	for token, want := range map[string]int{"": http.StatusUnauthorized, "unknown": http.StatusUnauthorized} {
 		if code, mediaType, _ := get("json", token); code != want || mediaType != "application/problem+json" {
@@ -310,6 +328,17 @@ func TestEveryOperation(t *testing.T) {
 	var p v1alpha1.Provider
 	if err := s.client.Get(ctx, client.ObjectKey{Name: string(turin.ID)}, &p); err != nil || p.Spec.Scheduling != v1alpha1.SchedulingDrained {
 		t.Errorf("the provider is %s (%v)", p.Spec.Scheduling, err)
+	}
+	call("setConsumerScheduling")
+	if a := ok(
+		c.SetConsumerSchedulingWithResponse(ctx, string(blind.ID), apiclient.SchedulingOfConsumer{Scheduling: "Suspended"}),
+	); a.JSON200 == nil || a.JSON200.Scheduling != "Suspended" {
+		t.Errorf("setConsumerScheduling: %d %s", a.StatusCode(), a.Body)
+	}
+	var suspended v1alpha1.Consumer
+	if err := s.client.Get(ctx, client.ObjectKey{Name: string(blind.ID)}, &suspended); err != nil ||
+		suspended.Spec.Scheduling != v1alpha1.ConsumerSuspended {
+		t.Errorf("the consumer is %s (%v)", suspended.Spec.Scheduling, err)
 	}
 	call("listConsumers")
 	if a := ok(c.ListConsumersWithResponse(ctx, nil)); a.JSON200 == nil || len(a.JSON200.Items) != 2 {
@@ -359,13 +388,29 @@ func TestEveryOperation(t *testing.T) {
 		a.JSON200.Peers[0].Provider.Id != string(milan.ID) || !a.JSON200.Peers[0].Connected || a.JSON200.Peers[0].Running != 1 {
 		t.Errorf("getAdvice, with Turin drained: %s", a.Body)
 	}
+	call("listClusters")
+	if a := ok(c.ListClustersWithResponse(ctx)); a.JSON200 == nil || len(*a.JSON200) != 2 {
+		t.Errorf("listClusters: %d %s", a.StatusCode(), a.Body)
+	}
+	for _, how := range []string{"toggleProvider", "toggleProviderByGet"} {
+		call(how)
+		var is *apiclient.Toggled
+		if how == "toggleProvider" {
+			is = ok(c.ToggleProviderWithResponse(ctx, &apiclient.ToggleProviderParams{Id: string(turin.ID)})).JSON200
+		} else {
+			is = ok(c.ToggleProviderByGetWithResponse(ctx, &apiclient.ToggleProviderByGetParams{Id: string(turin.ID)})).JSON200
+		}
+		if is == nil || is.Enabled || is.Id != string(turin.ID) {
+			t.Errorf("%s: %+v", how, is)
+		}
+	}
 	call("watchEvents")
 	if got := s.watch(t, ctx, c, "").next(t, 3); got[0].name != "reset" || got[1].name != "set" || got[2].name != "set" {
 		t.Errorf("watchEvents: %v", got)
 	}
 
 	for path, item := range s.v1.api.OpenAPI().Paths {
-		for _, op := range []*string{operationID(item.Get), operationID(item.Put)} {
+		for _, op := range []*string{operationID(item.Get), operationID(item.Put), operationID(item.Post)} {
 			if op != nil && !called[*op] {
 				t.Errorf("%s of %s is not tested", *op, path)
 			}
@@ -418,6 +463,9 @@ func TestConsumersSeeTheirOwn(t *testing.T) {
 		"links": func() (interface{ StatusCode() int }, error) { return c.ListLinksWithResponse(ctx, nil) },
 		"scheduling": func() (interface{ StatusCode() int }, error) {
 			return c.SetSchedulingWithResponse(ctx, string(milan.ID), apiclient.Scheduling{Scheduling: "Drained"})
+		},
+		"scheduling of its own": func() (interface{ StatusCode() int }, error) {
+			return c.SetConsumerSchedulingWithResponse(ctx, string(sees.ID), apiclient.SchedulingOfConsumer{Scheduling: "Active"})
 		},
 		"events": func() (interface{ StatusCode() int }, error) {
 			return c.WatchEventsWithResponse(ctx, &apiclient.WatchEventsParams{Kinds: []apiclient.WatchEventsParamsKinds{"workloads", "links"}})
@@ -525,6 +573,16 @@ func TestWhoMay(t *testing.T) {
 			}
 		})
 	}
+	t.Run("Changes", func(t *testing.T) {
+		suspended := apiclient.SchedulingOfConsumer{Scheduling: "Suspended"}
+		for token, code := range map[string]int{
+			"": http.StatusUnauthorized, "get/consumers": http.StatusForbidden, "update/providers": http.StatusForbidden,
+			"update/consumers": http.StatusOK,
+		} {
+			a, err := s.as(t, token, nil).SetConsumerSchedulingWithResponse(ctx, string(sees.ID), suspended)
+			want(t, "To suspend a consumer needs the right to update consumers, not "+token+".", a, err, code)
+		}
+	})
 	t.Run("CannotTell", func(t *testing.T) {
 		s := serve(t, func(c *Config) {
 			c.Identify = func(context.Context, *tls.ConnectionState) (cluster.ID, error) { return "", errors.New("s3cret") }
@@ -649,6 +707,14 @@ func TestProblems(t *testing.T) {
 		"Filter":      {path: "/providers?scheduling=Off", code: http.StatusUnprocessableEntity},
 		"Body": {
 			method: http.MethodPut, path: "/providers/" + string(milan.ID) + "/scheduling", body: `{"scheduling":"Off"}`,
+			code: http.StatusUnprocessableEntity,
+		},
+		"NoConsumer": {
+			method: http.MethodPut, path: "/consumers/" + string(milan.ID) + "/scheduling", body: `{"scheduling":"Active"}`,
+			code: http.StatusNotFound,
+		},
+		"ConsumersBody": {
+			method: http.MethodPut, path: "/consumers/" + string(sees.ID) + "/scheduling", body: `{"scheduling":"Drained"}`,
 			code: http.StatusUnprocessableEntity,
 		},
 		"NoBody": {method: http.MethodPut, path: "/providers/" + string(milan.ID) + "/scheduling", code: http.StatusBadRequest},

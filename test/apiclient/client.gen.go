@@ -242,6 +242,24 @@ func (e SchedulingScheduling) Valid() bool {
 	}
 }
 
+// Defines values for SchedulingOfConsumerScheduling.
+const (
+	SchedulingOfConsumerSchedulingActive    SchedulingOfConsumerScheduling = "Active"
+	SchedulingOfConsumerSchedulingSuspended SchedulingOfConsumerScheduling = "Suspended"
+)
+
+// Valid indicates whether the value is a known member of the SchedulingOfConsumerScheduling enum.
+func (e SchedulingOfConsumerScheduling) Valid() bool {
+	switch e {
+	case SchedulingOfConsumerSchedulingActive:
+		return true
+	case SchedulingOfConsumerSchedulingSuspended:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for WorkloadPath.
 const (
 	WorkloadPathDirect WorkloadPath = "direct"
@@ -876,6 +894,22 @@ type Scheduling struct {
 // SchedulingScheduling Active lets new pods come. Cordoned lets none come, and those stay that are there. Drained moves them to other providers.
 type SchedulingScheduling string
 
+// SchedulingOfConsumer defines model for SchedulingOfConsumer.
+type SchedulingOfConsumer struct {
+	// Scheduling Active is offered what there is for it. Suspended keeps what it uses, and gets nothing new.
+	Scheduling SchedulingOfConsumerScheduling `json:"scheduling"`
+}
+
+// SchedulingOfConsumerScheduling Active is offered what there is for it. Suspended keeps what it uses, and gets nothing new.
+type SchedulingOfConsumerScheduling string
+
+// Toggled defines model for Toggled.
+type Toggled struct {
+	ClusterName string `json:"clusterName"`
+	Enabled     bool   `json:"enabled"`
+	Id          string `json:"id"`
+}
+
 // Workload defines model for Workload.
 type Workload struct {
 	// Address Under which the broker's cluster reaches it. The consumer's own cluster knows it by another one.
@@ -903,6 +937,24 @@ type Workload struct {
 
 // WorkloadPath By which path the consumer reaches it, as far as the broker knows.
 type WorkloadPath string
+
+// ToggleProviderByGetParams defines parameters for ToggleProviderByGet.
+type ToggleProviderByGetParams struct {
+	// Id Its cluster ID.
+	Id string `form:"id" json:"id"`
+
+	// Enable Active if true, and else Drained.
+	Enable bool `form:"enable" json:"enable"`
+}
+
+// ToggleProviderParams defines parameters for ToggleProvider.
+type ToggleProviderParams struct {
+	// Id Its cluster ID.
+	Id string `form:"id" json:"id"`
+
+	// Enable Active if true, and else Drained.
+	Enable bool `form:"enable" json:"enable"`
+}
 
 // ListConsumersParams defines parameters for ListConsumers.
 type ListConsumersParams struct {
@@ -1087,6 +1139,9 @@ type ListWorkloadsParams struct {
 // ListWorkloadsParamsPath defines parameters for ListWorkloads.
 type ListWorkloadsParamsPath string
 
+// SetConsumerSchedulingJSONRequestBody defines body for SetConsumerScheduling for application/json ContentType.
+type SetConsumerSchedulingJSONRequestBody = SchedulingOfConsumer
+
 // SetSchedulingJSONRequestBody defines body for SetScheduling for application/json ContentType.
 type SetSchedulingJSONRequestBody = Scheduling
 
@@ -1164,6 +1219,27 @@ func WithRequestEditorFn(fn RequestEditorFn) ClientOption {
 // The interface specification for the client above.
 type ClientInterface interface {
 
+	// ListClusters List the clusters that the broker knows, in order of name
+	//
+	// Needs the right to list providers.brokering.liqo.io. Flags of the daemon say what is shown without a token. A catalog and an orchestrator serve it.
+	//
+	// Corresponds with GET /api/clusters (the `ListClusters` operationId).
+	ListClusters(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ToggleProviderByGet Make a provider Active, or Drained
+	//
+	// The same, for who cannot post. It always needs a token.
+	//
+	// Corresponds with GET /api/toggle (the `ToggleProviderByGet` operationId).
+	ToggleProviderByGet(ctx context.Context, params *ToggleProviderByGetParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ToggleProvider Make a provider Active, or Drained
+	//
+	// Needs the right to update providers.brokering.liqo.io, unless the daemon runs with --anonymous-toggle. An orchestrator serves it.
+	//
+	// Corresponds with POST /api/toggle (the `ToggleProvider` operationId).
+	ToggleProvider(ctx context.Context, params *ToggleProviderParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListConsumers List the consumers, in order of ID
 	//
 	// Needs the right to list consumers.brokering.liqo.io.
@@ -1184,6 +1260,24 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /api/v1/consumers/{id}/advice (the `GetAdvice` operationId).
 	GetAdvice(ctx context.Context, id string, params *GetAdviceParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SetConsumerSchedulingWithBody Suspend a consumer, or let it go on
+	//
+	// Needs the right to update consumers.brokering.liqo.io.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /api/v1/consumers/{id}/scheduling (the `SetConsumerScheduling` operationId).
+	SetConsumerSchedulingWithBody(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SetConsumerScheduling Suspend a consumer, or let it go on
+	//
+	// Needs the right to update consumers.brokering.liqo.io.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /api/v1/consumers/{id}/scheduling (the `SetConsumerScheduling` operationId).
+	SetConsumerScheduling(ctx context.Context, id string, body SetConsumerSchedulingJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListDecisions List what the policies have decided, and why
 	//
@@ -1276,6 +1370,57 @@ type ClientInterface interface {
 	ListWorkloads(ctx context.Context, params *ListWorkloadsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 }
 
+// ListClusters List the clusters that the broker knows, in order of name
+//
+// Needs the right to list providers.brokering.liqo.io. Flags of the daemon say what is shown without a token. A catalog and an orchestrator serve it.
+//
+// Corresponds with GET /api/clusters (the `ListClusters` operationId).
+func (c *Client) ListClusters(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListClustersRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ToggleProviderByGet Make a provider Active, or Drained
+//
+// The same, for who cannot post. It always needs a token.
+//
+// Corresponds with GET /api/toggle (the `ToggleProviderByGet` operationId).
+func (c *Client) ToggleProviderByGet(ctx context.Context, params *ToggleProviderByGetParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewToggleProviderByGetRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ToggleProvider Make a provider Active, or Drained
+//
+// Needs the right to update providers.brokering.liqo.io, unless the daemon runs with --anonymous-toggle. An orchestrator serves it.
+//
+// Corresponds with POST /api/toggle (the `ToggleProvider` operationId).
+func (c *Client) ToggleProvider(ctx context.Context, params *ToggleProviderParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewToggleProviderRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ListConsumers List the consumers, in order of ID
 //
 // Needs the right to list consumers.brokering.liqo.io.
@@ -1317,6 +1462,44 @@ func (c *Client) GetConsumer(ctx context.Context, id string, params *GetConsumer
 // Corresponds with GET /api/v1/consumers/{id}/advice (the `GetAdvice` operationId).
 func (c *Client) GetAdvice(ctx context.Context, id string, params *GetAdviceParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetAdviceRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SetConsumerSchedulingWithBody Suspend a consumer, or let it go on
+//
+// Needs the right to update consumers.brokering.liqo.io.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /api/v1/consumers/{id}/scheduling (the `SetConsumerScheduling` operationId).
+func (c *Client) SetConsumerSchedulingWithBody(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSetConsumerSchedulingRequestWithBody(c.Server, id, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SetConsumerScheduling Suspend a consumer, or let it go on
+//
+// Needs the right to update consumers.brokering.liqo.io.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /api/v1/consumers/{id}/scheduling (the `SetConsumerScheduling` operationId).
+func (c *Client) SetConsumerScheduling(ctx context.Context, id string, body SetConsumerSchedulingJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSetConsumerSchedulingRequest(c.Server, id, body)
 	if err != nil {
 		return nil, err
 	}
@@ -1537,6 +1720,149 @@ func (c *Client) ListWorkloads(ctx context.Context, params *ListWorkloadsParams,
 	return c.Client.Do(req)
 }
 
+// NewListClustersRequest constructs an http.Request for the ListClusters method
+func NewListClustersRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/clusters")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewToggleProviderByGetRequest constructs an http.Request for the ToggleProviderByGet method
+func NewToggleProviderByGetRequest(server string, params *ToggleProviderByGetParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/toggle")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "id", params.Id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "enable", params.Enable, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewToggleProviderRequest constructs an http.Request for the ToggleProvider method
+func NewToggleProviderRequest(server string, params *ToggleProviderParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/toggle")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "id", params.Id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "enable", params.Enable, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewListConsumersRequest constructs an http.Request for the ListConsumers method
 func NewListConsumersRequest(server string, params *ListConsumersParams) (*http.Request, error) {
 	var err error
@@ -1748,6 +2074,53 @@ func NewGetAdviceRequest(server string, id string, params *GetAdviceParams) (*ht
 		}
 
 	}
+
+	return req, nil
+}
+
+// NewSetConsumerSchedulingRequest calls the generic SetConsumerScheduling builder with application/json body
+func NewSetConsumerSchedulingRequest(server string, id string, body SetConsumerSchedulingJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewSetConsumerSchedulingRequestWithBody(server, id, "application/json", bodyReader)
+}
+
+// NewSetConsumerSchedulingRequestWithBody constructs an http.Request for the SetConsumerScheduling method, with any body, and a specified content type
+func NewSetConsumerSchedulingRequestWithBody(server string, id string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/consumers/%s/scheduling", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	return req, nil
 }
@@ -2720,6 +3093,33 @@ func WithBaseURL(baseURL string) ClientOption {
 // ClientWithResponsesInterface is the interface specification for the client with responses above.
 type ClientWithResponsesInterface interface {
 
+	// ListClustersWithResponse List the clusters that the broker knows, in order of name
+	//
+	// Needs the right to list providers.brokering.liqo.io. Flags of the daemon say what is shown without a token. A catalog and an orchestrator serve it.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/clusters (the `ListClusters` operationId).
+	ListClustersWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListClustersResponse, error)
+
+	// ToggleProviderByGetWithResponse Make a provider Active, or Drained
+	//
+	// The same, for who cannot post. It always needs a token.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/toggle (the `ToggleProviderByGet` operationId).
+	ToggleProviderByGetWithResponse(ctx context.Context, params *ToggleProviderByGetParams, reqEditors ...RequestEditorFn) (*ToggleProviderByGetResponse, error)
+
+	// ToggleProviderWithResponse Make a provider Active, or Drained
+	//
+	// Needs the right to update providers.brokering.liqo.io, unless the daemon runs with --anonymous-toggle. An orchestrator serves it.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/toggle (the `ToggleProvider` operationId).
+	ToggleProviderWithResponse(ctx context.Context, params *ToggleProviderParams, reqEditors ...RequestEditorFn) (*ToggleProviderResponse, error)
+
 	// ListConsumersWithResponse List the consumers, in order of ID
 	//
 	// Needs the right to list consumers.brokering.liqo.io.
@@ -2746,6 +3146,24 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /api/v1/consumers/{id}/advice (the `GetAdvice` operationId).
 	GetAdviceWithResponse(ctx context.Context, id string, params *GetAdviceParams, reqEditors ...RequestEditorFn) (*GetAdviceResponse, error)
+
+	// SetConsumerSchedulingWithBodyWithResponse Suspend a consumer, or let it go on
+	//
+	// Needs the right to update consumers.brokering.liqo.io.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /api/v1/consumers/{id}/scheduling (the `SetConsumerScheduling` operationId).
+	SetConsumerSchedulingWithBodyWithResponse(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SetConsumerSchedulingResponse, error)
+
+	// SetConsumerSchedulingWithResponse Suspend a consumer, or let it go on
+	//
+	// Needs the right to update consumers.brokering.liqo.io.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /api/v1/consumers/{id}/scheduling (the `SetConsumerScheduling` operationId).
+	SetConsumerSchedulingWithResponse(ctx context.Context, id string, body SetConsumerSchedulingJSONRequestBody, reqEditors ...RequestEditorFn) (*SetConsumerSchedulingResponse, error)
 
 	// ListDecisionsWithResponse List what the policies have decided, and why
 	//
@@ -2856,6 +3274,150 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /api/v1/workloads (the `ListWorkloads` operationId).
 	ListWorkloadsWithResponse(ctx context.Context, params *ListWorkloadsParams, reqEditors ...RequestEditorFn) (*ListWorkloadsResponse, error)
+}
+
+type ListClustersResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *[]map[string]interface{}
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *ErrorModel
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListClustersResponse) GetJSON200() *[]map[string]interface{} {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListClustersResponse) GetApplicationproblemJSONDefault() *ErrorModel {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListClustersResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListClustersResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListClustersResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListClustersResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ToggleProviderByGetResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Toggled
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *ErrorModel
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ToggleProviderByGetResponse) GetJSON200() *Toggled {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ToggleProviderByGetResponse) GetApplicationproblemJSONDefault() *ErrorModel {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ToggleProviderByGetResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ToggleProviderByGetResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ToggleProviderByGetResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ToggleProviderByGetResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ToggleProviderResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Toggled
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *ErrorModel
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ToggleProviderResponse) GetJSON200() *Toggled {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ToggleProviderResponse) GetApplicationproblemJSONDefault() *ErrorModel {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ToggleProviderResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ToggleProviderResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ToggleProviderResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ToggleProviderResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
 }
 
 // ListConsumersResponse200Headers the declared response headers of an HTTP 200 response for ListConsumers
@@ -3178,6 +3740,131 @@ func (r GetAdviceResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r GetAdviceResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type SetConsumerSchedulingResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *SchedulingOfConsumer
+	// ApplicationproblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationproblemJSON400 *ErrorModel
+	// ApplicationproblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationproblemJSON401 *ErrorModel
+	// ApplicationproblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationproblemJSON403 *ErrorModel
+	// ApplicationproblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationproblemJSON404 *ErrorModel
+	// ApplicationproblemJSON406 the response for an HTTP 406 `application/problem+json` response
+	ApplicationproblemJSON406 *ErrorModel
+	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationproblemJSON413 *ErrorModel
+	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationproblemJSON415 *ErrorModel
+	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationproblemJSON422 *ErrorModel
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *ErrorModel
+	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
+	ApplicationproblemJSON500 *ErrorModel
+	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationproblemJSON503 *ErrorModel
+	// ApplicationproblemJSON504 the response for an HTTP 504 `application/problem+json` response
+	ApplicationproblemJSON504 *ErrorModel
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r SetConsumerSchedulingResponse) GetJSON200() *SchedulingOfConsumer {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r SetConsumerSchedulingResponse) GetApplicationproblemJSON400() *ErrorModel {
+	return r.ApplicationproblemJSON400
+}
+
+// GetApplicationproblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r SetConsumerSchedulingResponse) GetApplicationproblemJSON401() *ErrorModel {
+	return r.ApplicationproblemJSON401
+}
+
+// GetApplicationproblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r SetConsumerSchedulingResponse) GetApplicationproblemJSON403() *ErrorModel {
+	return r.ApplicationproblemJSON403
+}
+
+// GetApplicationproblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
+func (r SetConsumerSchedulingResponse) GetApplicationproblemJSON404() *ErrorModel {
+	return r.ApplicationproblemJSON404
+}
+
+// GetApplicationproblemJSON406 returns the response for an HTTP 406 `application/problem+json` response
+func (r SetConsumerSchedulingResponse) GetApplicationproblemJSON406() *ErrorModel {
+	return r.ApplicationproblemJSON406
+}
+
+// GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r SetConsumerSchedulingResponse) GetApplicationproblemJSON413() *ErrorModel {
+	return r.ApplicationproblemJSON413
+}
+
+// GetApplicationproblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r SetConsumerSchedulingResponse) GetApplicationproblemJSON415() *ErrorModel {
+	return r.ApplicationproblemJSON415
+}
+
+// GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r SetConsumerSchedulingResponse) GetApplicationproblemJSON422() *ErrorModel {
+	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r SetConsumerSchedulingResponse) GetApplicationproblemJSON429() *ErrorModel {
+	return r.ApplicationproblemJSON429
+}
+
+// GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
+func (r SetConsumerSchedulingResponse) GetApplicationproblemJSON500() *ErrorModel {
+	return r.ApplicationproblemJSON500
+}
+
+// GetApplicationproblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r SetConsumerSchedulingResponse) GetApplicationproblemJSON503() *ErrorModel {
+	return r.ApplicationproblemJSON503
+}
+
+// GetApplicationproblemJSON504 returns the response for an HTTP 504 `application/problem+json` response
+func (r SetConsumerSchedulingResponse) GetApplicationproblemJSON504() *ErrorModel {
+	return r.ApplicationproblemJSON504
+}
+
+// GetBody returns the raw response body bytes
+func (r SetConsumerSchedulingResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r SetConsumerSchedulingResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r SetConsumerSchedulingResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r SetConsumerSchedulingResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -4356,6 +5043,51 @@ func (r ListWorkloadsResponse) ContentType() string {
 	return ""
 }
 
+// ListClustersWithResponse List the clusters that the broker knows, in order of name
+//
+// Needs the right to list providers.brokering.liqo.io. Flags of the daemon say what is shown without a token. A catalog and an orchestrator serve it.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/clusters (the `ListClusters` operationId).
+func (c *ClientWithResponses) ListClustersWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListClustersResponse, error) {
+	rsp, err := c.ListClusters(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListClustersResponse(rsp)
+}
+
+// ToggleProviderByGetWithResponse Make a provider Active, or Drained
+//
+// The same, for who cannot post. It always needs a token.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/toggle (the `ToggleProviderByGet` operationId).
+func (c *ClientWithResponses) ToggleProviderByGetWithResponse(ctx context.Context, params *ToggleProviderByGetParams, reqEditors ...RequestEditorFn) (*ToggleProviderByGetResponse, error) {
+	rsp, err := c.ToggleProviderByGet(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseToggleProviderByGetResponse(rsp)
+}
+
+// ToggleProviderWithResponse Make a provider Active, or Drained
+//
+// Needs the right to update providers.brokering.liqo.io, unless the daemon runs with --anonymous-toggle. An orchestrator serves it.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/toggle (the `ToggleProvider` operationId).
+func (c *ClientWithResponses) ToggleProviderWithResponse(ctx context.Context, params *ToggleProviderParams, reqEditors ...RequestEditorFn) (*ToggleProviderResponse, error) {
+	rsp, err := c.ToggleProvider(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseToggleProviderResponse(rsp)
+}
+
 // ListConsumersWithResponse List the consumers, in order of ID
 //
 // Needs the right to list consumers.brokering.liqo.io.
@@ -4399,6 +5131,36 @@ func (c *ClientWithResponses) GetAdviceWithResponse(ctx context.Context, id stri
 		return nil, err
 	}
 	return ParseGetAdviceResponse(rsp)
+}
+
+// SetConsumerSchedulingWithBodyWithResponse Suspend a consumer, or let it go on
+//
+// Needs the right to update consumers.brokering.liqo.io.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /api/v1/consumers/{id}/scheduling (the `SetConsumerScheduling` operationId).
+func (c *ClientWithResponses) SetConsumerSchedulingWithBodyWithResponse(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SetConsumerSchedulingResponse, error) {
+	rsp, err := c.SetConsumerSchedulingWithBody(ctx, id, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSetConsumerSchedulingResponse(rsp)
+}
+
+// SetConsumerSchedulingWithResponse Suspend a consumer, or let it go on
+//
+// Needs the right to update consumers.brokering.liqo.io.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /api/v1/consumers/{id}/scheduling (the `SetConsumerScheduling` operationId).
+func (c *ClientWithResponses) SetConsumerSchedulingWithResponse(ctx context.Context, id string, body SetConsumerSchedulingJSONRequestBody, reqEditors ...RequestEditorFn) (*SetConsumerSchedulingResponse, error) {
+	rsp, err := c.SetConsumerScheduling(ctx, id, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSetConsumerSchedulingResponse(rsp)
 }
 
 // ListDecisionsWithResponse List what the policies have decided, and why
@@ -4581,6 +5343,105 @@ func (c *ClientWithResponses) ListWorkloadsWithResponse(ctx context.Context, par
 		return nil, err
 	}
 	return ParseListWorkloadsResponse(rsp)
+}
+
+// ParseListClustersResponse parses an HTTP response from a ListClustersWithResponse call
+func ParseListClustersResponse(rsp *http.Response) (*ListClustersResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListClustersResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest []map[string]interface{}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseToggleProviderByGetResponse parses an HTTP response from a ToggleProviderByGetWithResponse call
+func ParseToggleProviderByGetResponse(rsp *http.Response) (*ToggleProviderByGetResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ToggleProviderByGetResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Toggled
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseToggleProviderResponse parses an HTTP response from a ToggleProviderWithResponse call
+func ParseToggleProviderResponse(rsp *http.Response) (*ToggleProviderResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ToggleProviderResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Toggled
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
 }
 
 // ParseListConsumersResponse parses an HTTP response from a ListConsumersWithResponse call
@@ -4877,6 +5738,116 @@ func ParseGetAdviceResponse(rsp *http.Response) (*GetAdviceResponse, error) {
 			headers.ETag = &value
 		}
 		response.Headers200 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseSetConsumerSchedulingResponse parses an HTTP response from a SetConsumerSchedulingWithResponse call
+func ParseSetConsumerSchedulingResponse(rsp *http.Response) (*SetConsumerSchedulingResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &SetConsumerSchedulingResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest SchedulingOfConsumer
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 406:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON406 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 504:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON504 = &dest
+
 	}
 
 	return response, nil

@@ -76,6 +76,37 @@ func TestPolicyExamplesAreFiles(t *testing.T) {
 	}
 }
 
+// TestGlossaryIsUsed holds that the words which users find explained are those that they read: each stands on another page of theirs.
+func TestGlossaryIsUsed(t *testing.T) {
+	pages, err := docs.Pages(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const glossary = "docs/glossary.md"
+	explained := map[string]bool{}
+	for _, row := range regexp.MustCompile(`(?m)^\| ([^|]+) \| .+ \|$`).FindAllStringSubmatch(pages[glossary], -1) {
+		word := row[1]
+		if word == "word" {
+			continue
+		}
+		if explained[word] {
+			t.Errorf("%s explains %s twice", glossary, word)
+		}
+		explained[word] = true
+		read := regexp.MustCompile(`(?i)\b` + regexp.QuoteMeta(word))
+		used := false
+		for page, text := range pages {
+			used = used || page != glossary && strings.HasPrefix(page, "docs/") && read.MatchString(text)
+		}
+		if !used {
+			t.Errorf("%s explains %s, which no page says", glossary, word)
+		}
+	}
+	if len(explained) < 20 {
+		t.Errorf("%s explains %d words", glossary, len(explained))
+	}
+}
+
 // TestLinksLeadSomewhere follows every relative link of every page of the repository, to the file and to the heading in it.
 func TestLinksLeadSomewhere(t *testing.T) {
 	pages, err := docs.Pages(root)

@@ -25,7 +25,13 @@ var pageFile = regexp.MustCompile("(?m)^`([a-z/-]+\\.yaml)`:\n\n((?:(?:    .*)?\
 // gitOps returns the files that the page about repositories shows, by name, in their order.
 func gitOps(t *testing.T) map[string][]string {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join(root, "docs/gitops.md"))
+	return filesOf(t, "docs/gitops.md")
+}
+
+// filesOf returns those that a page shows.
+func filesOf(t *testing.T, of string) map[string][]string {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join(root, of))
 	if err != nil {
 		t.Fatal(err)
 	}

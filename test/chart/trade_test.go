@@ -102,6 +102,9 @@ func TestConnectorSwitches(t *testing.T) {
 		"Monitor": {release: release{set: "podMonitor.enabled=true,podMonitor.interval=15s,podMonitor.labels.release=prometheus"},
 			reason: "The operator gets a token.",
 			adds:   monitor, object: "PodMonitor/liqo-broker-connector/liqo-broker-connector", has: `"interval":"15s"`},
+		"Dashboards": {release: release{set: "dashboards.enabled=true,dashboards.labels.team=a"}, reason: "Grafana finds it by a label.",
+			adds:   []string{"ConfigMap/liqo-broker-connector/liqo-broker-connector-dashboard"},
+			object: "ConfigMap/liqo-broker-connector/liqo-broker-connector-dashboard", has: `"grafana_dashboard":"1","helm.sh/chart"`},
 		"Liqo": {release: release{set: "liqo.namespace=elsewhere"}, reason: "Liqo may run elsewhere.", removes: `/liqo/`,
 			adds:   elsewhere,
 			object: deployment, has: `"--liqo-namespace=elsewhere"`},
@@ -187,6 +190,9 @@ func TestRegistrySwitches(t *testing.T) {
 		"Monitor": {release: release{set: "podMonitor.enabled=true,podMonitor.interval=15s"}, reason: "The operator reads the metrics.",
 			adds: []string{"PodMonitor/liqo-broker-registry/liqo-broker-registry"}, object: "PodMonitor/liqo-broker-registry/liqo-broker-registry",
 			has: `"interval":"15s"`},
+		"Dashboards": {release: release{set: "dashboards.enabled=true,dashboards.labels.team=a"}, reason: "Grafana finds it by a label.",
+			adds:   []string{"ConfigMap/liqo-broker-registry/liqo-broker-registry-dashboard"},
+			object: "ConfigMap/liqo-broker-registry/liqo-broker-registry-dashboard", has: `"team":"a"`},
 	})
 }
 

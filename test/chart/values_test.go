@@ -201,19 +201,41 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestDashboards holds that Grafana gets the dashboards as they are, which have braces that Helm could take for its own.
+// TestDashboards holds that Grafana gets each dashboard as it is, which has braces that Helm could take for its own, from one chart.
 func TestDashboards(t *testing.T) {
-	objects, _ := release{set: "dashboards.enabled=true"}.render(t, load(t, ours))
-	for _, name := range []string{"overview", "provider", "consumer"} {
-		text, err := os.ReadFile(filepath.Join(root, "deploy/monitoring/dashboards", name+".json"))
+	shown := map[string]string{}
+	for dir, maps := range map[string]string{
+		ours: "ConfigMap/liqo-broker/liqo-broker-dashboard-", connector: "ConfigMap/liqo-broker-connector/liqo-broker-connector-dashboard",
+		registryChart: "ConfigMap/liqo-broker-registry/liqo-broker-registry-dashboard",
+	} {
+		objects, _ := release{set: "dashboards.enabled=true"}.render(t, load(t, dir))
+		for key, o := range objects {
+			if !strings.HasPrefix(key, maps) {
+				continue
+			}
+			data, _ := o["data"].(map[string]any)
+			for file, text := range data {
+				if _, twice := shown[file]; twice {
+					t.Errorf("%s is in two charts", file)
+				}
+				shown[file] = strings.TrimSpace(text.(string))
+			}
+		}
+	}
+	want := map[string]string{}
+	files, err := filepath.Glob(filepath.Join(root, "deploy/monitoring/dashboards/*.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		data, _ := objects["ConfigMap/liqo-broker/liqo-broker-dashboard-"+name]["data"].(map[string]any)
-		shown, _ := data[name+".json"].(string)
-		if diff := cmp.Diff(strings.TrimSpace(string(text)), strings.TrimSpace(shown)); diff != "" {
-			t.Errorf("%s: -deploy/monitoring +chart\n%s", name, diff)
-		}
+		want[filepath.Base(file)] = strings.TrimSpace(string(text))
+	}
+	if diff := cmp.Diff(want, shown); diff != "" {
+		t.Errorf("-deploy/monitoring +charts\n%s", diff)
 	}
 }
 
@@ -348,10 +370,11 @@ func TestObjectsAreKubernetes(t *testing.T) {
 			set: "namespace.create=true,dashboards.enabled=true,prometheusRule.enabled=true," + pods + spread + volumes},
 		"Connector": {reason: "All that the connector has.", chart: connector, help: "connector/testdata/help.txt",
 			unknown: []string{"PodMonitor"},
-			set:     "namespace.create=true,broker=true,endpoint=https://seller.example:30446,name=a,liqo.namespace=b," + pods + service},
+			set: "namespace.create=true,dashboards.enabled=true,broker=true,endpoint=https://seller.example:30446,name=a,liqo.namespace=b," +
+				pods + service},
 		"SQLite": {reason: "A registry with all that is mounted.", chart: registryChart, help: "registry/testdata/help.txt",
 			unknown: []string{"PodMonitor"},
-			set: "persistence.storageClassName=fast,persistence.accessModes={ReadWriteOncePod},key.existingSecret=k," +
+			set: "dashboards.enabled=true,persistence.storageClassName=fast,persistence.accessModes={ReadWriteOncePod},key.existingSecret=k," +
 				"authorities.existingConfigMap=c,anonymous.read=true,anonymous.enrol=true," + pods + spread + volumes + service},
 		"Claim": {reason: "A volume that is there.", chart: registryChart, help: "registry/testdata/help.txt", unknown: []string{"PodMonitor"},
 			set: "persistence.existingClaim=c," + pods + spread + volumes + service},

@@ -54,7 +54,7 @@ This sentence is between the comment and the block.
 
 <!-- commands run on provider, consumer -->
 
-` + "```sh\nkubectl get pods\n```\n" + `
+` + "```sh\nkubectl get pods\n```\n\n<!-- prints -->\n\n```text\nNAME   READY\nkubectl get pods\n```\n" + `
     {"kubectl": "get nodes"}
 
 <!-- commands not run: it is about kind -->
@@ -75,14 +75,14 @@ func TestCommands(t *testing.T) {
 		{Page: "page.md", Line: 19, On: []string{"consumer"}, In: "TestX", Text: "a=$(kubectl get nodes)\nif true; then\n    echo \"$a\"\nfi\n"},
 		{Page: "page.md", Line: 29, Reason: "it needs the internet", Text: "helm repo add liqo https://example.org\n"},
 		{Page: "page.md", Line: 35, Text: "kubectl get policies\n"},
-		{Page: "page.md", Line: 40, On: []string{"provider", "consumer"}, Text: "kubectl get pods\n"},
-		{Page: "page.md", Line: 47, Reason: "it is about kind", Text: "kind: Cluster\n\nkind create cluster\n"},
+		{Page: "page.md", Line: 40, On: []string{"provider", "consumer"}, Text: "kubectl get pods\n", Prints: "NAME   READY\nkubectl get pods\n"},
+		{Page: "page.md", Line: 54, Reason: "it is about kind", Text: "kind: Cluster\n\nkind create cluster\n"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Commands(): -want +got\n%s", diff)
 	}
-	for _, comment := range []string{"run at broker", "run on broker consumer", "run on broker in install"} {
-		if _, err := docs.Commands("page.md", "<!-- "+comment+" -->\n"); err == nil || !strings.Contains(err.Error(), "page.md:1") {
+	for _, comment := range []string{"run at broker", "run on broker consumer", "run on broker in install", "prints -->\n\nText.\n\n<!-- "} {
+		if _, err := docs.Commands("page.md", "<!-- "+comment+" -->\n"); err == nil || !strings.Contains(err.Error(), "page.md:") {
 			t.Errorf("%q cannot be understood: error %v", comment, err)
 		}
 	}
@@ -91,8 +91,8 @@ func TestCommands(t *testing.T) {
 // TestReader reads what is for one function, in its order, and nothing else.
 func TestReader(t *testing.T) {
 	repository := t.TempDir()
-	text := "<!-- commands run on broker in TestX -->\n\n    kubectl get NODE\n\nText.\n\n    kubectl get pods\n\n<!-- run on broker " +
-		"-->\n\n    kubectl get jobs\n\nText.\n\n    kubectl get secrets\n"
+	text := "<!-- commands run on broker in TestX -->\n\n    kubectl get NODE\n\n<!-- prints -->\n\n    [broker] kubectl get 1-2\n\nText.\n" +
+		"\n    kubectl get pods\n\n<!-- run on broker -->\n\n    kubectl get jobs\n\nText.\n\n    kubectl get secrets\n"
 	if err := os.WriteFile(filepath.Join(repository, "page.md"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -114,11 +114,82 @@ func TestReader(t *testing.T) {
 	if err := errors.Join(r.Skip("kubectl get pods"), r.End()); err == nil || !strings.Contains(err.Error(), "kubectl get secrets") {
 		t.Errorf("a block is left: %v", err)
 	}
-	if got, err := r.Next(t.Context(), ""); got != "[broker] kubectl get secrets\n" || err != nil || r.End() != nil {
+	r.Blocks[0].Prints = "[consumer] kubectl 1-2 3\n"
+	if got, err := r.Next(t.Context(), ""); got != "[broker] kubectl get secrets\n" || err == nil ||
+		!strings.Contains(err.Error(), "otherwise") || r.End() != nil {
 		t.Errorf("Next(): %q, %v, %v", got, err, r.End())
 	}
 	if _, err := r.Next(t.Context(), "kubectl"); err == nil {
 		t.Error("there is one block more than the page has")
+	}
+}
+
+// TestInstead runs a block of one page in the place of the same one of another page, and no other one.
+func TestInstead(t *testing.T) {
+	block := func(on, text string) docs.Block {
+		return docs.Block{Page: on + ".md", Line: 1, On: []string{on}, Text: text}
+	}
+	reader := func(blocks ...docs.Block) *docs.Reader {
+		return &docs.Reader{Blocks: blocks, Run: func(_ context.Context, b docs.Block, _ string) (string, error) { return b.Page, nil }}
+	}
+	pods, nodes := "kubectl get pods\n", "kubectl get nodes\n"
+	for name, tc := range map[string]struct {
+		own, other docs.Block
+		want       string
+	}{
+		"Same":          {block("broker", pods), docs.Block{Page: "other.md", On: []string{"broker"}, Text: pods}, ""},
+		"OtherCommand":  {block("broker", nodes), block("broker", pods), "is not the same"},
+		"OtherCluster":  {block("consumer", pods), block("broker", pods), "is not the same"},
+		"OtherExpected": {block("broker", nodes), block("broker", nodes), "was to come"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, of := reader(tc.own), reader(tc.other)
+			out, err := r.Instead(t.Context(), of, "kubectl get pods")
+			if tc.want == "" {
+				if out != tc.own.Page || err != nil || len(r.Blocks)+len(of.Blocks) > 0 {
+					t.Errorf("Instead(): %q, %v; %v and %v are left", out, err, r.Blocks, of.Blocks)
+				}
+			} else if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("Instead(): error %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+// TestShape compares what is printed with samples: numbers and names of a day do not count, words and columns do.
+func TestShape(t *testing.T) {
+	const sample = `
+On cluster rome (33aa2f60-…): broker
+...
+POD        RUNS ON      PATH
+web-1-ab   provider-a   direct
+web-1-cd   provider-b   relay
+
+The Service answered 20 of 20 requests.
+`
+	const printed = "[1/2] kinds\nOn cluster rome (1-2): broker\nwarning: slow\n\nPOD      RUNS ON   PATH\nshop-x   oslo      relay\n" +
+		"The Service answered 3 of 4 requests.\nmore\n"
+	for name, tc := range map[string]struct{ from, to, want string }{
+		"Same":     {"", "", ""},
+		"Word":     {"answered", "heard", "The Service answered"},
+		"Line":     {"The Service answered 3 of 4 requests.\n", "", "The Service answered"},
+		"Column":   {"RUNS ON", "NODE", "RUNS ON"},
+		"Cell":     {"oslo ", "  ", "3 cells"},
+		"NoRow":    {"shop-x   oslo      relay\n", "", "3 cells"},
+		"NoHead":   {"POD      RUNS ON   PATH\n", "", "POD"},
+		"OneWord":  {"requests.", "requests, late.", "The Service answered"},
+		"Order":    {"On cluster rome (1-2): broker\n", "", "On cluster"},
+		"MoreRows": {"shop-x ", "shop-w   milan   relay\nshop-x ", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tc.from != "" && !strings.Contains(printed, tc.from) {
+				t.Fatalf("nothing is changed: %q", tc.from)
+			}
+			err := docs.Shape(sample, strings.Replace(printed, tc.from, tc.to, 1))
+			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("Shape(): error %v, want %q", err, tc.want)
+			}
+		})
 	}
 }
 

@@ -29,6 +29,8 @@ type Block struct {
 	In string
 	// Reason says why nobody runs it; empty if somebody does, or if nothing is said.
 	Reason string
+	// Prints is a sample of what is printed; empty if the page has none.
+	Prints string
 }
 
 func (b Block) String() string { return fmt.Sprintf("%s:%d", b.Page, b.Line) }
@@ -45,13 +47,22 @@ func Commands(page, text string) ([]Block, error) {
 	source := []byte(text)
 	var blocks []Block
 	var said, always *Block // Nil while nothing is said.
+	isSample := false       // Of what the last block prints.
 	visit := func(n ast.Node) error {
 		at := 1
 		if lines := n.Lines(); lines.Len() > 0 {
 			at += bytes.Count(source[:lines.At(0).Start], []byte("\n"))
 		}
 		found := comment.FindSubmatch(n.Lines().Value(source))
+		isCode := n.Kind() == ast.KindCodeBlock || n.Kind() == ast.KindFencedCodeBlock
 		switch {
+		case n.Kind() == ast.KindHTMLBlock && found != nil && string(found[1]) == "prints":
+			isSample = true
+			return nil
+		case isSample && (!isCode || len(blocks) == 0):
+			return fmt.Errorf("%s:%d: a block of what a command prints was to come", page, at)
+		case isSample:
+			blocks[len(blocks)-1].Prints, isSample = string(n.Lines().Value(source)), false
 		case n.Kind() == ast.KindHTMLBlock && found != nil:
 			next, isDefault, err := parse(string(found[1]))
 			if err != nil {
@@ -63,7 +74,7 @@ func Commands(page, text string) ([]Block, error) {
 				said = next
 			}
 			return nil
-		case n.Kind() == ast.KindCodeBlock || n.Kind() == ast.KindFencedCodeBlock && language(n, source) != "text":
+		case isCode && language(n, source) != "text":
 			b := Block{}
 			if who := cmp.Or(said, always); who != nil {
 				b = *who

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -53,7 +54,8 @@ type Reader struct {
 	Run func(ctx context.Context, b Block, script string) (string, error)
 }
 
-// Next runs the next block, which has a command that begins like this, and returns what it prints.
+// Next runs the next block, which has a command that begins like this, and returns what it prints. That must have the shape of the sample
+// in the page, if there is one.
 func (r *Reader) Next(ctx context.Context, command string) (string, error) {
 	b, err := r.take(command)
 	if err != nil {
@@ -67,7 +69,23 @@ func (r *Reader) Next(ctx context.Context, command string) (string, error) {
 	if err != nil {
 		return out, fmt.Errorf("%s, on %s: %w\n%s\n%s", b, strings.Join(b.On, ", "), err, b.Text, out)
 	}
+	if err := Shape(b.Prints, out); err != nil {
+		return out, fmt.Errorf("%s prints otherwise than it says: %w", b, err)
+	}
 	return out, nil
+}
+
+// Instead passes over the next block of another reader, and runs the own next one in its place, which has the same commands for the same
+// clusters: nobody does the same thing twice because two pages say it.
+func (r *Reader) Instead(ctx context.Context, of *Reader, command string) (string, error) {
+	b, err := of.take(command)
+	if err != nil {
+		return "", err
+	}
+	if len(r.Blocks) > 0 && (r.Blocks[0].Text != b.Text || !slices.Equal(r.Blocks[0].On, b.On)) {
+		return "", fmt.Errorf("%s is not the same as %s, on %s:\n%swant\n%s", r.Blocks[0], b, strings.Join(b.On, ", "), r.Blocks[0].Text, b.Text)
+	}
+	return r.Next(ctx, command)
 }
 
 // Said runs the command in the running text that begins like this on a cluster, and returns what it prints.

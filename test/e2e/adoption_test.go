@@ -41,9 +41,9 @@ func byLiqoctl(t *testing.T) {
 }
 
 // TestFrontDoor takes clusters that run nothing but Liqo to a federation, and to a workload that is offloaded, reached, explained and
-// drained, and back to Liqo as it was, with the commands of the README. All the while no Secret of namespace liqo is anywhere but at home.
-// At last the clusters get their broker from the federation of the tests, which sets up what the README does and nothing else. It is the
-// first of the journeys, so that a new lab is what it wants; of another one it removes the broker.
+// drained, and back to Liqo as it was, with the commands of the README and of the tutorials. All the while no Secret of namespace liqo is
+// anywhere but at home. At last the clusters get their broker from the federation of the tests, which sets up what the README does and
+// nothing else. It is the first of the journeys, so that a new lab is what it wants; of another one it removes the broker.
 func TestFrontDoor(t *testing.T) {
 	ctx := t.Context()
 	secrets := watchTwinSecrets(t)
@@ -67,11 +67,12 @@ func TestFrontDoor(t *testing.T) {
 			killAt(t, fed.Broker, step, "install")
 		}
 		r := read(t, "README.md", "TestFrontDoor", placeholders(t, "shop"))
-		r.next("kubectl liqo-broker install")
+		first := read(t, "docs/tutorials/first-pod.md", "TestFrontDoor", placeholders(t, "first"))
+		first.insteadOf(r, "kubectl liqo-broker install")
 		if out := mustPlugin(t, fed.Broker, "install"); strings.Contains(out, "done in") {
 			t.Errorf("installed twice, the second time changes something:\n%s", out)
 		}
-		r.next("kubectl liqo-broker join")
+		first.insteadOf(r, "kubectl liqo-broker join")
 		mustPlugin(t, fed.Broker, "join", "--provider", fed.ProviderB.Lab.KubeconfigPath())
 		again := mustPlugin(t, fed.Broker, "join", "--provider", fed.ProviderA.Lab.KubeconfigPath(),
 			"--consumer", fed.Consumer.Lab.KubeconfigPath(), "--direct")
@@ -86,7 +87,8 @@ func TestFrontDoor(t *testing.T) {
 		if consumer.EffectiveScheduling() != v1alpha1.SchedulingDrained {
 			t.Errorf("the consumer provides, and nobody has asked it to: %+v", consumer.Spec)
 		}
-		tested := r.next("kubectl liqo-broker test")
+		first.next("kubectl get nodes")
+		tested := first.insteadOf(r, "kubectl liqo-broker test")
 		if !strings.Contains(tested, "The Service answered 20 of 20 requests, from 4 of 4 pods.") || strings.Contains(tested, "! ") {
 			t.Errorf("the test of the network says\n%s", tested)
 		}
@@ -101,7 +103,9 @@ func TestFrontDoor(t *testing.T) {
 		}
 		r.next("kubectl --namespace liqo delete secret auth-token")
 
+		made := first.begin("kubectl create namespace first")
 		r.next("kubectl create namespace shop")
+		made()
 		pods := copies(t, "shop", 2)
 		checkAddresses(t, pods)
 		where := r.next("kubectl liqo-broker where shop")
@@ -117,19 +121,24 @@ func TestFrontDoor(t *testing.T) {
 				t.Errorf("nothing is explained of %s:\n%s", provider.Name, explained)
 			}
 		}
-		// The command waits until no pod is left.
-		if drained := r.next("kubectl liqo-broker drain PROVIDER"); !strings.Contains(drained, " drained\n") {
-			t.Errorf("it does not say that the provider is drained:\n%s", drained)
-		}
+		first.next("kubectl liqo-broker where first")
+		first.next("kubectl liqo-broker explain first")
+		drain := drainAsked(t, r)
+		deleted := first.begin("kubectl delete namespace first")
 		if where := r.next("kubectl liqo-broker where shop"); strings.Contains(where, fed.ProviderA.Name) {
 			t.Errorf("a pod is still on the provider that is drained:\n%s", where)
 		}
 		checkAddresses(t, copies(t, "shop", 2, fed.ProviderB))
-		r.next("kubectl liqo-broker enable PROVIDER")
+		drain.insteadOf(r, "kubectl liqo-broker enable PROVIDER")
+		drain.next("kubectl --namespace default delete pod asks")
+		drain.end()
 
+		deleted()
 		r.next("kubectl delete namespace shop")
-		r.next("kubectl liqo-broker uninstall")
+		first.next("kubectl liqo-broker unprepare")
+		first.insteadOf(r, "kubectl liqo-broker uninstall")
 		r.end()
+		first.end()
 		stockEverywhere(t)
 	})
 	t.Run("ByHand", func(t *testing.T) {
@@ -184,6 +193,34 @@ func TestFrontDoor(t *testing.T) {
 		}
 	})
 	secrets.none(t)
+}
+
+// drainAsked drains provider-a by the tutorial, in the place of the README: somebody asks a Service on it meanwhile, and no request is
+// lost. The reader has what comes after that.
+func drainAsked(t *testing.T, readme *reader) *reader {
+	t.Helper()
+	r := read(t, "docs/tutorials/drain.md", "TestFrontDoor", placeholders(t, "first"), "--image=curlimages/curl", "--image=lab.local/tools:1",
+		`{"port": 80}`, `{"port": 8080}`, "--target-port=80", "--target-port=8080")
+	t.Cleanup(func() {
+		if _, err := fed.Consumer.Kubectl(context.WithoutCancel(t.Context()), "delete", "pod", "asks", "--namespace=default",
+			"--ignore-not-found", "--now"); err != nil {
+			t.Error(err)
+		}
+	})
+	r.next("kubectl --namespace first patch deployment web")
+	r.next("kubectl --namespace default run asks")
+	// The command waits until no pod is left.
+	if drained := r.insteadOf(readme, "kubectl liqo-broker drain PROVIDER"); !strings.Contains(drained, " drained\n") {
+		t.Errorf("it does not say that the provider is drained:\n%s", drained)
+	}
+	counted := r.next("kubectl --namespace default logs asks")
+	if t.Log(counted); !strings.Contains(counted, " asked, 0 lost") {
+		t.Errorf("requests are lost while a provider is drained: %s", counted)
+	}
+	if where := r.next("kubectl liqo-broker where first"); strings.Contains(where, fed.ProviderA.Name) {
+		t.Errorf("a pod is still on the provider that is drained:\n%s", where)
+	}
+	return r
 }
 
 // brokerByHand gives virtual nodes our virtual kubelet, and offers namespace liqo.

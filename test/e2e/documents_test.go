@@ -65,6 +65,32 @@ func (r *reader) next(command string) string {
 	return out
 }
 
+// insteadOf runs the next block in the place of that of another page, which has the same commands, and returns what it prints.
+func (r *reader) insteadOf(of *reader, command string) string {
+	r.t.Helper()
+	out, err := r.Instead(r.t.Context(), of.Reader.Reader, command)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return out
+}
+
+// begin runs the next block while the test goes on. The returned function waits until it has ended. Nothing else of the page runs
+// meanwhile.
+func (r *reader) begin(command string) (end func()) {
+	done := make(chan error, 1)
+	go func() {
+		_, err := r.Next(r.t.Context(), command)
+		done <- err
+	}()
+	return func() {
+		r.t.Helper()
+		if err := <-done; err != nil {
+			r.t.Fatal(err)
+		}
+	}
+}
+
 // skip passes over blocks that begin with these commands, in this order.
 func (r *reader) skip(commands ...string) {
 	r.t.Helper()

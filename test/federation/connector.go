@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -180,7 +181,7 @@ func (c *Cluster) unbounded(ctx context.Context) (end func() error, err error) {
 }
 
 // InstallMarket runs a registry on a machine of its own, and has the consumer buy and the providers sell: all of it by the commands of the
-// pages. The page for operators is docs/trade/operator.md.
+// pages. The page for operators is docs/trade/operator.md; the tutorial runs the registry by the same commands.
 func (f *Federation) InstallMarket(ctx context.Context, progress *Progress) (*Registry, error) {
 	host, err := f.machine(ctx, registryName, registryAddress)
 	if err != nil {
@@ -189,6 +190,11 @@ func (f *Federation) InstallMarket(ctx context.Context, progress *Progress) (*Re
 	serve, err := f.serve("docs/trade/operator.md")
 	if err != nil {
 		return nil, err
+	}
+	if other, err := f.serve("docs/tutorials/trade.md"); err != nil {
+		return nil, err
+	} else if other != serve {
+		return nil, fmt.Errorf("the tutorial runs the registry by\n%s, and not by\n%s", other, serve)
 	}
 	r := &Registry{URL: fmt.Sprintf("https://%s:%d", registryAddress, registryPort), host: host, serve: serve}
 	if err := progress.Step(ctx, "the registry runs on a machine of its own, outside of all clusters", r.Run); err != nil {
@@ -244,7 +250,7 @@ func (f *Federation) JoinMarket(ctx context.Context, r *Registry, c *Cluster) er
 			return err
 		}
 	}
-	for _, page := range f.PagesOf(c) {
+	for _, page := range f.pagesOf(c) {
 		if err := f.doAsPageSays(ctx, page, r, c); err != nil {
 			return err
 		}
@@ -252,8 +258,8 @@ func (f *Federation) JoinMarket(ctx context.Context, r *Registry, c *Cluster) er
 	return nil
 }
 
-// PagesOf returns the pages that somebody reads whose cluster trades, in their order.
-func (f *Federation) PagesOf(c *Cluster) []string {
+// pagesOf returns the pages that somebody reads whose cluster trades, in their order.
+func (f *Federation) pagesOf(c *Cluster) []string {
 	if c == f.Consumer {
 		return []string{"docs/trade/buyer.md", "docs/trade/provider.md"} // A buyer joins a registry as sellers do.
 	}
@@ -306,6 +312,7 @@ func (f *Federation) serve(page string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	blocks = slices.DeleteFunc(blocks, func(b docs.Block) bool { return !slices.Contains(b.On, registryName) })
 	if len(blocks) != 1 {
 		return "", fmt.Errorf("%s has %d blocks that run the registry, want 1", page, len(blocks))
 	}

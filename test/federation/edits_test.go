@@ -271,9 +271,9 @@ func TestCommandsAreThoseOfPeople(t *testing.T) {
 		allowed = append(allowed, row.from, row.to)
 	}
 	seen := 0
-	for _, page := range []string{"buyer", "provider", "operator", "registry"} {
+	for _, page := range []string{"trade/buyer", "trade/provider", "trade/operator", "trade/registry", "tutorials/trade"} {
 		for _, in := range []string{"InstallMarket", "TestTraders", "TestResell", "TestOperator", "RotateKey"} {
-			r, err := f.Read("docs/trade/"+page+".md", in, append(soldAt(sellerURL), replaced(labTag)...)...)
+			r, err := f.Read("docs/"+page+".md", in, append(soldAt(sellerURL), replaced(labTag)...)...)
 			if err != nil {
 				t.Fatal(err)
 			}

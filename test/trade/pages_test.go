@@ -68,6 +68,16 @@ func (r reader) next(command string) string {
 	return out
 }
 
+// insteadOf runs the next block in the place of that of another page, which has the same commands, and returns what it prints.
+func (r reader) insteadOf(of reader, command string) string {
+	r.t.Helper()
+	out, err := r.Instead(r.t.Context(), of.Reader.Reader, command)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return out
+}
+
 // said runs the command in the running text that begins like this, and returns what it prints.
 func (r reader) said(on, command string) string {
 	r.t.Helper()
@@ -111,6 +121,11 @@ func TestOperator(t *testing.T) {
 	if err != nil || invited.URL != "https://registry.example:30443" || invited.Fingerprint != registry.Fingerprint || invited.Token == "" {
 		t.Errorf("the registry invites to %s with the key %s, %v", invited.URL, invited.Fingerprint, err)
 	}
+	tutorial := read(t, "docs/tutorials/trade.md", "TestOperator")
+	if invited, err = discovery.ParseInvitation(strings.TrimSpace(tutorial.next("registry invite"))); err != nil || invited.Token == "" {
+		t.Errorf("the registry of the tutorial invites by %+v, %v", invited, err)
+	}
+	tutorial.end()
 	fingerprint := strings.TrimSpace(
 		r.next("kubectl -n liqo-broker-registry exec statefulset/liqo-broker-registry -- /usr/bin/registry fingerprint"),
 	)
@@ -236,8 +251,9 @@ func eighths(cpu, memory, pods string) v1alpha1.Quantities {
 }
 
 // TestTraders does what the pages say to a buyer and a seller, who were set up by what they say too: one offers, the other buys three
-// times, uses what it has bought, and both leave, after which nothing of us is there but what the pages name. They come back by the pages
-// alone, and then either cluster is set up exactly as the federation of the tests has set it up: that adds nothing.
+// times, uses what it has bought, and both leave, after which nothing of us is there but what the pages name. They come back by the
+// tutorial alone, and then either cluster is set up exactly as the federation of the tests has set it up: that adds nothing. What the
+// tutorial and the pages both say is done once, as the tutorial says it.
 func TestTraders(t *testing.T) {
 	clean(t)
 	both := []*federation.Cluster{fed.Consumer, fed.ProviderA}
@@ -261,7 +277,7 @@ func TestTraders(t *testing.T) {
 		}
 	})
 	buys, sells := read(t, "docs/trade/buyer.md", "TestTraders"), read(t, "docs/trade/provider.md", "TestTraders")
-	bills := read(t, "docs/trade/billing.md", "TestTraders")
+	bills, tutorial := read(t, "docs/trade/billing.md", "TestTraders"), read(t, "docs/tutorials/trade.md", "TestTraders")
 
 	party := seller(t, fed.ProviderA)
 	if said := sells.next("kubectl -n liqo-broker-connector logs"); !strings.Contains(said, string(party)) {
@@ -270,17 +286,22 @@ func TestTraders(t *testing.T) {
 	if said := sells.next("kubectl liqo-broker diagnose"); !strings.Contains(said, "\nConnector\n") {
 		t.Errorf("nothing is said of the connector:\n%s", said)
 	}
-	sells.edit("deploy/examples/trade/offer.yaml", anybody, string(seller(t, fed.Consumer)))
-	sells.next("kubectl apply -f deploy/examples/trade/offer.yaml")
+	buyer := string(seller(t, fed.Consumer))
+	if said := tutorial.next("kubectl -n liqo-broker-connector logs"); !strings.Contains(said, buyer) {
+		t.Errorf("the log does not say that the party is %s:\n%s", buyer, said)
+	}
+	tutorial.edit("deploy/examples/trade/offer.yaml", anybody, buyer)
+	tutorial.insteadOf(sells, "kubectl apply -f deploy/examples/trade/offer.yaml")
 	eventually(t, time.Minute, func(ctx context.Context) error { return fed.Published(ctx, fed.ProviderA) })
 
 	// What the consumer needs, what it sees and chooses, and what it orders from that seller, who has to agree.
-	buys.next("kubectl apply -f deploy/examples/trade/capacityrequest.yaml")
+	tutorial.insteadOf(buys, "kubectl apply -f deploy/examples/trade/capacityrequest.yaml")
 	has := func(want v1alpha1.Quantities) {
 		t.Helper()
 		eventually(t, 2*time.Minute, func(ctx context.Context) error { return fed.Consumer.HasBought(ctx, fed.ProviderA, want) })
 	}
 	has(eighths("250m", "512Mi", "6"))
+	tutorial.next("kubectl liqo-broker contracts show nightly")
 	if said := buys.next("kubectl liqo-broker offers"); !strings.Contains(said, "compute/small") || strings.Count(said, " buys ") != 2 {
 		t.Errorf("an offer is not seen, or there are not two contracts:\n%s", said)
 	}
@@ -314,12 +335,18 @@ func TestTraders(t *testing.T) {
 	}
 	bills.end()
 
-	buys.next("kubectl get nodes")
+	tutorial.insteadOf(buys, "kubectl get nodes")
 	copies, err := fed.Copies(t.Context(), "shop")
 	if err != nil || len(copies) != 1 || copies[0].RunsOn != fed.ProviderA {
 		t.Errorf("what was offloaded does not run on the seller: %+v, %v", copies, err)
 	}
-	if err := fed.Remove(t.Context(), "shop"); err != nil {
+	for _, side := range []string{"--sold", "--bought"} {
+		if said := tutorial.next("kubectl liqo-broker contracts export"); !strings.Contains(said, "BilledCost") || strings.Count(said, "\n") < 3 {
+			t.Errorf("the bill of what was %s has no contract:\n%s", side, said)
+		}
+	}
+	tutorial.next("kubectl delete namespace shop")
+	if err := fed.Removed(t.Context(), "shop"); err != nil {
 		t.Fatal(err)
 	}
 
@@ -351,7 +378,8 @@ func TestTraders(t *testing.T) {
 	}
 
 	// Both leave. The kinds stay that Helm keeps, and the namespace with the buyer's key.
-	buys.next("kubectl delete capacityrequests,purchases")
+	tutorial.insteadOf(buys, "kubectl delete capacityrequests,purchases")
+	tutorial.end()
 	eventually(t, 2*time.Minute, func(ctx context.Context) error { return fed.Consumer.HasParted(ctx, fed.ProviderA) })
 	for _, command := range leftovers {
 		buys.said("consumer", command)
@@ -411,19 +439,14 @@ func parts(t *testing.T, c *federation.Cluster, programs ...string) map[string]s
 	return found
 }
 
-// comesBack does what the pages say to a cluster that is to trade.
+// comesBack does what the tutorial says to a cluster that is to trade.
 func comesBack(t *testing.T, ctx context.Context, c *federation.Cluster) error {
 	t.Helper()
-	for _, page := range fed.PagesOf(c) {
-		r, err := fed.ReadToJoin(ctx, page, registry, c)
-		if err != nil {
-			return err
-		}
-		if err := readOn(t, r).All(ctx); err != nil {
-			return err
-		}
+	r, err := fed.ReadToJoin(ctx, "docs/tutorials/trade.md", registry, c)
+	if err != nil {
+		return err
 	}
-	return nil
+	return readOn(t, r).All(ctx)
 }
 
 // setUp returns what is set up on a cluster.

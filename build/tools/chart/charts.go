@@ -107,7 +107,9 @@ var charts = []chart{
 			{files: "deploy/broker/networkpolicy*.yaml", when: ".Values.networkPolicies.enabled"},
 			{files: "deploy/admission/*.yaml", prefix: "admission-", when: `eq (include "liqo-broker.admission" .) "true"`},
 		}...),
-		monitoring: []string{"dashboards/*.json", "rules-broker.yaml"},
+		monitoring: []string{
+			"dashboards/consumer.json", "dashboards/overview.json", "dashboards/provider.json", "rules-broker.yaml",
+		},
 		substitutes: append(guardSubstitutes("liqo-broker.image"), []substitute{
 			inLiqo, fromLiqo,
 			{regexp.MustCompile(`request\.namespace == 'liqo'`), `request.namespace == '{{ .Values.liqo.namespace }}'`},
@@ -123,7 +125,7 @@ var charts = []chart{
 			{files: "deploy/connector/people.yaml", when: ".Values.aggregatedRoles.enabled"},
 			{files: "deploy/connector/networkpolicy.yaml", when: ".Values.networkPolicies.enabled"},
 		}...),
-		monitoring:  []string{"rules-connector.yaml"},
+		monitoring:  []string{"dashboards/trade.json", "rules-connector.yaml"},
 		substitutes: append(guardSubstitutes("liqo-broker-connector.guardImage"), inLiqo, fromLiqo),
 	},
 	{
@@ -135,7 +137,7 @@ var charts = []chart{
 			{files: "deploy/registry/common/networkpolicy.yaml", when: ".Values.networkPolicies.enabled"},
 			{files: "deploy/registry/networkpolicy-egress.yaml", when: "and .Values.networkPolicies.enabled (not .Values.postgres.existingSecret)"},
 		},
-		monitoring:  []string{"rules-registry.yaml"},
+		monitoring:  []string{"dashboards/registry.json", "rules-registry.yaml"},
 		substitutes: []substitute{{regexp.MustCompile(`(?m)^( *namespace:) liqo-broker-registry$`), `${1} {{ .Release.Namespace }}`}},
 	},
 }

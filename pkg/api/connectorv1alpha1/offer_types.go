@@ -27,10 +27,11 @@ const (
 	ReasonOfferRefused = "OfferRefused"
 )
 
-// ConditionCovered is on Offers of which something is sold. It is true while the cluster has what it has sold, until the contracts end.
+// ConditionCovered is on Offers of which something is sold, and on Sales of which something was lacking. It is true while the cluster has
+// what it has sold, until the contracts end.
 const ConditionCovered = "Covered"
 
-// Reasons of the condition Covered of Offers.
+// Reasons of the condition Covered of Offers and Sales.
 const (
 	// ReasonCovered: the cluster has what it has sold.
 	ReasonCovered = "Covered"

@@ -214,6 +214,11 @@ type ContractStatus struct {
 	// +listMapKey=revision
 	// +optional
 	Superseded []SupersededTerms `json:"superseded,omitempty"`
+	// documents are by which documents it is sold: of the properties of the offer that the terms in force name, terms-url, terms-sha256,
+	// sla-url, sla-sha256, sla-availability and sla-credit.
+	// +kubebuilder:validation:MaxProperties=6
+	// +optional
+	Documents map[string]PropertyValue `json:"documents,omitempty"`
 	// cluster is the one at the other end.
 	// +kubebuilder:default={}
 	// +optional
@@ -225,7 +230,7 @@ type ContractStatus struct {
 	// observedGeneration is the generation of the spec that the status answers to.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions are Ready, and Renewal of a Purchase that renews.
+	// conditions are Ready, Renewal of a Purchase that renews, and Covered of a Sale of which the seller has lacked something.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type

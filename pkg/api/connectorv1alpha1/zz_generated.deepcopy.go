@@ -334,6 +334,13 @@ func (in *ContractStatus) DeepCopyInto(out *ContractStatus) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.Documents != nil {
+		in, out := &in.Documents, &out.Documents
+		*out = make(map[string]PropertyValue, len(*in))
+		for key, val := range *in {
+			(*out)[key] = val
+		}
+	}
 	out.Cluster = in.Cluster
 	if in.Conditions != nil {
 		in, out := &in.Conditions, &out.Conditions

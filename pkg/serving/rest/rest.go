@@ -69,6 +69,7 @@ type API struct {
 func New(cfg Config, mux *http.ServeMux) *API {
 	described := huma.DefaultConfig(cfg.Title, "v1")
 	described.Info.Description = cfg.Description
+	described.Info.Contact = &huma.Contact{Name: "Issues", URL: "https://github.com/capacitorset/liqo-broker/issues"}
 	described.Info.License = &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}
 	described.OpenAPIPath, described.DocsPath, described.SchemasPath, described.CreateHooks = "", "", "", nil
 	format := huma.DefaultJSONFormat
@@ -88,11 +89,22 @@ func New(cfg Config, mux *http.ServeMux) *API {
 // OpenAPI returns the description of what was registered.
 func (a *API) OpenAPI() *huma.OpenAPI { return a.huma.OpenAPI() }
 
+// tag returns what an operation is about: the first part of its path. The document has a list of these.
+func (a *API) tag(path string) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	document := a.OpenAPI()
+	if !slices.ContainsFunc(document.Tags, func(t *huma.Tag) bool { return t.Name == name }) {
+		document.Tags = append(document.Tags, &huma.Tag{Name: name})
+	}
+	return name
+}
+
 // Operation describes an operation: its name, method and path below the base, and what it does. The door is passed by those who may do it,
 // before anything of the request but its header Accept is looked at; nil if it was passed already.
 func (a *API) Operation(id, method, path, summary string, door Middleware) huma.Operation {
 	op := huma.Operation{
 		OperationID: id, Method: method, Path: a.cfg.Base + path, Summary: summary, MaxBodyBytes: a.cfg.MaxBody,
+		Tags:        []string{a.tag(path)},
 		Middlewares: huma.Middlewares{a.keep, a.accepts},
 		Errors: []int{
 			http.StatusNotAcceptable, http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusInternalServerError,
@@ -167,6 +179,9 @@ func (a *API) Seal(others string, door func(*http.Request) error) error {
 		a.mux.HandleFunc(path, NotAllowed("GET, HEAD"))
 	}
 	for path, item := range a.OpenAPI().Paths {
+		if !strings.HasPrefix(path, a.cfg.Base+"/") {
+			continue // It is described here, and others serve it.
+		}
 		operations := map[string]*huma.Operation{
 			http.MethodGet: item.Get, http.MethodPut: item.Put, http.MethodPost: item.Post, http.MethodDelete: item.Delete,
 		}

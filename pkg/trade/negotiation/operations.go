@@ -136,12 +136,12 @@ func (s *Server) quote(ctx context.Context, in *quoting) (*quoted, error) {
 		return nil, err
 	}
 	// Whoever would be denied is told so, and not where this cluster is reached.
-	verdict, reason, err := s.admitTerms(ctx, terms)
+	admitted, err := s.admitTerms(ctx, terms)
 	if err != nil {
 		return nil, err
 	}
-	said := negotiationv1.Quote{Terms: writeTerms(terms), Offer: listing.JWS, Verdict: string(verdict), Reason: reason}
-	if verdict != contract.Deny {
+	said := negotiationv1.Quote{Terms: writeTerms(terms), Offer: listing.JWS, Verdict: string(admitted.Verdict), Reason: admitted.Reason}
+	if admitted.Verdict != contract.Deny {
 		own := s.cfg.Reach.Own(ctx)
 		said.Endpoints = &own
 	}
@@ -160,61 +160,64 @@ func (s *Server) listing(ctx context.Context, id string) (offer.Signed, error) {
 	return listing, nil
 }
 
-// admitTerms compares terms with the offer as it is now, and asks the policy.
-func (s *Server) admitTerms(ctx context.Context, terms contract.Terms) (contract.Verdict, string, error) {
+// admitTerms compares terms with the offer as it is now, and asks the policy. What it returns is a request without the event, with what
+// is to be known of terms beside themselves.
+func (s *Server) admitTerms(ctx context.Context, terms contract.Terms) (contract.Request, error) {
 	listing, err := s.listing(ctx, terms.Offer)
 	if err != nil {
-		return "", "", err
+		return contract.Request{}, err
 	}
 	plan, _ := listing.Plan(terms.Plan)
 	if err := s.fits(contract.Reserve, terms, listing.Offer, time.Duration(plan.Notice), s.cfg.Drain); err != nil {
-		return "", "", fmt.Errorf("%w: %w", err, contract.ErrTerms)
+		return contract.Request{}, fmt.Errorf("%w: %w", err, contract.ErrTerms)
 	}
 	return s.verdict(ctx, terms, listing.Offer)
 }
 
 // admitChange is admitTerms for new terms of a contract. Who has bought keeps the notice and the drain that both have signed. It can always
 // give back a part, and renew when the plan is not for sale any more, both at the signed price; what the plan costs now is good as well.
-func (s *Server) admitChange(ctx context.Context, event contract.Event, terms, was contract.Terms) (contract.Verdict, string, error) {
+func (s *Server) admitChange(ctx context.Context, event contract.Event, terms, was contract.Terms) (contract.Request, error) {
 	smaller := event == contract.Resize && within(terms, was)
 	signed := terms.Price == was.Price && terms.OfferRevision == was.OfferRevision && terms.OfferDigest == was.OfferDigest
 	if smaller && signed {
-		return contract.Accept, "", nil
+		return contract.Request{Terms: terms, Verdict: contract.Accept}, nil
 	}
 	listing, err := s.cfg.Offers.Offer(ctx, terms.Offer)
 	if err != nil && !errors.Is(err, ErrNotOffered) {
-		return "", "", fmt.Errorf("read offer %s: %w", terms.Offer, err)
+		return contract.Request{}, fmt.Errorf("read offer %s: %w", terms.Offer, err)
 	}
 	_, sold := listing.Plan(terms.Plan)
 	sold = sold && err == nil && s.cfg.Clock.Now().Before(listing.ValidUntil)
 	switch {
 	case !sold && (event != contract.Renew || !signed):
-		return "", "",
+		return contract.Request{},
 			fmt.Errorf("plan %.63q of offer %.63q is not for sale any more: a contract of it can be renewed as it is signed, and made smaller: %w",
 				terms.Plan, terms.Offer, contract.ErrTerms)
 	case !sold:
 		listing.Offer = offer.Offer{}
 	default:
 		if err := s.fits(event, terms, listing.Offer, was.Notice, was.Drain); err != nil {
-			return "", "", fmt.Errorf("%w: %w", err, contract.ErrTerms)
+			return contract.Request{}, fmt.Errorf("%w: %w", err, contract.ErrTerms)
 		}
 		if smaller {
-			return contract.Accept, "", nil
+			return contract.Request{Terms: terms, Verdict: contract.Accept, Documents: offer.Documents(listing.Properties)}, nil
 		}
 	}
 	return s.verdict(ctx, terms, listing.Offer)
 }
 
 // verdict asks the policy.
-func (s *Server) verdict(ctx context.Context, terms contract.Terms, of offer.Offer) (contract.Verdict, string, error) {
-	verdict, reason, err := s.cfg.Admission.Admit(ctx, Application{Buyer: party.ID(terms.Buyer), Terms: terms, Offer: of})
+func (s *Server) verdict(ctx context.Context, terms contract.Terms, of offer.Offer) (contract.Request, error) {
+	request := contract.Request{Terms: terms, Documents: offer.Documents(of.Properties)}
+	var err error
+	request.Verdict, request.Reason, err = s.cfg.Admission.Admit(ctx, Application{Buyer: party.ID(terms.Buyer), Terms: terms, Offer: of})
 	switch {
 	case errors.Is(err, ErrNotOffered):
-		return contract.Deny, "the offer is not there any more", nil
+		request.Verdict, request.Reason = contract.Deny, "the offer is not there any more"
 	case err != nil:
-		return "", "", fmt.Errorf("ask who may buy offer %s: %w", terms.Offer, err)
+		return contract.Request{}, fmt.Errorf("ask who may buy offer %s: %w", terms.Offer, err)
 	}
-	return verdict, reason, nil
+	return request, nil
 }
 
 // within reports whether terms take no more of anything than others do.
@@ -274,7 +277,7 @@ func (s *Server) propose(ctx context.Context, event contract.Event, in *proposin
 	if err := s.own(ctx, in.ID, terms); err != nil {
 		return nil, err
 	}
-	request := contract.Request{Event: event, Key: terms.Key(), Terms: terms}
+	request := contract.Request{Terms: terms}
 	if event == contract.Reserve {
 		reserving := s.pacer(party.ID(terms.Buyer)).reserving
 		reserving.Lock()
@@ -288,14 +291,15 @@ func (s *Server) propose(ctx context.Context, event contract.Event, in *proposin
 	switch {
 	case event == contract.Reserve && record == nil:
 		if err = s.room(ctx, party.ID(terms.Buyer)); err == nil {
-			request.Verdict, request.Reason, err = s.admitTerms(ctx, terms)
+			request, err = s.admitTerms(ctx, terms)
 		}
 	case event != contract.Reserve && record != nil && record.LastRevision < terms.Revision:
-		request.Verdict, request.Reason, err = s.admitChange(ctx, event, terms, record.Terms)
+		request, err = s.admitChange(ctx, event, terms, record.Terms)
 	}
 	if err != nil {
 		return nil, err
 	}
+	request.Event, request.Key = event, terms.Key()
 	return s.apply(ctx, in.ID, request)
 }
 

@@ -26,6 +26,24 @@ func ReadMoney(m connectorv1alpha1.Money) (offer.Amount, error) {
 	return amount, nil
 }
 
+// maxProperty bounds the value of a property in bytes, as the API does.
+const maxProperty = 253
+
+// Documents returns the documents of an offer as objects have them, without what is too long for that; nil if there are none.
+func Documents(of map[string]string) map[string]connectorv1alpha1.PropertyValue {
+	var documents map[string]connectorv1alpha1.PropertyValue
+	for key, value := range of {
+		if len(value) > maxProperty {
+			continue
+		}
+		if documents == nil {
+			documents = map[string]connectorv1alpha1.PropertyValue{}
+		}
+		documents[key] = connectorv1alpha1.PropertyValue(value)
+	}
+	return documents
+}
+
 // Price returns a price as objects have it.
 func Price(p offer.Price) connectorv1alpha1.Price {
 	return connectorv1alpha1.Price{

@@ -254,9 +254,29 @@ func Contracts(now time.Time, contracts []Contract) *metav1.Table {
 		{Name: "Ends in", Cell: func(c *Contract) string { return until(now, c.Status.EndTime) }},
 		{Name: "Node", Wide: true, Cell: func(c *Contract) string { return strings.Join(c.Nodes, ",") }},
 		{Name: "Cluster", Wide: true, Cell: func(c *Contract) string { return c.Status.Cluster.Name }},
+		{Name: "Terms", Wide: true, Cell: func(c *Contract) string { return c.document(offer.TermsURL, offer.TermsSHA256, shortDigest) }},
+		{Name: "SLA", Wide: true, Cell: func(c *Contract) string { return c.promise(shortDigest) }},
 		{Name: "Party ID", Wide: true, Cell: func(c *Contract) string { return c.Party }},
 		{Name: "Age", Wide: true, Cell: func(c *Contract) string { return sheet.Since(now, c.Created) }},
 	})
+}
+
+// shortDigest is how many digits of a digest a table has, of the 64 that there are.
+const shortDigest = 12
+
+// document returns where a document of the contract is, and so many digits of its digest; empty if there is none.
+func (c *Contract) document(url, digest string, digits int) string {
+	where, is := string(c.Status.Documents[url]), string(c.Status.Documents[digest])
+	return strings.TrimSpace(where + " " + is[:min(len(is), digits)])
+}
+
+// promise returns for how much of a month the seller promises its service, and by which document; empty if it promises nothing.
+func (c *Contract) promise(digits int) string {
+	text := c.document(offer.SLAURL, offer.SLASHA256, digits)
+	if available := c.Status.Documents[offer.SLAAvailability]; available != "" {
+		text = strings.TrimSpace(string(available) + " % " + text)
+	}
+	return text
 }
 
 // until returns in how long something is; "over" if it was.
@@ -336,6 +356,8 @@ func (c *Contract) Describe(now time.Time) string {
 	if !c.Status.EndTime.IsZero() {
 		line("Ends", c.Status.EndTime.UTC().Format(time.RFC3339)+" ("+until(now, c.Status.EndTime)+")")
 	}
+	line("Terms", c.document(offer.TermsURL, offer.TermsSHA256, 64)) //nolint:mnd // All digits of a SHA-256.
+	line("SLA", c.promise(64))                                       //nolint:mnd // The same.
 	if c.Asked != nil {
 		line("Asked for", c.Asked.String())
 	}

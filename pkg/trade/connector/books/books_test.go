@@ -24,6 +24,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/books"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/ledger"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer/offertest"
 	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation"
 	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation/negotiationtest"
@@ -213,11 +214,15 @@ func TestSuperseded(t *testing.T) {
 	do := func(event contract.Event, revision, cpus int64, at time.Time) connectorv1alpha1.Sale {
 		t.Helper()
 		wanted := terms("x")
+		wanted.OfferDigest = fmt.Sprint("digest of ", revision)
 		wanted.Revision, wanted.Resources = revision, corev1.ResourceList{"cpu": *resource.NewQuantity(cpus, resource.DecimalSI)}
 		if event == contract.Confirm {
 			wanted.EffectiveAt = at
 		}
 		request := contract.Request{Event: event, Key: key, Terms: wanted, Verdict: contract.Accept, Signature: "s", Countersignature: "c"}
+		request.Documents = map[string]string{
+			offer.TermsURL: fmt.Sprint("https://seller.example/", revision), offer.SLAURL: strings.Repeat("x", 254), // It is too long.
+		}
 		if _, err := store.Update(t.Context(), key, func(record *contract.Record, held ledger.Ledger) (contract.Result, error) {
 			return seller.Apply(record, request, at, held, ledger.Limits{Capacity: corev1.ResourceList{"cpu": resource.MustParse("100")}})
 		}); err != nil {
@@ -232,12 +237,17 @@ func TestSuperseded(t *testing.T) {
 	for _, event := range []contract.Event{contract.Reserve, contract.Sign, contract.Grant, contract.Peered} {
 		do(event, 1, 1, start)
 	}
-	do(contract.Resize, 2, 2, changed)
+	if of := do(contract.Resize, 2, 2, changed).Status.Documents; len(of) != 1 || of[offer.TermsURL] != "https://seller.example/1" {
+		t.Errorf("while other terms are asked for, people are shown %v", of)
+	}
 	status := do(contract.Confirm, 2, 2, changed).Status
 	if was := status.Superseded; len(was) != 1 || was[0].Revision != 1 || was[0].Resources.Cpu().Value() != 1 ||
 		!was[0].EffectiveTime.Time.Equal(start) ||
 		status.Resources.Cpu().Value() != 2 || !status.EffectiveTime.Time.Equal(changed) || !status.PaidUntilTime.Equal(status.EndTime) {
 		t.Errorf("another size: %+v", status)
+	}
+	if of := status.Documents; len(of) != 1 || of[offer.TermsURL] != "https://seller.example/2" {
+		t.Errorf("with other terms, people are shown %v", of)
 	}
 	ended := changed.Add(time.Minute)
 	if status = do(contract.Terminate, 2, 2, ended).Status; !status.PaidUntilTime.Time.Equal(ended) {

@@ -112,7 +112,7 @@ func describeSale(status *connectorv1alpha1.SaleStatus, record contract.Record, 
 	status.Offer, status.Plan, status.Resources = terms.Offer, terms.Plan, terms.Resources
 	status.Price, status.StartTime, status.EndTime = price(terms.Price), at(terms.StartsAt), at(record.Ends)
 	status.PaidUntilTime, status.EffectiveTime, status.Superseded = at(record.PaidUntil), at(terms.Counts()), Superseded(record.Superseded)
-	status.PendingRevision = Pending(record)
+	status.PendingRevision, status.Documents = Pending(record), objects.Documents(record.Documents)
 }
 
 // price returns a price as objects have it; nil is none.

@@ -567,7 +567,7 @@ func (d *drive) writeStatus(ctx context.Context) error {
 		if paid := d.record.Purchase.Seen.PaidUntil; !paid.IsZero() {
 			status.PaidUntilTime = &metav1.Time{Time: paid}
 		}
-		status.Price = new(objects.Price(terms.Price))
+		status.Price, status.Documents = new(objects.Price(terms.Price)), objects.Documents(d.record.Documents[terms.OfferDigest])
 	}
 	if equality.Semantic.DeepEqual(d.stored, status) {
 		return nil

@@ -148,6 +148,7 @@ func (d *drive) order(ctx context.Context) (*ctrl.Result, error) {
 	// It is written before the seller is asked for anything that binds.
 	purchase.EndFixed = fixed
 	d.record = &record{Purchase: purchase, Size: d.sizeText(), End: d.endText(now)}
+	d.record.keepDocuments(quoted.Offer, quoted.Terms.OfferDigest)
 	return nil, d.writePurchase(ctx)
 }
 
@@ -343,6 +344,9 @@ func (d *drive) propose(ctx context.Context, c *negotiation.Client) (bool, error
 			break
 		}
 		d.record.Purchase = proposed
+		if wanted.OfferDigest != terms.OfferDigest {
+			d.record.keepDocuments(quoted.Offer, wanted.OfferDigest)
+		}
 	}
 	return true, d.writePurchase(ctx)
 }

@@ -877,6 +877,39 @@ func TestChange(t *testing.T) {
 	}
 }
 
+// TestDocuments has both sides know the documents of the offer that the terms in force name, however the offer has changed since.
+func TestDocuments(t *testing.T) {
+	s := open(t, remote())
+	sells := func(version string) map[string]string {
+		return map[string]string{
+			offer.TermsURL: "https://seller.example/" + version, offer.TermsSHA256: strings.Repeat("0a", 32), "colour": "green",
+		}
+	}
+	s.offer.Properties = sells("1")
+	w := newWorld(t, s)
+	w.create("p", s, nil)
+	w.until("p", connectorv1alpha1.ReasonActive, s)
+	is := func(version string) {
+		t.Helper()
+		want, got := "https://seller.example/"+version, w.get("p").Status.Documents
+		record, err := s.Get(t.Context(), w.key("p"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got) != 2 || string(got[offer.TermsURL]) != want || len(record.Documents) != 2 || record.Documents[offer.TermsURL] != want {
+			t.Errorf("the buyer knows %v, and the seller %v, want %s", got, record.Documents, want)
+		}
+	}
+	is("1")
+	s.offer.Revision++
+	s.offer.Properties = sells("2")
+	w.once("p")
+	is("1")
+	w.change("p", func(spec *connectorv1alpha1.PurchaseSpec) { spec.Resources["cpu"] = resource.MustParse("4") })
+	w.once("p")
+	is("2")
+}
+
 // TestSmaller asks for a smaller size when what runs on the nodes fits into it, and not before: what is given back can be sold at once.
 func TestSmaller(t *testing.T) {
 	s := open(t, remote())

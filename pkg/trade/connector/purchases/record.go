@@ -31,6 +31,8 @@ type record struct {
 	End  string `json:"end,omitempty"`
 	// Renewal is how it stands with a later end that is asked for without people; nil if none is.
 	Renewal *renewal `json:"renewal,omitempty"`
+	// Documents are those of the offers of the terms in force and of those that are asked for, by the digest of the offer.
+	Documents map[string]map[string]string `json:"documents,omitempty"`
 	// Note is what people are told of that.
 	Note string `json:"note,omitempty"`
 	// Unreached is whether the seller has not signed because it does not reach this cluster.
@@ -52,6 +54,18 @@ func readRecord(text string) (*record, error) {
 		return nil, fmt.Errorf("read status.record: %w", err)
 	}
 	return read, nil
+}
+
+// keepDocuments keeps the documents of an offer by which new terms are asked for, beside those of the terms in force.
+func (r *record) keepDocuments(of offer.Offer, digest string) {
+	kept := map[string]map[string]string{}
+	if now := r.Purchase.Terms.OfferDigest; r.Documents[now] != nil {
+		kept[now] = r.Documents[now]
+	}
+	if documents := offer.Documents(of.Properties); documents != nil {
+		kept[digest] = documents
+	}
+	r.Documents = kept
 }
 
 // text writes the record. One that is too long is written without what was only said: what a seller says keeps nobody from going on.

@@ -20,6 +20,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/conditions"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/books"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/ledger"
 	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation"
@@ -36,7 +37,7 @@ func DefaultRetention() Retention {
 	return Retention{Signed: 62 * 24 * time.Hour, Unsigned: time.Hour}
 }
 
-// Config is what the controller needs. All but Tidy, Changed, Ledger and Events must be there.
+// Config is what the controller needs. All but Covered, Tidy, Changed, Ledger and Events must be there.
 type Config struct {
 	// Client writes, and may read from a cache that keeps books.Kept.
 	Client client.Client
@@ -47,6 +48,8 @@ type Config struct {
 	// Peerings lets clusters peer. It is shared with who answers with credentials.
 	Peerings  *Peerings
 	Retention Retention
+	// Covered returns what the cluster lacks of what it has sold, which the Sales say that it concerns; nil says nothing of it.
+	Covered capacity.Covered
 	// Tidy is called when this process has become the leader, and then every ten minutes, with the time and for how long something can be
 	// reserved; nil does nothing. It is for books.Store.Tidy.
 	Tidy func(ctx context.Context, now time.Time, longest time.Duration) error
@@ -85,6 +88,11 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 	if cfg.Tidy != nil {
 		if err := mgr.Add(tidier{cfg.tidy, mgr.GetLogger().WithName("ledger")}); err != nil {
 			return fmt.Errorf("set up the tidying of the ledger: %w", err)
+		}
+	}
+	if cfg.Covered != nil {
+		if err := mgr.Add(coverer{cfg, mgr.GetLogger().WithName("covered")}); err != nil {
+			return fmt.Errorf("set up the comparison of what is sold with what there is: %w", err)
 		}
 	}
 	if err := ctrl.NewControllerManagedBy(mgr).Named("sale").For(&connectorv1alpha1.Sale{}).

@@ -163,6 +163,8 @@ type Change struct {
 	// Until is when the proposal lapses, and the old terms stay.
 	Until    time.Time `json:"until"`
 	Approval Approval  `json:"approval,omitempty"`
+	// Documents are those of the offer of the terms, which only their seller knows here.
+	Documents map[string]string `json:"documents,omitempty"`
 }
 
 // Refusal is new terms that did not come into force, and why.
@@ -239,6 +241,8 @@ type Record struct {
 	Notified bool `json:"notified,omitempty"`
 	// Withdrawn is whether nothing is left of what was granted; until then a contract that is over still holds it.
 	Withdrawn bool `json:"withdrawn,omitempty"`
+	// Documents are those of the offer of the terms, for people: the terms have the digest of the offer.
+	Documents map[string]string `json:"documents,omitempty"`
 	// Superseded are the last terms before those in force, the oldest first.
 	Superseded []Superseded `json:"superseded,omitempty"`
 	// Rates are what it has cost before the terms in force, the oldest first.

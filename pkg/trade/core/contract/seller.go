@@ -36,6 +36,8 @@ type Request struct {
 	Signature, Countersignature string
 	// Verdict is what the policy says of Terms (Reserve, Resize, Renew).
 	Verdict Verdict
+	// Documents are those of the offer of Terms, for people (Reserve, Resize, Renew).
+	Documents map[string]string
 	// Reason is said to the buyer (Refuse, Deny, Fail, Suspend, Notice) or by it (Terminate).
 	Reason string
 }
@@ -370,7 +372,7 @@ func (c *step) reserve(request Request) error {
 	if terms.Key() != request.Key || !c.now.Before(terms.EndsAt.Add(-terms.Drain)) {
 		return fmt.Errorf("terms of %s that end at %s: %w", terms.Key(), terms.EndsAt, ErrTerms)
 	}
-	r.Terms, r.Ends, r.LastRevision = terms, terms.EndsAt, terms.Revision
+	r.Terms, r.Ends, r.LastRevision, r.Documents = terms, terms.EndsAt, terms.Revision, request.Documents
 	switch request.Verdict { //nolint:exhaustive // The others need nothing, or the default.
 	case Accept:
 		c.hold(Reserve)
@@ -443,7 +445,7 @@ func (c *step) propose(request Request) error {
 	// What the seller says to them is a decision that is kept: who asks again is told the same.
 	candidate := *r
 	candidate.State = Resizing
-	candidate.Change = &Change{Event: request.Event, Terms: terms, Until: c.now.Add(c.seller.ReserveFor)}
+	candidate.Change = &Change{Event: request.Event, Terms: terms, Until: c.now.Add(c.seller.ReserveFor), Documents: request.Documents}
 	refusal := ""
 	switch {
 	case r.Notified:
@@ -513,6 +515,9 @@ func (c *step) confirm(request Request) error {
 	}
 	r.Superseded = supersede(r.Superseded, r.Terms, r.Countersignature)
 	r.Rates = outdated(r.Rates, r.Terms)
+	if r.Change.Terms.OfferDigest != r.Terms.OfferDigest {
+		r.Documents = r.Change.Documents
+	}
 	r.Terms, r.Ends, r.PaidUntil, r.Change = request.Terms, request.Terms.EndsAt, request.Terms.EndsAt, nil
 	r.Signature, r.Countersignature = request.Signature, request.Countersignature
 	c.move(Confirm, Active, "")

@@ -27,6 +27,20 @@ const (
 	SLACredit = "sla-credit"
 )
 
+// Documents returns the reserved ones of an offer's properties; nil if there are none.
+func Documents(properties map[string]string) map[string]string {
+	var documents map[string]string
+	for _, key := range []string{TermsURL, TermsSHA256, SLAURL, SLASHA256, SLAAvailability, SLACredit} {
+		if value, is := properties[key]; is {
+			if documents == nil {
+				documents = map[string]string{}
+			}
+			documents[key] = value
+		}
+	}
+	return documents
+}
+
 // Forms of reserved properties.
 var (
 	digest  = regexp.MustCompile(`^[0-9a-f]{64}$`)

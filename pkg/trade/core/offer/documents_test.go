@@ -68,6 +68,17 @@ func TestReservedProperties(t *testing.T) {
 	}
 }
 
+// TestDocumentsOfProperties holds that only what is reserved is a document.
+func TestDocumentsOfProperties(t *testing.T) {
+	if got := Documents(map[string]string{"colour": "green"}); got != nil {
+		t.Errorf("without any: %v", got)
+	}
+	got := Documents(map[string]string{"colour": "green", TermsURL: "https://rome.example/terms", SLAAvailability: "99.9"})
+	if len(got) != 2 || got[TermsURL] != "https://rome.example/terms" || got[SLAAvailability] != "99.9" {
+		t.Errorf("of two: %v", got)
+	}
+}
+
 // TestOtherTerms checks that other terms of business are another offer: what both sides sign has its digest.
 func TestOtherTerms(t *testing.T) {
 	o, err := Parse(changed(t, "", ""))
