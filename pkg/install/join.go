@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capacitorset/liqo-broker/pkg/await"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
@@ -285,11 +286,11 @@ func (p pairing) mayPeer(fc *v09.ForeignCluster) error {
 	peer := v09.PeerOf(fc)
 	switch {
 	case peer.InBand:
-		return hopelessError{requirement("%s peers with %s in band, so that their API servers do not reach each other otherwise: end that first "+
-			"(liqoctl unpeer in-band)", p.consumer.called(), p.provider.called())}
+		return await.Hopeless(requirement("%s peers with %s in band, so that their API servers do not reach each other otherwise: end that first "+
+			"(liqoctl unpeer in-band)", p.consumer.called(), p.provider.called()))
 	case fc.Annotations[annotationContract] != "":
-		return hopelessError{requirement("%s peers with %s by a contract, which its connector looks after: end the contract first",
-			p.consumer.called(), p.provider.called())}
+		return await.Hopeless(requirement("%s peers with %s by a contract, which its connector looks after: end the contract first",
+			p.consumer.called(), p.provider.called()))
 	default:
 		return nil
 	}
