@@ -24,8 +24,8 @@ func (e hopelessError) Unwrap() error { return e.error }
 // Hopeless returns an error that ends the waiting of Until, as no waiting mends it.
 func Hopeless(err error) error { return hopelessError{err} }
 
-// Until looks until there is no error, and says the first line of the error whenever that changes. The error is one that is Hopeless, or says
-// what was missing when the timeout was over, or that ctx has ended.
+// Until looks until there is no error, and says the first line of the error whenever that changes. The error is one that is Hopeless, or
+// says what was missing when the timeout was over, or that ctx has ended.
 func Until(ctx context.Context, timeout time.Duration, look func(context.Context) error, say func(missing string)) error {
 	within, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -303,8 +303,8 @@ func (p pairing) mayPeer(fc *v09.ForeignCluster) error {
 	peer := v09.PeerOf(fc)
 	switch {
 	case peer.InBand:
-		return await.Hopeless(requirement("%s peers with %s in band, so that their API servers do not reach each other otherwise: end that first "+
-			"(liqoctl unpeer in-band)", p.consumer.called(), p.provider.called()))
+		return await.Hopeless(requirement("%s peers with %s in band, so that their API servers do not reach each other otherwise: "+
+			"end that first (liqoctl unpeer in-band)", p.consumer.called(), p.provider.called()))
 	case fc.Annotations[annotationContract] != "":
 		return await.Hopeless(requirement("%s peers with %s by a contract, which its connector looks after: end the contract first",
 			p.consumer.called(), p.provider.called()))

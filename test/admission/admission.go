@@ -1,8 +1,8 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package admission evaluates what admission policies and webhooks ask of a request, for tests without an API server. It does not know which
-// requests a policy is about.
+// Package admission evaluates what admission policies and webhooks ask of a request, for tests without an API server. It does not know
+// which requests a policy is about.
 package admission
 
 import (

@@ -20,8 +20,8 @@ import (
 // choice is a group of a usage line, such as "(--provider CLUSTER | --consumer CLUSTER)...".
 var choice = regexp.MustCompile(`\([^)]*\)(\.\.\.)?`)
 
-// RefuseStrays gives each command of a program, which newCommand returns, one argument more than its usage line shows: that must be an error
-// of usage. The program has what cobra adds by itself.
+// RefuseStrays gives each command of a program, which newCommand returns, one argument more than its usage line shows: that must be an
+// error of usage. The program has what cobra adds by itself.
 func RefuseStrays(t *testing.T, newCommand func() *cobra.Command) {
 	t.Helper()
 	for _, path := range paths(prepare(newCommand(), nil)) {

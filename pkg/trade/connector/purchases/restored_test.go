@@ -110,9 +110,9 @@ func TestBuyerWithoutStatus(t *testing.T) {
 	w.create("p", s, nil)
 	copied := w.until("p", connectorv1alpha1.ReasonActive, s).DeepCopy()
 	w.bringBack(copied, connectorv1alpha1.PurchaseStatus{})
-	anew := contract.Key{Buyer: string(w.buyer.key.ID()), ID: restoredUID}
-	w.until("p", connectorv1alpha1.ReasonActive, nil, func() { s.serve(t, anew) })
-	for _, key := range []contract.Key{w.key("p"), anew} {
+	another := contract.Key{Buyer: string(w.buyer.key.ID()), ID: restoredUID}
+	w.until("p", connectorv1alpha1.ReasonActive, nil, func() { s.serve(t, another) })
+	for _, key := range []contract.Key{w.key("p"), another} {
 		if record, _ := s.Get(t.Context(), key); record == nil || record.State != contract.Active {
 			t.Errorf("the seller has contract %s as %+v", key.ID, record)
 		}
