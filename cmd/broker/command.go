@@ -162,7 +162,6 @@ func newCommand() *cobra.Command {
 		Version:       version.String(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          program.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			strategy, err := o.validate()
 			if err != nil {
@@ -257,5 +256,6 @@ func newCommand() *cobra.Command {
 	o.log.AddFlags(flags)
 	command.AddCommand(newGuardCommand())
 	command.CompletionOptions.DisableDefaultCmd = true
+	program.Strict(command, program.ExitCodes)
 	return command
 }

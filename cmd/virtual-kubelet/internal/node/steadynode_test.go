@@ -124,7 +124,7 @@ func TestSteadyNode(t *testing.T) {
 		var failure atomic.Pointer[error]
 		answer.Store(true)
 		pods := Pods{Present: func() bool { return true }, Direct: direct.Load}
-		node := newSteadyNode(inner, corev1.NodeStatus{}, pods, patience, time.Now, logr.Discard())
+		node := newSteadyNode(inner, corev1.NodeStatus{}, pods, patience, logr.Discard())
 		ctx, cancel := context.WithCancel(t.Context())
 		var shown atomic.Pointer[corev1.Node]
 		node.NotifyNodeStatus(ctx, func(now *corev1.Node) { shown.Store(now) })
@@ -246,7 +246,7 @@ func TestSettling(t *testing.T) {
 func TestSettlingEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner, no := &innerNode{}, func() bool { return false }
-		s := newSteadyNode(inner, corev1.NodeStatus{}, Pods{Present: no, Direct: no}, time.Minute, time.Now, logr.Discard())
+		s := newSteadyNode(inner, corev1.NodeStatus{}, Pods{Present: no, Direct: no}, time.Minute, logr.Discard())
 		ctx, cancel := context.WithCancel(t.Context())
 		var shown atomic.Pointer[corev1.Node]
 		s.NotifyNodeStatus(ctx, func(now *corev1.Node) { shown.Store(now) })
@@ -275,7 +275,7 @@ func TestOwnAddress(t *testing.T) {
 	}
 	no := func() bool { return false }
 	inner, own := &innerNode{}, status("10.1.0.2", "v1.34.0", 10250)
-	s := newSteadyNode(inner, own, Pods{Present: no, Direct: no}, time.Minute, time.Now, logr.Discard())
+	s := newSteadyNode(inner, own, Pods{Present: no, Direct: no}, time.Minute, logr.Discard())
 	s.NotifyNodeStatus(t.Context(), func(*corev1.Node) {})
 	before, told := status("10.1.0.1", "v1.33.0", 10255), liqoNode(true, true)
 	told.Status.Addresses, told.Status.DaemonEndpoints, told.Status.NodeInfo = before.Addresses, before.DaemonEndpoints, before.NodeInfo
