@@ -52,8 +52,9 @@ type Label string
 // +kubebuilder:validation:MaxLength=19
 type Amount string
 
-// Period is for how long a price is: a minute, an hour, a day, a week, 730 hours or 8760 hours.
-// +kubebuilder:validation:Enum=PT1M;PT1H;P1D;P1W;P1M;P1Y
+// Period is for how long a price is: a minute, an hour, a day, a week, 730 hours or 8760 hours, as ISO 8601 or Go write it. The connector
+// writes the former.
+// +kubebuilder:validation:Enum=PT1M;PT1H;P1D;P1W;P1M;P1Y;"1m";"1h";"24h";"168h";"730h";"8760h"
 type Period string
 
 // Price is money for a period.

@@ -14,6 +14,13 @@ import (
 // +kubebuilder:validation:Pattern=`^-?[0-9]{1,21}(\.[0-9]{1,21})?(e[+-][0-9]{1,3})?$`
 type Number string
 
+// Period is for how long a price is: a duration of ISO 8601 of one unit, such as P1D or PT1H, or of Go, such as 24h. A month has 730 hours,
+// and a year 8760.
+// +kubebuilder:validation:MaxLength=64
+// +kubebuilder:validation:Pattern=`^(P([1-9][0-9]?Y|[1-9][0-9]{0,2}M|[1-9][0-9]{0,3}[WD]|T[1-9][0-9]{0,3}[HMS])|\+?([0-9]{1,9}(\.[0-9]{1,9})?(ns|us|µs|ms|s|m|h)){1,6})$`
+// +kubebuilder:validation:XValidation:rule="self.startsWith('P') || duration(self) > duration('0s')",message="must be a positive duration such as 1h or P1D"
+type Period string
+
 // Price is what a provider costs. Amounts that are missing are those that the
 // provider offers, in this currency and for this period.
 type Price struct {
@@ -22,11 +29,10 @@ type Price struct {
 	// +kubebuilder:validation:MaxLength=3
 	// +required
 	Currency string `json:"currency"`
-	// period is the time that the amounts are for.
+	// period is the time that the amounts are for, such as 24h or P1D.
 	// +kubebuilder:default="1h"
-	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be a positive duration such as 1h"
 	// +optional
-	Period *metav1.Duration `json:"period,omitempty"`
+	Period Period `json:"period,omitempty"`
 	// cpu is the price of one core.
 	// +optional
 	CPU *resource.Quantity `json:"cpu,omitempty"`

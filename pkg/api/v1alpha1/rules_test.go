@@ -43,6 +43,8 @@ func TestTradeRules(t *testing.T) {
 		"at the price that was listed": {"Purchase", noChange, `{"maxPrice":null,"listed":{"digest":"sha256:0","price":PRICE}}`, ""},
 		"another size, and longer":     {"Purchase", `{}`, `{"resources":{"cpu":"4"},"duration":"2h"}`, ""},
 		"another price":                {"Purchase", `{}`, `{"maxPrice":{"amount":"2","currency":"EUR","period":"PT1H"}}`, ""},
+		"a price as Go says it":        {"Purchase", `{}`, `{"maxPrice":{"amount":"2","currency":"EUR","period":"24h"}}`, ""},
+		"a price for half a day":       {"Purchase", `{}`, `{"maxPrice":{"amount":"2","currency":"EUR","period":"12h"}}`, "supported values"},
 		"any price, later":             {"Purchase", `{}`, `{"maxPrice":null}`, "says maxPrice"},
 		"of another seller":            {"Purchase", `{}`, `{"seller":"OTHER"}`, "the seller cannot be changed"},
 		"of another offer":             {"Purchase", `{}`, `{"offer":"large"}`, "the offer cannot be changed"},

@@ -21,6 +21,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/kpi"
+	"github.com/capacitorset/liqo-broker/pkg/core/period"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
@@ -237,9 +238,7 @@ func (r *Reconciler) prices(
 	}
 	if price := p.Spec.Price; price != nil {
 		currency = price.Currency
-		if price.Period != nil && price.Period.Duration > 0 {
-			hours = price.Period.Hours()
-		}
+		hours = paidFor(price).Hours()
 		if price.CPU != nil {
 			amounts[corev1.ResourceCPU] = price.CPU.AsApproximateFloat64()
 		}
@@ -255,6 +254,14 @@ func (r *Reconciler) prices(
 		}
 	}
 	return nil
+}
+
+// paidFor returns for how long the amounts of a price are: an hour, if it does not say.
+func paidFor(price *v1alpha1.Price) time.Duration {
+	if length, err := period.Parse(string(price.Period)); err == nil {
+		return length
+	}
+	return time.Hour
 }
 
 // bought returns what a core of a cluster costs by contract; the peer may be nil.

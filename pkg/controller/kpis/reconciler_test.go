@@ -202,7 +202,7 @@ func TestPrices(t *testing.T) {
 	offered.Spec.Prices = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3"), corev1.ResourceMemory: resource.MustParse("-1")}
 	refused := offered.DeepCopy()
 	refused.Status.Phase = "Refused"
-	day := &metav1.Duration{Duration: 24 * time.Hour}
+	const day, iso = v1alpha1.Period("24h"), v1alpha1.Period("P1D")
 	// named returns another offer with a price, which a cache lists before the first one or after it.
 	named := func(name, price string) *v09.ResourceOffer {
 		o := liqotest.Offer(providerA, nil)
@@ -226,6 +226,10 @@ func TestPrices(t *testing.T) {
 		"Refused": {reason: "What is not in force does not count.", offer: refused, want: map[string]string{}},
 		"Currency": {
 			reason: "People say in what, and for how long.", offer: offered, price: &v1alpha1.Price{Currency: "EUR", Period: day},
+			want: map[string]string{"priceCPU": "0.125 EUR/h"},
+		},
+		"ISO": {
+			reason: "And write it as they like.", offer: offered, price: &v1alpha1.Price{Currency: "EUR", Period: iso},
 			want: map[string]string{"priceCPU": "0.125 EUR/h"},
 		},
 		"Dearer": {

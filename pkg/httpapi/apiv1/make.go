@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/period"
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/overview"
 )
@@ -35,8 +36,8 @@ func ProviderOf(p *v1alpha1.Provider, link *overview.Link) Provider {
 	}
 	if price := p.Spec.Price; price != nil {
 		shown.Price = &Price{Currency: price.Currency, PeriodSeconds: time.Hour.Seconds()}
-		if price.Period != nil {
-			shown.Price.PeriodSeconds = price.Period.Seconds()
+		if length, err := period.Parse(string(price.Period)); err == nil {
+			shown.Price.PeriodSeconds = length.Seconds()
 		}
 		if price.CPU != nil {
 			shown.Price.CPU = price.CPU.String()

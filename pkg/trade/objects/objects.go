@@ -12,9 +12,13 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
 )
 
-// ReadPrice returns the price that an object has. The error is an offer.FieldError.
+// ReadPrice returns the price that an object has, whose period is written as ISO 8601 or Go write it. The error is an offer.FieldError.
 func ReadPrice(p connectorv1alpha1.Price) (offer.Price, error) {
-	return offer.ParsePrice(string(p.Amount), p.Currency, string(p.Period))
+	of := offer.Period(p.Period)
+	if known, err := offer.ParsePeriod(string(p.Period)); err == nil {
+		of = known
+	}
+	return offer.ParsePrice(string(p.Amount), p.Currency, string(of))
 }
 
 // ReadMoney returns how much money an object has. The error is an offer.FieldError.

@@ -194,7 +194,7 @@ func PlansForSale(now time.Time, plans []ForSale) *metav1.Table {
 		{Name: "Seller", Cell: func(f *ForSale) string { return f.Seller.Name }},
 		{Name: "Plan", Long: true, Cell: func(f *ForSale) string { return short(f.Offer.Party) + "/" + f.Offer.ID + "/" + f.Plan.ID }},
 		{Name: "Gives", Cell: func(f *ForSale) string { return sheet.Amount(f.Granted.List()) }},
-		{Name: "Price", Cell: func(f *ForSale) string { return PriceText(f.Price) }},
+		{Name: "Price", Cell: func(f *ForSale) string { return f.Price.String() }},
 		{Name: "Region", Cell: func(f *ForSale) string { return f.Offer.Region }},
 		{Name: "Left", Cell: func(f *ForSale) string { return strconv.FormatInt(f.Plan.Available, 10) }},
 		{Name: "Valid for", Cell: func(f *ForSale) string { return duration.HumanDuration(f.Offer.ValidUntil.Sub(now)) }},
@@ -290,22 +290,6 @@ func until(now time.Time, then *metav1.Time) string {
 	return duration.HumanDuration(then.Sub(now))
 }
 
-// periods are short names of periods, for people.
-var periods = []struct {
-	short  string
-	period offer.Period
-}{{"min", offer.Minute}, {"h", offer.Hour}, {"d", offer.Day}, {"w", offer.Week}, {"mo", offer.Month}, {"y", offer.Year}}
-
-// PriceText returns a price for people, such as "0.1 EUR/h".
-func PriceText(p offer.Price) string {
-	for _, known := range periods {
-		if known.period == p.Period {
-			return p.Amount.String() + " " + p.Currency + "/" + known.short
-		}
-	}
-	return p.String()
-}
-
 func statusPrice(p *connectorv1alpha1.Price) string {
 	if p == nil {
 		return ""
@@ -314,24 +298,29 @@ func statusPrice(p *connectorv1alpha1.Price) string {
 	if err != nil {
 		return string(p.Amount) + " " + p.Currency + "/" + string(p.Period)
 	}
-	return PriceText(price)
+	return price.String()
 }
 
-// ParsePrice reads what PriceText writes. The error says how a price is written.
+// ParsePrice reads a price as people are shown it, with a period that may also be written as objects have it. The error says how a price is
+// written.
 func ParsePrice(text string) (offer.Price, error) {
-	wrong := fmt.Errorf("%.40q is not a price such as \"0.1 EUR/h\"; a period is min, h, d, w, mo or y", text)
+	wrong := fmt.Errorf("%.40q is not a price such as \"0.1 EUR/h\"; a period is min, h, d, w, mo or y, or as 24h or P1D", text)
 	money, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
 	currency, per, found := strings.Cut(rest, "/")
 	amount, err := offer.ParseAmount(money)
 	if err != nil || !found || len(currency) != 3 {
 		return offer.Price{}, wrong
 	}
-	for _, known := range periods {
-		if per == known.short || per == string(known.period) {
-			return offer.Price{Amount: amount, Currency: currency, Period: known.period}, nil
+	for _, known := range offer.Periods() {
+		if per == known.Short() {
+			return offer.Price{Amount: amount, Currency: currency, Period: known}, nil
 		}
 	}
-	return offer.Price{}, wrong
+	of, err := offer.ParsePeriod(per)
+	if err != nil {
+		return offer.Price{}, wrong
+	}
+	return offer.Price{Amount: amount, Currency: currency, Period: of}, nil
 }
 
 // Describe returns all that there is to say of a contract, in lines.

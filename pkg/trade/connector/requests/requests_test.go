@@ -177,7 +177,7 @@ func TestServe(t *testing.T) {
 		all[0].Spec.Resources["cpu"] != resource.MustParse("2") {
 		t.Fatalf("purchases: %+v", all)
 	}
-	if f := w.filter; f.Resources["cpu"].Milli() != 2000 || time.Duration(f.Duration) != time.Hour || f.MaxPrice.String() != "1.5 EUR/PT1H" ||
+	if f := w.filter; f.Resources["cpu"].Milli() != 2000 || time.Duration(f.Duration) != time.Hour || f.MaxPrice.String() != "1.5 EUR/h" ||
 		len(f.Regions) != 1 || len(f.Kinds) != 1 || len(f.Parties) != 1 || f.Expression != "true" {
 		t.Errorf("filter: %+v", f)
 	}

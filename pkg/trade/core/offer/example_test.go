@@ -57,6 +57,6 @@ func ExampleMatcher_Match() {
 		}
 	}
 	// Output:
-	// oslo: cpu 8, memory 13Gi, pods 10 for 2.25 EUR/P1D, which is 0.0938 EUR an hour
-	// rome: cpu 8, memory 16Gi, pods 100 for 73 EUR/P1M, which is 0.1000 EUR an hour
+	// oslo: cpu 8, memory 13Gi, pods 10 for 2.25 EUR/d, which is 0.0938 EUR an hour
+	// rome: cpu 8, memory 16Gi, pods 100 for 73 EUR/mo, which is 0.1000 EUR an hour
 }

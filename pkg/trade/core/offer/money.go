@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/period"
 )
 
 // Bounds of money.
@@ -99,6 +101,42 @@ func (p Period) minutes() int64 {
 	}
 }
 
+// Periods returns all periods that a price can have, the shortest first.
+func Periods() []Period { return []Period{Minute, Hour, Day, Week, Month, Year} }
+
+// ParsePeriod reads a period, as package period does: PT1H and 1h are the same, and so are P1D, PT24H and 24h. The error names the text.
+func ParsePeriod(text string) (Period, error) {
+	length, err := period.Parse(text)
+	if err != nil {
+		return "", err
+	}
+	for _, p := range Periods() {
+		if p.Duration() == length {
+			return p, nil
+		}
+	}
+	return "", fmt.Errorf("%.40q is not a minute, an hour, a day, a week, 730 hours or 8760 hours", text)
+}
+
+// Short returns what people call the period: min, h, d, w, mo or y. One that a price cannot have is itself.
+func (p Period) Short() string {
+	switch p {
+	case Minute:
+		return "min"
+	case Hour:
+		return "h"
+	case Day:
+		return "d"
+	case Week:
+		return "w"
+	case Month:
+		return "mo"
+	case Year:
+		return "y"
+	}
+	return string(p)
+}
+
 // Duration returns how long the period is; zero if it is none that a price can have.
 func (p Period) Duration() time.Duration { return time.Duration(p.minutes()) * time.Minute }
 
@@ -148,7 +186,7 @@ func (p Price) Compare(other Price) int {
 	return cmp.Or(cmp.Compare(high, otherHigh), cmp.Compare(low, otherLow))
 }
 
-// String returns the price for people, such as "0.5 EUR/P1D".
+// String returns the price for people, such as "0.5 EUR/d".
 func (p Price) String() string {
-	return p.Amount.String() + " " + p.Currency + "/" + string(p.Period)
+	return p.Amount.String() + " " + p.Currency + "/" + p.Period.Short()
 }

@@ -23,34 +23,34 @@ func TestGrant(t *testing.T) {
 		err     string
 	}{
 		"Fixed": {
-			reason: "Fixed resources come as they are.", plan: small, request: list(t, "cpu", "1"), want: small.Resources, cost: "0.05 EUR/PT1H",
+			reason: "Fixed resources come as they are.", plan: small, request: list(t, "cpu", "1"), want: small.Resources, cost: "0.05 EUR/h",
 		},
 		"FixedAll": {
-			reason: "All of them can be requested.", plan: small, request: small.Resources, want: small.Resources, cost: "0.05 EUR/PT1H",
+			reason: "All of them can be requested.", plan: small, request: small.Resources, want: small.Resources, cost: "0.05 EUR/h",
 		},
 		"FixedMore":  {reason: "More cannot.", plan: small, request: list(t, "cpu", "4001m"), err: "cpu: 4001m of at most 4"},
 		"FixedOther": {reason: "Others cannot.", plan: small, request: list(t, "nvidia.com/gpu", "1"), err: "nvidia.com/gpu: 1 of at most 0"},
 		"Minimum": {
 			reason: "Who requests nothing gets the minimum.", plan: flexible, want: list(t, "cpu", "2", "memory", "4Gi", "pods", "10"),
-			cost: "1.88 EUR/P1D",
+			cost: "1.88 EUR/d",
 		},
 		"BelowMin": {
 			reason: "So does who requests less.", plan: flexible, request: list(t, "cpu", "1"),
-			want: list(t, "cpu", "2", "memory", "4Gi", "pods", "10"), cost: "1.88 EUR/P1D",
+			want: list(t, "cpu", "2", "memory", "4Gi", "pods", "10"), cost: "1.88 EUR/d",
 		},
 		"OnTheGrid": {
 			reason: "A step is granted as it is.", plan: flexible, request: list(t, "cpu", "2500m", "memory", "6Gi"),
-			want: list(t, "cpu", "2500m", "memory", "6Gi", "pods", "10"), cost: "2.2 EUR/P1D",
+			want: list(t, "cpu", "2500m", "memory", "6Gi", "pods", "10"), cost: "2.2 EUR/d",
 		},
 		"NextStep": {
 			reason: "Otherwise it is the next step.", plan: flexible, request: list(t, "cpu", "2501m", "memory", "5Gi", "pods", "11"),
-			want: list(t, "cpu", "3", "memory", "6Gi", "pods", "20"), cost: "2.32 EUR/P1D",
+			want: list(t, "cpu", "3", "memory", "6Gi", "pods", "20"), cost: "2.32 EUR/d",
 		},
 		"NoMinimum": {
 			reason: "What has no minimum begins with a step.", plan: flexible, request: list(t, "nvidia.com/gpu", "1"),
-			want: list(t, "cpu", "2", "memory", "4Gi", "pods", "10", "nvidia.com/gpu", "1"), cost: "13.88 EUR/P1D",
+			want: list(t, "cpu", "2", "memory", "4Gi", "pods", "10", "nvidia.com/gpu", "1"), cost: "13.88 EUR/d",
 		},
-		"Maximum":     {reason: "All can be had.", plan: flexible, request: flexible.Range.Max, want: flexible.Range.Max, cost: "89.96 EUR/P1D"},
+		"Maximum":     {reason: "All can be had.", plan: flexible, request: flexible.Range.Max, want: flexible.Range.Max, cost: "89.96 EUR/d"},
 		"MoreThanMax": {reason: "More cannot.", plan: flexible, request: list(t, "memory", "257Gi"), err: "memory: 257Gi of at most 256Gi"},
 		"NotThere": {
 			reason: "Others cannot.", plan: flexible, request: list(t, "example.com/fpga", "1"), err: "example.com/fpga: 1 of at most 0",
