@@ -125,7 +125,8 @@ func (o *options) validate() (v09.MappingStrategy, error) {
 		return "", fmt.Errorf("--give-back-after=%s must not be negative", o.giveBackAfter)
 	}
 	if o.inventoryNamespace != "" && !o.brokers() {
-		return "", errors.New("--cluster-inventory-namespace needs --with-orchestrator or --with-aggregator: a catalog has no providers of its own")
+		return "", errors.New("--cluster-inventory-namespace needs --with-orchestrator or --with-aggregator: a catalog has no providers " +
+			"of its own")
 	}
 	if o.prometheus.URL == "" && (o.prometheus.CAFile != "" || o.prometheus.TokenFile != "") {
 		return "", errors.New("--prometheus-ca-file and --prometheus-token-file need --prometheus")
@@ -244,8 +245,8 @@ func newCommand() *cobra.Command {
 		"how long a pod may stay unschedulable before it is returned to its consumer, which can place it elsewhere; 0 means forever")
 	// Who else is told.
 	flags.StringVar(&o.inventoryNamespace, "cluster-inventory-namespace", "",
-		"namespace in which the daemon writes a ClusterProfile for each provider, and a PlacementDecision of SIG Multicluster for each decision; "+
-			"none are written if empty")
+		"namespace in which the daemon writes a ClusterProfile for each provider, and a PlacementDecision of SIG Multicluster for each "+
+			"decision; none are written if empty")
 	// Where KPIs are asked for.
 	flags.StringVar(&o.prometheus.URL, "prometheus", "",
 		"URL of the Prometheus that is queried for the KPIs of ProviderQueries and PlacementPolicies, without credentials")

@@ -85,7 +85,9 @@ func sharedDefinitions() []*apiextensionsv1.CustomResourceDefinition {
 	}))
 	decisions.MaxItems = new(int64(100))
 
-	define := func(plural, kind string, of map[string]apiextensionsv1.JSONSchemaProps, required string) *apiextensionsv1.CustomResourceDefinition {
+	define := func(
+		plural, kind string, of map[string]apiextensionsv1.JSONSchemaProps, required string,
+	) *apiextensionsv1.CustomResourceDefinition {
 		of["apiVersion"], of["kind"], of["metadata"] = text, text, apiextensionsv1.JSONSchemaProps{Type: "object"}
 		schema := fields([]string{required}, of)
 		version := apiextensionsv1.CustomResourceDefinitionVersion{
@@ -102,7 +104,9 @@ func sharedDefinitions() []*apiextensionsv1.CustomResourceDefinition {
 			},
 			Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 				Group: inventory.GroupVersion.Group, Scope: apiextensionsv1.NamespaceScoped,
-				Names:    apiextensionsv1.CustomResourceDefinitionNames{Plural: plural, Kind: kind, ListKind: kind + "List", Singular: strings.ToLower(kind)},
+				Names: apiextensionsv1.CustomResourceDefinitionNames{
+					Plural: plural, Kind: kind, ListKind: kind + "List", Singular: strings.ToLower(kind),
+				},
 				Versions: []apiextensionsv1.CustomResourceDefinitionVersion{version},
 			},
 		}
@@ -127,8 +131,8 @@ func sharedDefinitions() []*apiextensionsv1.CustomResourceDefinition {
 	}
 }
 
-// TestInventory has the daemon tell a real API server which providers there are and which were chosen, in the kinds of SIG Multicluster: with
-// the rights of the example and no others there, while others add to the objects, change them, and providers come and go.
+// TestInventory has the daemon tell a real API server which providers there are and which were chosen, in the kinds of SIG Multicluster:
+// with the rights of the manifests and of the example and no others, while others add to the objects, change them and delete them.
 func TestInventory(t *testing.T) {
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())

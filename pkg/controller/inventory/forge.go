@@ -61,10 +61,12 @@ func Profile(p *v1alpha1.Provider, namespace string) *unstructured.Unstructured 
 	return profile
 }
 
-// conditions returns what others know as a healthy control plane, which is whether the provider can be reached, and the broker's own: whether
-// pods can be placed there.
+// conditions returns what others know as a healthy control plane, which is whether the provider can be reached, and the broker's
+// own: whether pods can be placed there.
 func conditions(all []metav1.Condition) []any {
-	names := map[string]string{v1alpha1.ConditionReachable: "ControlPlaneHealthy", v1alpha1.ConditionReady: ownPrefix + v1alpha1.ConditionReady}
+	names := map[string]string{
+		v1alpha1.ConditionReachable: "ControlPlaneHealthy", v1alpha1.ConditionReady: ownPrefix + v1alpha1.ConditionReady,
+	}
 	found := []any{}
 	for _, c := range all {
 		if name, ok := names[c.Type]; ok {
@@ -108,8 +110,8 @@ func properties(p *v1alpha1.Provider) []any {
 	return sorted
 }
 
-// Decisions returns what a decision chose, in as many PlacementDecisions as it takes, at least one. They go with it. A provider that cannot be
-// used now, or that gets no new pods, is not in them.
+// Decisions returns what a decision chose, in as many PlacementDecisions as it takes, at least one. They go with it. A provider that
+// cannot be used now, or that gets no new pods, is not in them.
 func Decisions(d *v1alpha1.PlacementDecision, namespace string) []*unstructured.Unstructured {
 	chosen := []any{}
 	for i := range d.Chosen {
@@ -156,7 +158,8 @@ func why(d *v1alpha1.PlacementDecision, c *v1alpha1.ChosenProvider) string {
 	return ""
 }
 
-// Key returns the value of the label that all parts of the decision with a name have: the name, or a hash where that is no value of a label.
+// Key returns the value of the label that all parts of the decision with a name have: the name, or a hash where that is no value of a
+// label.
 func Key(name string) string {
 	if len(validation.IsValidLabelValue(name)) == 0 {
 		return name

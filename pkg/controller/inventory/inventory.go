@@ -1,10 +1,11 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package inventory tells other programs of the broker's cluster, in the kinds of SIG Multicluster, which providers there are and which of them
-// were chosen for whom: a ClusterProfile for each Provider, and PlacementDecisions for each PlacementDecision of the broker.
+// Package inventory tells other programs of the broker's cluster, in the kinds of SIG Multicluster, which providers there are and which
+// of them were chosen for whom: a ClusterProfile for each Provider, and PlacementDecisions for each PlacementDecision of the broker.
 //
-// It reads nothing of what others write into these objects, and gives nobody access to a provider. It does not know how providers are chosen.
+// It reads nothing of what others write into these objects, and gives nobody access to a provider. It does not know how providers are
+// chosen.
 package inventory
 
 import (
