@@ -117,15 +117,18 @@ func needs(o *options) []need {
 		)
 	}
 	if o.inventoryNamespace != "" {
-		shared := need{group: inventory.GroupVersion.Group, version: inventory.GroupVersion.Version, namespace: o.inventoryNamespace}
+		shared := inventory.GroupVersion
 		for resource, verbs := range map[string][]string{
 			"clusterprofiles": append(read[:3:3], "create", "patch"), "placementdecisions": append(read[:3:3], "create", "patch", "delete"),
 		} {
-			shared.resource, shared.verbs = resource, verbs
-			all = append(all, shared)
+			all = append(all, need{
+				group: shared.Group, version: shared.Version, namespace: o.inventoryNamespace, resource: resource, verbs: verbs,
+			})
 		}
-		shared.resource, shared.subresource, shared.verbs = "clusterprofiles", "status", []string{"patch"}
-		all = append(all, shared)
+		all = append(all, need{
+			group: shared.Group, version: shared.Version, namespace: o.inventoryNamespace,
+			resource: "clusterprofiles", subresource: "status", verbs: []string{"patch"},
+		})
 	}
 	if o.leaderElect {
 		all = append(all, need{

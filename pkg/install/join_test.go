@@ -348,7 +348,9 @@ func TestJoinBoth(t *testing.T) {
 			}
 			noted := interceptor.NewClient(milan, interceptor.Funcs{
 				Patch: func(ctx context.Context, to client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
-					var text struct{ Spec json.RawMessage }
+					var text struct {
+						Spec json.RawMessage `json:"spec"`
+					}
 					data, err := patch.Data(o)
 					if _, is := o.(*v09.ForeignCluster); is {
 						err = errors.Join(err, json.Unmarshal(data, &text))
