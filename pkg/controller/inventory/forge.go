@@ -4,7 +4,6 @@
 package inventory
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -170,7 +169,7 @@ func Key(name string) string {
 
 // index returns which part of a decision an object is; false if it does not say so.
 func index(o *unstructured.Unstructured) (int, bool) {
-	n, err := strconv.Atoi(cmp.Or(o.GetLabels()[indexLabel], "-"))
+	n, err := strconv.Atoi(o.GetLabels()[indexLabel])
 	return n, err == nil
 }
 
