@@ -21,7 +21,7 @@ const (
 	// ReasonNotReachable: one of the two clusters does not reach the other one, as it must to peer, so that nothing is signed; the message
 	// says what.
 	ReasonNotReachable = "NotReachable"
-	// ReasonTooExpensive: it costs more than spec.maxPrice.
+	// ReasonTooExpensive: it costs more than spec.maxPrice, or in all more than spec.maxTotal, or that cannot be compared.
 	ReasonTooExpensive = "TooExpensive"
 	// ReasonPeeringForeign: the clusters are peered without a contract, and that peering is left alone.
 	ReasonPeeringForeign = "PeeringForeign"

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package offer is what parties sell to each other: offers with plans, their prices and
-// amounts, what a buyer looks for, and the catalog that several registries make together.
+// amounts, and what a buyer looks for.
 //
 // Everything is read strictly and counted exactly: amounts are thousandths of a unit, money
-// is billionths of a currency, and neither is ever a float. It does not know how an offer is
-// signed, where it came from or what time it is, and it sells nothing: that is the business of a
-// contract.
+// is billionths of a currency, and neither is ever a float. It does not know how a
+// document is signed, where it came from or what time it is, and it sells nothing: that is the
+// business of a contract.
 package offer
 
 import (

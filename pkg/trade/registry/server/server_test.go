@@ -281,6 +281,9 @@ func life(t *testing.T, dsn string) {
 		!strings.Contains(refused.Detail, "revoked") {
 		t.Errorf("revoked: %v", refused)
 	}
+	if self, err := next.Party(ctx, seller.ID); err != nil || self.State != registryv1.Revoked {
+		t.Errorf("a revoked party reads of itself %q, %v", self.State, err)
+	}
 	if refused := client.Refused(second(next.Announce(ctx, rotated.ID, rotated.Enrolment(t, 3, "")))); refused == nil ||
 		refused.Status != http.StatusForbidden {
 		t.Errorf("a revoked party announces itself again: %v", refused)
