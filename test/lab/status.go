@@ -84,10 +84,13 @@ func (c *Cluster) cutFrom(ctx context.Context, init process.ID) []string {
 // ready is a JSONPath filter for objects with the condition Ready.
 const ready = `?(@.type=="Ready")`
 
-// foreignClusters are, by the group of Liqo's kind in a line of its versions, the JSONPath for names of clusters and what they are to this one.
-var foreignClusters = map[string]string{
-	"discovery.liqo.io": `jsonpath={range .items[*]}{.metadata.name} {.status.peeringConditions[?(@.type=="OutgoingPeering")].status}{"\n"}{end}`,
-	"core.liqo.io":      `jsonpath={range .items[*]}{.metadata.name} {.status.role}{"\n"}{end}`,
+// foreignClusters returns, by the group of Liqo's kind in a line of its versions, the JSONPath for names of clusters and what they are to
+// this one.
+func foreignClusters() map[string]string {
+	return map[string]string{
+		"discovery.liqo.io": `jsonpath={range .items[*]}{.metadata.name} {.status.peeringConditions[?(@.type=="OutgoingPeering")].status}{"\n"}{end}`,
+		"core.liqo.io":      `jsonpath={range .items[*]}{.metadata.name} {.status.role}{"\n"}{end}`,
+	}
 }
 
 func (s *ClusterStatus) look(ctx context.Context, c *Cluster) error {
@@ -114,7 +117,7 @@ func (s *ClusterStatus) look(ctx context.Context, c *Cluster) error {
 	}
 	// Before Liqo is installed there are no foreign clusters to ask for.
 	var query string
-	for group, path := range foreignClusters {
+	for group, path := range foreignClusters() {
 		known, err := c.Kubectl(ctx, "api-resources", "--api-group="+group, "-o", "name")
 		if err != nil {
 			return err
