@@ -111,8 +111,9 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: %q}]
 		"apiVersion": "authentication.liqo.io/v1beta1", "kind": "ResourceSlice",
 		"metadata": map[string]any{
 			"name": name, "namespace": "liqo-tenant-" + broker.Name,
+			// Liqo on the broker would remove what is said to come from there, and does not.
 			"labels": map[string]string{
-				"liqo.io/originID": broker.Name, "liqo.io/replicated": "true", "liqo.io/remoteID": provider.Name,
+				"liqo.io/originID": "nobody", "liqo.io/replicated": "true", "liqo.io/remoteID": provider.Name,
 				"liqo.io/remote-cluster-id": broker.Name,
 			},
 		},
