@@ -204,6 +204,10 @@ test-e2e: deps build images bin/lab bin/helm $(JOURNEYS) ## Walk the journeys on
 test-trade: deps build images bin/lab bin/helm $(JOURNEYS) ## Walk the journeys of the trade on four clusters that do not know each other, and a registry outside of them.
 	$(JOURNEYS) -tags=e2e -count=1 -timeout=40m -skip '^TestNegotiationSpeed$$' ./test/trade
 
+.PHONY: test-stock
+test-stock: deps bin/lab ## Show what stock Liqo 1.2 does in a chain of clusters, and leaves open; builds it the first time.
+	go test -tags=e2e -count=1 -timeout=30m -v ./test/stock
+
 .PHONY: test-cidrs
 test-cidrs: deps build images bin/lab $(JOURNEYS) ## Walk the journeys of addresses with CIDRs that are equal, distinct, and inside one another.
 	for topology in $(TOPOLOGIES); do \
@@ -220,7 +224,7 @@ test-worlds: ## Decide in random worlds, other ones each time, for three minutes
 	cat .build/worlds
 
 .PHONY: test-full
-test-full: test test-race test-worlds test-cidrs ## Run everything, the race detector, random worlds, other ways, faults of 90 s, and the journeys again on the second version of Kubernetes.
+test-full: test test-race test-worlds test-cidrs ## Run everything, the race detector, random worlds, other ways, faults of 90 s, stock Liqo 1.2, and the journeys again on the second version of Kubernetes.
 	bin/lab down
 	LIQO_BROKER_FAULT_SECONDS=90 $(JOURNEYS) -tags=e2e -count=1 -timeout=90m -run TestFaults ./test/e2e
 	bin/lab down
@@ -229,6 +233,8 @@ test-full: test test-race test-worlds test-cidrs ## Run everything, the race det
 	$(JOURNEYS) -tags=e2e -count=1 -timeout=60m -run '$(OTHER_WAYS)' ./test/e2e
 	bin/lab down
 	LIQO_BROKER_KUBERNETES=v1.28 $(MAKE) test-e2e
+	bin/lab down
+	$(MAKE) test-stock
 	bin/lab down
 	$(JOURNEYS) -tags=e2e -count=1 -timeout=30m -run '$(ON_ITS_OWN)' ./test/e2e
 	bin/lab down

@@ -51,10 +51,13 @@ func ReadPatches(folder string) ([]Patch, error) {
 	return patches, nil
 }
 
-// Build writes a patched copy of each patched module to out, below its path. Folders are relative to root, the folder of the main module.
-// When it fails, out does not exist.
+// Build writes a patched copy of each patched module to out, below its path. Folders are relative to root, the folder of the main module,
+// but for an out that is absolute. When it fails, out does not exist.
 func Build(ctx context.Context, root, patchFolder, out string) error {
-	target := filepath.Join(root, out)
+	target := out
+	if !filepath.IsAbs(out) {
+		target = filepath.Join(root, out)
+	}
 	if err := os.RemoveAll(target); err != nil {
 		return err
 	}

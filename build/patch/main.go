@@ -34,7 +34,7 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("patch", flag.ContinueOnError)
 	root := flags.String("root", ".", "the folder of go.mod")
 	patches := flags.String("patches", "patches", "the folder of the patches, below the root")
-	out := flags.String("out", ".build/patched", "the folder to write, below the root; what it holds is replaced")
+	out := flags.String("out", ".build/patched", "the folder to write, below the root unless it is absolute; what it holds is replaced")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

@@ -231,7 +231,7 @@ func serveLiqosCharts(t *testing.T) string {
 	server := httptest.NewServer(http.FileServer(http.Dir(folder)))
 	t.Cleanup(server.Close)
 	for _, args := range [][]string{
-		{"package", filepath.Join(fed.Broker.Lab.LiqoPath(), "chart"), "--version", "v0.9.4", "--app-version", "v0.9.4", "--destination", folder},
+		{"package", filepath.Join(fed.Broker.Lab.LiqoPath(), "chart"), "--version", fed.Broker.Lab.LiqoVersion(), "--app-version", fed.Broker.Lab.LiqoVersion(), "--destination", folder},
 		{"repo", "index", folder, "--url", server.URL},
 	} {
 		if out, err := exec.CommandContext(t.Context(), filepath.Join(root, "bin", "helm"), args...).CombinedOutput(); err != nil {

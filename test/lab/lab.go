@@ -27,7 +27,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/capacitorset/liqo-broker/test/lab/build"
 	"github.com/capacitorset/liqo-broker/test/lab/image"
 	"github.com/capacitorset/liqo-broker/test/lab/kubernetes"
 	"github.com/capacitorset/liqo-broker/test/lab/liqo"
@@ -100,7 +99,7 @@ func (l *Lab) Unpeer(ctx context.Context, p topology.Peering) error {
 	if err != nil {
 		return err
 	}
-	return consumer.liqo().Unpeer(ctx, provider.Name)
+	return consumer.liqo().Unpeer(ctx, provider.liqo())
 }
 
 func (l *Lab) pair(p topology.Peering) (consumer, provider *Cluster, err error) {
@@ -154,6 +153,9 @@ func (c *Cluster) KubectlPath() string {
 // LiqoPath is the folder of what Liqo's release has: liqoctl, and the chart in the folder chart.
 func (c *Cluster) LiqoPath() string { return c.lab.state.Artifacts.Liqo }
 
+// LiqoVersion is the version of the Liqo that the lab has, whether it is installed or not.
+func (c *Cluster) LiqoVersion() string { return c.lab.state.Artifacts.LiqoVersion }
+
 // RESTConfig is the administrator's access to the cluster.
 func (c *Cluster) RESTConfig() (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", c.KubeconfigPath())
@@ -174,7 +176,7 @@ func (c *Cluster) kubectl() kubernetes.Kubectl {
 
 func (c *Cluster) liqo() liqo.Liqo {
 	return liqo.Liqo{
-		Cluster: c.Cluster, WAN: c.lab.state.Topology.WAN.String(), Dir: c.lab.state.Artifacts.Liqo, Version: build.LiqoVersion,
+		Cluster: c.Cluster, WAN: c.lab.state.Topology.WAN.String(), Dir: c.lab.state.Artifacts.Liqo, Version: c.lab.state.Artifacts.LiqoVersion,
 		Kubeconfig: c.KubeconfigPath(), Logs: filepath.Join(c.dir(), "logs"),
 	}
 }

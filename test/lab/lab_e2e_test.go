@@ -49,7 +49,7 @@ func one(t *testing.T) (*Lab, *Cluster) {
 	}
 	log := filepath.Join(t.TempDir(), "build.log")
 	builder := build.Builder{Source: source, Cache: dir, Log: log, Started: func(what string) { t.Log("building", what) }}
-	artifacts, err := builder.All(t.Context(), build.DefaultKubernetes)
+	artifacts, err := builder.All(t.Context(), build.DefaultKubernetes, build.DefaultLiqo)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -84,6 +84,15 @@ func (c *Cluster) cutFrom(ctx context.Context, init process.ID) []string {
 // ready is a JSONPath filter for objects with the condition Ready.
 const ready = `?(@.type=="Ready")`
 
+// foreignClusters returns, by the group of Liqo's kind in a line of its versions, the JSONPath for names of clusters and what they are to
+// this one.
+func foreignClusters() map[string]string {
+	return map[string]string{
+		"discovery.liqo.io": `jsonpath={range .items[*]}{.metadata.name} {.status.peeringConditions[?(@.type=="OutgoingPeering")].status}{"\n"}{end}`,
+		"core.liqo.io":      `jsonpath={range .items[*]}{.metadata.name} {.status.role}{"\n"}{end}`,
+	}
+}
+
 func (s *ClusterStatus) look(ctx context.Context, c *Cluster) error {
 	nodes, err := c.Kubectl(ctx, "get", "nodes", "-o", `jsonpath={range .items[*]}{.metadata.name} {.status.conditions[`+ready+
 		`].status}{"\n"}{end}`)
@@ -107,17 +116,26 @@ func (s *ClusterStatus) look(ctx context.Context, c *Cluster) error {
 		}
 	}
 	// Before Liqo is installed there are no foreign clusters to ask for.
-	known, err := c.Kubectl(ctx, "api-resources", "--api-group=discovery.liqo.io", "-o", "name")
-	if err != nil || !strings.Contains(known, "foreignclusters") {
-		return err
+	var query string
+	for group, path := range foreignClusters() {
+		known, err := c.Kubectl(ctx, "api-resources", "--api-group="+group, "-o", "name")
+		if err != nil {
+			return err
+		}
+		if strings.Contains(known, "foreignclusters") {
+			query = path
+		}
 	}
-	peers, err := c.Kubectl(ctx, "get", "foreignclusters", "-o",
-		`jsonpath={range .items[*]}{.metadata.name} {.status.peeringConditions[?(@.type=="OutgoingPeering")].status}{"\n"}{end}`)
+	if query == "" {
+		return nil
+	}
+	peers, err := c.Kubectl(ctx, "get", "foreignclusters", "-o", query)
 	if err != nil {
 		return err
 	}
 	for line := range strings.Lines(peers) {
-		if name, state, _ := strings.Cut(strings.TrimSpace(line), " "); state == "Established" {
+		switch name, state, _ := strings.Cut(strings.TrimSpace(line), " "); state {
+		case "Established", "Provider", "ConsumerAndProvider":
 			s.Peers = append(s.Peers, name)
 		}
 	}

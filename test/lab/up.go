@@ -137,7 +137,7 @@ func (c *Cluster) up(ctx context.Context, o Options) error {
 	if err := c.liqo().Install(ctx, o.LiqoSettings[c.Name]...); err != nil {
 		return err
 	}
-	o.Progress(c.Name, "runs Liqo "+build.LiqoVersion)
+	o.Progress(c.Name, "runs Liqo "+c.LiqoVersion())
 	return nil
 }
 
@@ -195,22 +195,35 @@ func weighCgroups(name string) error {
 }
 
 // PeerAll makes the peerings of the topology: those of one consumer in order,
-// those of different consumers at the same time. Those that are there stay.
+// those of different consumers at the same time, but for a peering whose reverse
+// comes before it: that waits, since both use one tunnel. Those that are there stay.
 func (l *Lab) PeerAll(ctx context.Context, progress func(subject, deed string)) error {
 	byConsumer := map[string][]topology.Peering{}
+	done := map[topology.Peering]chan struct{}{}
+	before := map[topology.Peering]<-chan struct{}{}
 	for _, p := range l.state.Topology.Peerings {
 		byConsumer[p.Consumer] = append(byConsumer[p.Consumer], p)
+		done[p] = make(chan struct{})
+		before[p] = done[topology.Peering{Consumer: p.Provider, Provider: p.Consumer}]
 	}
 	group, groupCtx := errgroup.WithContext(ctx)
 	for _, peerings := range byConsumer {
 		group.Go(func() error {
 			for _, p := range peerings {
+				if before[p] != nil {
+					select {
+					case <-before[p]:
+					case <-groupCtx.Done():
+						return groupCtx.Err()
+					}
+				}
 				limited, cancel := context.WithTimeout(groupCtx, peeringPatience)
 				err := l.Peer(limited, p)
 				cancel()
 				if err != nil {
 					return err
 				}
+				close(done[p])
 				progress(p.Consumer, "peers with "+p.Provider)
 			}
 			return nil

@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -25,16 +24,8 @@ import (
 // DefaultKubernetes is the Kubernetes line that a lab has unless told otherwise.
 const DefaultKubernetes = "v1.34"
 
-// LiqoVersion is the version of Liqo, and the tag of its images.
-const LiqoVersion = "v0.9.4"
-
 // kubernetesVersions are the lines that there is a module for, and their versions.
 var kubernetesVersions = map[string]string{"v1.34": "v1.34.4", "v1.28": "v1.28.15"}
-
-// liqoPrograms are the programs of Liqo that the lab needs.
-var liqoPrograms = []string{
-	"auth-service", "crd-replicator", "discovery", "liqo-controller-manager", "liqoctl", "liqonet", "metric-agent", "virtual-kubelet",
-}
 
 // kubernetesPrograms are the names under which the one Kubernetes binary is started.
 var kubernetesPrograms = []string{
@@ -47,6 +38,8 @@ type Artifacts struct {
 	Kubernetes string `json:"kubernetes"`
 	// Liqo has Liqo's programs, among them liqoctl, and its Helm chart in the folder chart.
 	Liqo string `json:"liqo"`
+	// LiqoVersion is the version of Liqo, and the tag of its images.
+	LiqoVersion string `json:"liqoVersion"`
 	// Images is an image store.
 	Images string `json:"images"`
 }
@@ -61,17 +54,21 @@ func KubernetesVersion(line string) (string, error) {
 	return version, nil
 }
 
-// All builds what the cache lacks.
-func (b Builder) All(ctx context.Context, kubernetesLine string) (Artifacts, error) {
+// All builds what the cache lacks for a lab with a line of Kubernetes and one of Liqo.
+func (b Builder) All(ctx context.Context, kubernetesLine, liqoLine string) (Artifacts, error) {
 	version, err := KubernetesVersion(kubernetesLine)
 	if err != nil {
 		return Artifacts{}, err
 	}
-	var a Artifacts
+	liqo, err := findLiqo(liqoLine)
+	if err != nil {
+		return Artifacts{}, err
+	}
+	a := Artifacts{LiqoVersion: liqo.version}
 	if a.Kubernetes, err = b.kubernetes(ctx, kubernetesLine, version); err != nil {
 		return Artifacts{}, err
 	}
-	if a.Liqo, err = b.liqo(ctx); err != nil {
+	if a.Liqo, err = b.liqo(ctx, liqo); err != nil {
 		return Artifacts{}, err
 	}
 	coredns, err := b.binaries(ctx, target{
@@ -87,7 +84,7 @@ func (b Builder) All(ctx context.Context, kubernetesLine string) (Artifacts, err
 	if err != nil {
 		return Artifacts{}, err
 	}
-	if a.Images, err = b.images(ctx, a.Liqo, coredns, programs); err != nil {
+	if a.Images, err = b.images(ctx, liqo.images(a.Liqo), coredns, programs); err != nil {
 		return Artifacts{}, err
 	}
 	return a, nil
@@ -112,24 +109,8 @@ func (b Builder) kubernetes(ctx context.Context, line, version string) (string, 
 	})
 }
 
-func (b Builder) liqo(ctx context.Context) (string, error) {
-	const module = "test/lab/liqo/v0.9"
-	t := target{name: "liqo-" + LiqoVersion, dir: module, ldflags: "-s -w", inputs: []string{"go.mod", "go.sum"}}
-	for _, name := range liqoPrograms {
-		t.packages = append(t.packages, "github.com/liqotech/liqo/cmd/"+name)
-	}
-	t.finish = func(ctx context.Context, dir string) error {
-		source, err := b.output(ctx, filepath.Join(b.Source, module), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/liqotech/liqo")
-		if err != nil {
-			return err
-		}
-		return os.CopyFS(filepath.Join(dir, "chart"), os.DirFS(filepath.Join(source, "deployments", "liqo")))
-	}
-	return b.binaries(ctx, t)
-}
-
-// images returns a store with all images of a lab.
-func (b Builder) images(ctx context.Context, liqo, coredns, programs string) (string, error) {
+// images returns a store with all images of a lab. Those of Liqo are on top of the base layer of the lab's if they are asked for with one.
+func (b Builder) images(ctx context.Context, liqo func(base image.Layer, programs string) []image.Image, coredns, programs string) (string, error) {
 	base, err := image.Rootfs()
 	if err != nil {
 		return "", err
@@ -138,7 +119,10 @@ func (b Builder) images(ctx context.Context, liqo, coredns, programs string) (st
 	if err != nil {
 		return "", fmt.Errorf("look at this machine's programs: %w", err)
 	}
-	all := images(base, liqo, coredns, programs)
+	all := append(images(base, coredns, programs), liqo(base, programs)...)
+	for i := range all {
+		all[i].Env = append(all[i].Env, node.OneProcessor)
+	}
 	// The names of the folders of binaries tell what is in them.
 	list, err := json.Marshal(all)
 	if err != nil {
@@ -168,32 +152,19 @@ func load(store image.Store, path string, images []image.Image) error {
 	return err
 }
 
-// images are the images of a lab, on top of a base layer where they need more than one binary.
-func images(base image.Layer, liqo, coredns, programs string) []image.Image {
-	const registry = "ghcr.io/liqotech/"
-	onBase := func(tag string, command ...string) image.Image {
-		return image.Image{Tag: tag, Layers: []image.Layer{base}, Entrypoint: command}
-	}
-	web := onBase("lab.local/web:1", "/web")
+// images are the images of a lab but those of Liqo, on top of a base layer where they need more than one binary.
+func images(base image.Layer, coredns, programs string) []image.Image {
+	web := onBase(base, "lab.local/web:1", "/web")
 	web.Layers = append(web.Layers, image.Layer{{Path: "web", Source: filepath.Join(programs, "web")}})
-	liqonet := onBase(registry+"liqonet:"+LiqoVersion, "/usr/bin/liqonet")
-	liqonet.Layers = append(liqonet.Layers, image.Layer{{Path: "usr/bin/liqonet", Source: filepath.Join(liqo, "liqonet")}})
-	list := []image.Image{
+	return []image.Image{
 		image.Single("lab.local/pause:1", filepath.Join(programs, "pause"), "/pause"),
-		onBase("lab.local/tools:1", "/usr/bin/sleep", "infinity"), web,
+		onBase(base, "lab.local/tools:1", "/usr/bin/sleep", "infinity"), web,
 		image.Single("lab.local/coredns:1", filepath.Join(coredns, "coredns"), "/coredns"),
-		image.Single("k8s.gcr.io/ingress-nginx/kube-webhook-certgen:v1.1.1", filepath.Join(programs, "certgen"), "/kube-webhook-certgen"),
-		onBase(registry+"cert-creator:"+LiqoVersion, "/usr/bin/openssl"), liqonet,
 	}
-	for _, name := range []string{
-		"auth-service", "crd-replicator", "discovery", "liqo-controller-manager", "metric-agent", "virtual-kubelet",
-	} {
-		list = append(list, image.Single(registry+name+":"+LiqoVersion, filepath.Join(liqo, name), path.Join("/usr/bin", name)))
-	}
-	for i := range list {
-		list[i].Env = append(list[i].Env, node.OneProcessor)
-	}
-	return list
+}
+
+func onBase(base image.Layer, tag string, command ...string) image.Image {
+	return image.Image{Tag: tag, Layers: []image.Layer{base}, Entrypoint: command}
 }
 
 // fileVersions tells when one of the files that a layer copies changes.

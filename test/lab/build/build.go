@@ -40,6 +40,8 @@ type target struct {
 	ldflags  string
 	// inputs are the files, below dir, that decide what is built.
 	inputs []string
+	// source makes the folder that is built in, below a scratch folder that goes after the build. If it is nil, dir is built in.
+	source func(ctx context.Context, scratch string) (string, error)
 	// finish adds what else belongs into the folder.
 	finish func(ctx context.Context, dir string) error
 }
@@ -63,10 +65,19 @@ func (b Builder) binaries(ctx context.Context, t target) (string, error) {
 	key := cache.Key(t.name, append(inputs, []byte(version), []byte(arguments))...)
 	return b.Cache.Get(ctx, key, func(ctx context.Context, dir string) error {
 		b.Started(t.name)
+		folder, scratch := module, filepath.Join(dir, "source")
+		if t.source != nil {
+			if folder, err = t.source(ctx, scratch); err != nil {
+				return fmt.Errorf("copy the source of %s: %w (see %s)", t.name, err, b.Log)
+			}
+		}
 		// Two compilers at a time are what a small machine has memory for.
 		args := []string{"build", "-p", "2", "-trimpath", "-buildvcs=false", "-ldflags", t.ldflags, "-o", dir + "/"}
-		if err := b.run(ctx, module, "go", append(args, t.packages...)...); err != nil {
+		if err := b.run(ctx, folder, "go", append(args, t.packages...)...); err != nil {
 			return fmt.Errorf("build %s: %w (see %s)", t.name, err, b.Log)
+		}
+		if err := os.RemoveAll(scratch); err != nil {
+			return fmt.Errorf("remove the source of %s: %w", t.name, err)
 		}
 		if t.finish == nil {
 			return nil

@@ -35,13 +35,41 @@ func TestKubernetesVersion(t *testing.T) {
 	}
 }
 
+func TestLiqoVersion(t *testing.T) {
+	source, err := FindSource()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line, l := range liqoLines() {
+		t.Run(line, func(t *testing.T) {
+			if got, err := LiqoVersion(line); err != nil || got != l.version || !strings.HasPrefix(got, "v"+line+".") {
+				t.Errorf("LiqoVersion = %s, %v; want %s", got, err, l.version)
+			}
+			// The tag of the images must be the version that they are built from.
+			module, err := os.ReadFile(filepath.Join(source, l.module, "go.mod"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(string(module), liqoModule+" "+l.version+" ") {
+				t.Errorf("the module for %s does not require %s %s", line, liqoModule, l.version)
+			}
+		})
+	}
+	if _, err := LiqoVersion("1.1"); err == nil || !strings.Contains(err.Error(), "0.9, 1.2") {
+		t.Errorf("error %v, want one that tells which lines there are", err)
+	}
+}
+
 func TestImagesAreComplete(t *testing.T) {
 	have := map[string]bool{}
-	for _, i := range images(nil, "liqo", "coredns", "programs") {
-		if have[i.Tag] {
-			t.Errorf("image %s is made twice", i.Tag)
+	for line, l := range liqoLines() {
+		have = map[string]bool{}
+		for _, i := range append(images(nil, "coredns", "programs"), l.images("liqo")(nil, "programs")...) {
+			if have[i.Tag] {
+				t.Errorf("image %s is made twice with Liqo %s", i.Tag, line)
+			}
+			have[i.Tag] = true
 		}
-		have[i.Tag] = true
 	}
 	manifests, err := filepath.Glob("../kubernetes/manifests/*.yaml")
 	if err != nil || len(manifests) == 0 {

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package liqo installs Liqo in the clusters of a lab and makes peerings, with
-// liqoctl, as users do. It knows Liqo 0.9's command line and chart, and nothing of
-// how the clusters came to be.
+// liqoctl, as users do. It knows the command lines and charts of Liqo 0.9 and
+// 1.2, and nothing of how the clusters came to be.
 package liqo
 
 import (
@@ -42,7 +42,7 @@ type Liqo struct {
 // Install installs or upgrades Liqo and waits until it runs. Each setting is
 // "key=value", as for Helm's --set, and wins over the lab's own choice.
 func (l Liqo) Install(ctx context.Context, settings ...string) error {
-	values, err := yaml.Marshal(l.values())
+	values, err := yaml.Marshal(l.line().values())
 	if err != nil {
 		return fmt.Errorf("encode Liqo's values for %s: %w", l.Name, err)
 	}
@@ -50,12 +50,11 @@ func (l Liqo) Install(ctx context.Context, settings ...string) error {
 	if err := os.WriteFile(file, values, 0o644); err != nil {
 		return fmt.Errorf("write Liqo's values for %s: %w", l.Name, err)
 	}
-	args := []string{
-		"install", "--version", l.Version, "--local-chart-path", filepath.Join(l.Dir, "chart"), "--cluster-name", l.Name,
-		"--api-server-url", l.apiServer(), "--pod-cidr", l.PodCIDR.String(), "--service-cidr", l.ServiceCIDR.String(),
-		"--cluster-labels", joinLabels(l.Labels()), "--reserved-subnets", l.WAN, "--sharing-percentage", "80",
-		"--service-type", "NodePort", "--skip-validation", "--timeout", "5m", "--values", file,
-	}
+	args := append([]string{
+		"install", "--version", l.Version, "--local-chart-path", filepath.Join(l.Dir, "chart"), "--api-server-url", l.apiServer(),
+		"--pod-cidr", l.PodCIDR.String(), "--service-cidr", l.ServiceCIDR.String(), "--cluster-labels", joinLabels(l.Labels()),
+		"--reserved-subnets", l.WAN, "--skip-validation", "--timeout", "5m", "--values", file,
+	}, l.line().install(l)...)
 	for _, setting := range settings {
 		args = append(args, "--set", setting)
 	}
@@ -67,16 +66,21 @@ func (l Liqo) Install(ctx context.Context, settings ...string) error {
 
 func (l Liqo) apiServer() string { return fmt.Sprintf("https://%s:6443", l.Address) }
 
-// values are those that liqoctl has no flag for.
-func (l Liqo) values() map[string]any {
-	type values = map[string]any
-	return values{
-		"metricAgent": values{"enable": false},
-		"storage":     values{"enable": false},
-		"common":      values{"nodeSelector": values{"lab/real": "true"}},
-		// In-band peering is not used, and there is no image of its proxy; anything that runs will do.
-		"proxy": values{"imageName": "lab.local/pause:1"},
+// line is a line of Liqo's versions, as far as its command line and its chart differ from those of others.
+type line interface {
+	// install returns the arguments of liqoctl that the other lines do not have.
+	install(l Liqo) []string
+	// values are those that liqoctl has no flag for.
+	values() map[string]any
+	peer(ctx context.Context, consumer, provider Liqo) error
+	unpeer(ctx context.Context, consumer, provider Liqo) error
+}
+
+func (l Liqo) line() line {
+	if strings.HasPrefix(l.Version, "v0.") {
+		return line09{}
 	}
+	return line1{}
 }
 
 func joinLabels(labels map[string]string) string {
@@ -89,38 +93,18 @@ func joinLabels(labels map[string]string) string {
 
 // Peer makes this cluster a consumer of the provider, and waits for the virtual node.
 func (l Liqo) Peer(ctx context.Context, provider Liqo) error {
-	out, err := provider.liqoctl(ctx, "liqo-peer-command", "generate", "peer-command", "--only-command")
-	if err != nil {
-		return fmt.Errorf("ask %s how to peer with it: %w", provider.Name, err)
-	}
-	args, err := parsePeerCommand(out)
-	if err != nil {
-		return fmt.Errorf("ask %s how to peer with it: %w", provider.Name, err)
-	}
-	if _, err := l.liqoctl(ctx, "liqo-peer-"+provider.Name, args...); err != nil {
+	if err := l.line().peer(ctx, l, provider); err != nil {
 		return fmt.Errorf("peer %s with %s: %w", l.Name, provider.Name, err)
 	}
 	return nil
 }
 
 // Unpeer ends what Peer began.
-func (l Liqo) Unpeer(ctx context.Context, provider string) error {
-	if _, err := l.liqoctl(ctx, "liqo-unpeer-"+provider, "unpeer", "out-of-band", provider, "--skip-confirm"); err != nil {
-		return fmt.Errorf("unpeer %s from %s: %w", l.Name, provider, err)
+func (l Liqo) Unpeer(ctx context.Context, provider Liqo) error {
+	if err := l.line().unpeer(ctx, l, provider); err != nil {
+		return fmt.Errorf("unpeer %s from %s: %w", l.Name, provider.Name, err)
 	}
 	return nil
-}
-
-// parsePeerCommand finds the arguments of the command that liqoctl tells to run.
-func parsePeerCommand(output string) ([]string, error) {
-	for line := range strings.Lines(output) {
-		fields := strings.Fields(line)
-		// The first word is the program under the name that it was started with.
-		if len(fields) > 1 && filepath.Base(fields[0]) == "liqoctl" && fields[1] == "peer" {
-			return fields[1:], nil
-		}
-	}
-	return nil, errors.New("liqoctl printed no peer command")
 }
 
 // liqoctl runs liqoctl and returns its standard output. All output but that of

@@ -62,7 +62,7 @@ func progress() func(subject, deed string) {
 
 func newUp(o *options) *cobra.Command {
 	var clusters, images, settings []string
-	up := lab.Options{Kubernetes: build.DefaultKubernetes}
+	up, liqo := lab.Options{Kubernetes: build.DefaultKubernetes}, build.DefaultLiqo
 	topologyName := "overlapping"
 	cmd := &cobra.Command{
 		Use:   "up",
@@ -83,7 +83,7 @@ func newUp(o *options) *cobra.Command {
 				return err
 			}
 			up.Dir, up.Images, up.Progress = o.dir, images, progress()
-			if up.Artifacts, err = buildAll(cmd, up.Kubernetes, up.Progress); err != nil {
+			if up.Artifacts, err = buildAll(cmd, up.Kubernetes, liqo, up.Progress); err != nil {
 				return err
 			}
 			up.Progress("builds", "are in the cache")
@@ -96,6 +96,7 @@ func newUp(o *options) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&up.Kubernetes, "kubernetes", up.Kubernetes, "line of Kubernetes: v1.34 or v1.28")
+	f.StringVar(&liqo, "liqo", liqo, "line of Liqo: 0.9 or 1.2")
 	f.StringSliceVar(&clusters, "clusters", nil, "only these clusters (default: all)")
 	f.StringVar(&topologyName, "topology", topologyName, topology.Usage)
 	f.StringArrayVar(&images, "image", nil, "archive with images that all clusters get (repeatable)")
@@ -129,14 +130,14 @@ func parseSettings(settings []string, t topology.Topology) (map[string][]string,
 }
 
 func newBuild() *cobra.Command {
-	line := build.DefaultKubernetes
+	line, liqo := build.DefaultKubernetes, build.DefaultLiqo
 	cmd := &cobra.Command{
 		Use:   "build",
 		Short: "Build what a lab runs into the cache, and print the folder of Kubernetes' programs",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			report := progress()
-			artifacts, err := buildAll(cmd, line, report)
+			artifacts, err := buildAll(cmd, line, liqo, report)
 			if err != nil {
 				return err
 			}
@@ -146,6 +147,7 @@ func newBuild() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&line, "kubernetes", line, "line of Kubernetes: v1.34 or v1.28")
+	cmd.Flags().StringVar(&liqo, "liqo", liqo, "line of Liqo: 0.9 or 1.2")
 	return cmd
 }
 

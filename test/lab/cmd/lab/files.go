@@ -21,7 +21,7 @@ import (
 const followDelay = 300 * time.Millisecond
 
 // buildAll builds what the cache lacks.
-func buildAll(cmd *cobra.Command, kubernetesLine string, report func(subject, deed string)) (build.Artifacts, error) {
+func buildAll(cmd *cobra.Command, kubernetesLine, liqoLine string, report func(subject, deed string)) (build.Artifacts, error) {
 	source, err := build.FindSource()
 	if err != nil {
 		return build.Artifacts{}, err
@@ -37,7 +37,7 @@ func buildAll(cmd *cobra.Command, kubernetesLine string, report func(subject, de
 		Source: source, Cache: dir, Log: filepath.Join(dir.Path(), "build.log"),
 		Started: func(what string) { report(what, "is being built; this takes minutes the first time") },
 	}
-	return b.All(cmd.Context(), kubernetesLine)
+	return b.All(cmd.Context(), kubernetesLine, liqoLine)
 }
 
 // printLog copies a file and, if it is followed, what is added to it until the context ends.
