@@ -29,7 +29,7 @@ const DefaultKubernetes = "v1.34"
 const LiqoVersion = "v0.9.4"
 
 // kubernetesVersions are the lines that there is a module for, and their versions.
-var kubernetesVersions = map[string]string{"v1.34": "v1.34.4", "v1.28": "v1.28.15"}
+var kubernetesVersions = map[string]string{"v1.37": "v1.37.2", "v1.34": "v1.34.4", "v1.28": "v1.28.15"}
 
 // liqoPrograms are the programs of Liqo that the lab needs.
 var liqoPrograms = []string{

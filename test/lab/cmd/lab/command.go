@@ -95,7 +95,7 @@ func newUp(o *options) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&up.Kubernetes, "kubernetes", up.Kubernetes, "line of Kubernetes: v1.34 or v1.28")
+	f.StringVar(&up.Kubernetes, "kubernetes", up.Kubernetes, "line of Kubernetes: v1.37, v1.34 or v1.28")
 	f.StringSliceVar(&clusters, "clusters", nil, "only these clusters (default: all)")
 	f.StringVar(&topologyName, "topology", topologyName, topology.Usage)
 	f.StringArrayVar(&images, "image", nil, "archive with images that all clusters get (repeatable)")
@@ -145,7 +145,7 @@ func newBuild() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&line, "kubernetes", line, "line of Kubernetes: v1.34 or v1.28")
+	cmd.Flags().StringVar(&line, "kubernetes", line, "line of Kubernetes: v1.37, v1.34 or v1.28")
 	return cmd
 }
 
