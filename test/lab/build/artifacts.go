@@ -25,7 +25,7 @@ import (
 const DefaultKubernetes = "v1.34"
 
 // kubernetesVersions are the lines that there is a module for, and their versions.
-var kubernetesVersions = map[string]string{"v1.34": "v1.34.4", "v1.28": "v1.28.15"}
+var kubernetesVersions = map[string]string{"v1.37": "v1.37.2", "v1.34": "v1.34.4", "v1.28": "v1.28.15"}
 
 // kubernetesPrograms are the names under which the one Kubernetes binary is started.
 var kubernetesPrograms = []string{

@@ -30,7 +30,7 @@ func TestKubernetesVersion(t *testing.T) {
 			}
 		})
 	}
-	if _, err := KubernetesVersion("v1.2"); err == nil || !strings.Contains(err.Error(), "v1.28, v1.34") {
+	if _, err := KubernetesVersion("v1.2"); err == nil || !strings.Contains(err.Error(), "v1.28, v1.34, v1.37") {
 		t.Errorf("error %v, want one that tells which lines there are", err)
 	}
 }
