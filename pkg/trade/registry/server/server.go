@@ -118,7 +118,7 @@ func describe(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		expressions: newExpressions(maxExpressions, maxExpressionBytes, compiler.Compile),
+		expressions: newExpressions(maxExpressions, maxExpressionBytes, compiler.Counting().Compile),
 		cfg:         cfg, timing: cfg.Timing.orDefault(), mux: http.NewServeMux(), journal: journal.New(""),
 		watchers: source.NewLimit(cfg.Limits.Watchers, cfg.Limits.WatchersEach), pace: newPace(cfg.Limits.PerSecond),
 		effort: newEffort(effortEach), answers: source.NewLimit(answersAtOnce, answersEach),
