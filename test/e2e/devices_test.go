@@ -49,8 +49,9 @@ spec:
           resources: {requests: {cpu: 10m, memory: 16Mi}, limits: {nvidia.com/gpu: "1"}}
 `
 
-// TestDevices gives a provider two GPUs: the consumer's node for the broker has them, and Jobs that request one each run on that provider and
-// on no other. A third one waits at the consumer. A pod that passes the consumer's scheduler by waits on the broker, and `explain` says why.
+// TestDevices gives a provider two GPUs: the consumer's node for the broker has them, and Jobs that request one each run on that provider
+// and on no other. A third one waits at the consumer. A pod that passes the consumer's scheduler by waits on the broker, and `explain` says
+// why.
 func TestDevices(t *testing.T) {
 	const namespace = "devices"
 	start(t, v1alpha1.ModeAggregated)
@@ -124,8 +125,8 @@ spec:
       resources: {requests: {cpu: 10m, memory: 16Mi}, limits: {nvidia.com/gpu: "1"}}
 `
 
-// TestDevicesPerProvider gives a provider two GPUs whose model is a label of its nodes, which people put on the Provider. The consumer, which
-// has a node for each provider, sees both on that one's node, and a Job can ask for the model.
+// TestDevicesPerProvider gives a provider two GPUs whose model is a label of its nodes, which people put on the Provider. The consumer,
+// which has a node for each provider, sees both on that one's node, and a Job can ask for the model.
 func TestDevicesPerProvider(t *testing.T) {
 	const namespace = "models"
 	start(t, v1alpha1.ModeOrchestrated)
@@ -170,8 +171,8 @@ func hasDevices(node *corev1.Node, want string) error {
 	return nil
 }
 
-// withDevices says that the node of a provider has so many GPUs, and has its Liqo share all that it has, until the test ends. The kubelet keeps
-// what others say of resources that are not its own.
+// withDevices says that the node of a provider has so many GPUs, and has its Liqo share all that it has, until the test ends. The kubelet
+// keeps what others say of resources that are not its own.
 func withDevices(t *testing.T, provider *federation.Cluster, count string) {
 	t.Helper()
 	// At the end the devices go first: Liqo 0.9.4 goes on offering what has gone, until its controller manager starts again.
@@ -282,8 +283,9 @@ spec:
       resources: {claims: [{name: gpu}]}
 `
 
-// TestClaimsAreRefused asks for a device by a claim of dynamic resource allocation, in a namespace that is offloaded: Liqo's webhook there does
-// not know where a claim comes from any more, and takes that away, so that the API server refuses the pod. It gets to no other cluster.
+// TestClaimsAreRefused asks for a device by a claim of dynamic resource allocation, in a namespace that is offloaded: Liqo's webhook there
+// does not know any more where a claim comes from, and takes that away, so that the API server refuses the pod. It gets to no other
+// cluster.
 func TestClaimsAreRefused(t *testing.T) {
 	const namespace, refused = "claims", "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
 	served, err := fed.Consumer.Kubectl(t.Context(), "get", "--raw=/apis")

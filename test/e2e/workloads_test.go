@@ -52,8 +52,8 @@ spec:
   ports: [{port: 8080}]
 `
 
-// TestDrainOfDatabase drains the provider of a StatefulSet of two, one of which is labelled as the primary and one as the standby: labels that
-// differ do not make them two workloads of one copy, which would stay. The command ends, there was always one that was ready, and the
+// TestDrainOfDatabase drains the provider of a StatefulSet of two, one of which is labelled as the primary and one as the standby: labels
+// that differ do not make them two workloads of one copy, which would stay. The command ends, there was always one that was ready, and the
 // primary is called so at the other provider.
 func TestDrainOfDatabase(t *testing.T) {
 	const namespace, replicas = "database", 2

@@ -406,7 +406,8 @@ func (f *Federation) Host(ctx context.Context, address string) (string, error) {
 	return asks.host("http://" + address + "/")
 }
 
-// HostByUDP asks a web server of the workload Web at HOST:PORT for its host name by a datagram, from the network of the cluster's pod `tools`.
+// HostByUDP asks a web server of the workload Web at HOST:PORT for its host name by a datagram, from the network of the cluster's pod
+// `tools`.
 func (c *Cluster) HostByUDP(ctx context.Context, address string) (string, error) {
 	dial, err := c.dialer(ctx)
 	if err != nil {
