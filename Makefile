@@ -30,8 +30,8 @@ TOPOLOGIES   ?= equal distinct partial nested
 ADDRESS_TESTS := TestAggregator|TestOrchestrator|TestServicesReachTheConsumer|TestProvidersReachEachOther|TestAddressesFollow
 # They run a Prometheus in the lab, leave a second broker there, or measure.
 ON_ITS_OWN   := TestDelay|TestTwoBrokers|TestSpeed|TestBusyNode
-# They go a way that others go for the most part.
-OTHER_WAYS   := TestFrontDoor/ByHand|TestFrontDoor/Helm|TestInstallationInTheWrongOrder|TestIPAMPortOpensToVirtualKubelets|TestLongNames|TestOffloadedTwice|TestPeeringByCredentials|TestPodsWaitForTheDaemon|TestPools|TestRelayAddressesEndWithTheirPods|TestRelayAddressesOfEndpointsLast|TestSecondVirtualKubelet
+# They go a way that others go for the most part, or take their time for what is not ours alone.
+OTHER_WAYS   := TestAppliedAtOnce|TestClaimsAreRefused|TestDevices|TestDrainOfDatabase|TestFrontDoor/ByHand|TestFrontDoor/Helm|TestGatewayStopped|TestInstallationInTheWrongOrder|TestIPAMPortOpensToVirtualKubelets|TestLongNames|TestNamespacesLeaveNothing|TestOffloadedTwice|TestPeeringByCredentials|TestPodsWaitForTheDaemon|TestPools|TestRelayAddressesEndWithTheirPods|TestRelayAddressesOfEndpointsLast|TestSecondVirtualKubelet|TestUDP|TestVolumesStayAtHome
 # They say for how long nobody may be without an answer, which depends on what else the machine does, or go other ways.
 FULL_ONLY    := TestFaults|TestSlowAPIServers|$(OTHER_WAYS)
 # The same source gives the same bytes in any folder: nothing of the machine, and of git only what VERSION says.
@@ -230,7 +230,7 @@ test-full: test test-race test-worlds test-cidrs ## Run everything, the race det
 	bin/lab down
 	LIQO_BROKER_SLOW_SECONDS=120 $(JOURNEYS) -tags=e2e -count=1 -timeout=30m -run TestSlowAPIServers ./test/e2e
 	bin/lab down
-	$(JOURNEYS) -tags=e2e -count=1 -timeout=60m -run '$(OTHER_WAYS)' ./test/e2e
+	$(JOURNEYS) -tags=e2e -count=1 -timeout=90m -run '$(OTHER_WAYS)' ./test/e2e
 	bin/lab down
 	LIQO_BROKER_KUBERNETES=v1.28 $(MAKE) test-e2e
 	bin/lab down
