@@ -46,8 +46,8 @@ type Compiler struct {
 	uncounted uint64
 }
 
-// NewCompiler returns a compiler. What it compiles shares what all expressions know, and is taken to cost as much as it can wherever that is
-// within the bound: to count the cost takes ten times as long as a usual expression.
+// NewCompiler returns a compiler. What it compiles shares what all expressions know, and is taken to cost as much as it can wherever that
+// is within the bound: to count the cost takes ten times as long as a usual expression.
 func NewCompiler() (*Compiler, error) {
 	env, err := environment()
 	if err != nil {
