@@ -33,15 +33,20 @@ func TestHelp(t *testing.T) {
 // TestHelpOfCommands holds what each command says of itself: the reference of flags is made of it.
 func TestHelpOfCommands(t *testing.T) {
 	t.Setenv("HOME", "/home/user")
-	for _, command := range newCommand(genericiooptions.NewTestIOStreamsDiscard()).Commands() {
-		if name := command.Name(); name != "help" && name != "completion" {
-			var out bytes.Buffer
-			if err := run(t.Context(), []string{name, "--help"}, genericiooptions.IOStreams{Out: &out, ErrOut: &out}); err != nil {
-				t.Fatal(err)
-			}
-			own, _, _ := strings.Cut(out.String(), "\nGlobal Flags:")
-			golden.Check(t, "help-"+name+".txt", own)
+	for _, command := range below(newCommand(genericiooptions.NewTestIOStreamsDiscard())) {
+		path := strings.Fields(command.CommandPath())[2:] // Without "kubectl liqo-broker".
+		if path[0] == "help" || path[0] == "completion" {
+			continue
 		}
+		var out bytes.Buffer
+		if err := run(t.Context(), append(path, "--help"), genericiooptions.IOStreams{Out: &out, ErrOut: &out}); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(command.Name(), "-") {
+			t.Errorf("%s: a hyphen stands for a space in the names of these files", command.CommandPath())
+		}
+		own, _, _ := strings.Cut(out.String(), "\nGlobal Flags:")
+		golden.Check(t, "help-"+strings.Join(path, "-")+".txt", own)
 	}
 }
 
