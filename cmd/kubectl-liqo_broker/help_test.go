@@ -50,7 +50,30 @@ func TestHelpOfCommands(t *testing.T) {
 	}
 }
 
-// TestExitCodes holds that the table of exit codes names the commands of which the help says that they have one for what they have looked at.
+// TestExamples holds that help shows each command as it is given, with flags that are there.
+func TestExamples(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	for _, command := range below(newCommand(genericiooptions.NewTestIOStreamsDiscard())) {
+		_, own, _ := strings.Cut(command.CommandPath(), "liqo-broker ")
+		if first := strings.Fields(own)[0]; first == "help" || first == "completion" {
+			continue
+		}
+		shown := false
+		unquoted := regexp.MustCompile(`'[^']*'|"[^"]*"`).ReplaceAllString(command.Example, "quoted")
+		for _, example := range regexp.MustCompile(`kubectl liqo-broker ([^|>&\n]*)`).FindAllStringSubmatch(unquoted, -1) {
+			shown = shown || strings.Contains(example[1], own)
+			if err := understood(example[1]); err != nil {
+				t.Errorf("%s: %s: %v", command.CommandPath(), example[0], err)
+			}
+		}
+		if !shown {
+			t.Errorf("%s: its help has no example", command.CommandPath())
+		}
+	}
+}
+
+// TestExitCodes holds that the table of exit codes names the commands of which the help says that they have one for what they have looked
+// at.
 func TestExitCodes(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	page, err := os.ReadFile("../../docs/kubectl.md")
