@@ -55,8 +55,8 @@ type Config struct {
 	Authorities func() *x509.CertPool
 	// AnonymousRead lets everybody read what is offered, without a certificate.
 	AnonymousRead bool
-	// AnonymousEnrol lets everybody in who announces itself, without a token, a certificate or an approval.
-	AnonymousEnrol bool
+	// AutoApprove lets everybody in who announces itself, without a token, a certificate or an approval.
+	AutoApprove bool
 	// Lease is how long a party counts as alive without a word of it, and Drop for how much longer its offers are shown; the defaults if they
 	// are zero.
 	Lease, Drop time.Duration
