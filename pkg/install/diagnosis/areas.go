@@ -71,12 +71,36 @@ func (l *look) liqo(ctx context.Context) []Check {
 		}
 		ready++
 		if d.Name == v09.GatewayName && !requestsCPU(d) {
-			all = append(all, one(area, Note, "Where one of its nodes has as much left: kubectl set resources deployment "+d.Name+" -n liqo "+
-				"--requests=cpu=250m,memory=64Mi. It starts again, which interrupts its tunnels", "Liqo's gateway requests no CPU: on a busy node "+
+			all = append(all, one(area, Note, l.gatewayShare(), "Liqo's gateway requests no CPU: on a busy node "+
 				"it may not renew its lease in time, and ends then, with what goes through its tunnels"))
 		}
 	}
 	return append(all, one(area, OK, "", "%d of %d Deployments of Liqo are ready", ready, len(deployments.Items)))
+}
+
+// gatewayShare says what gives Liqo's gateway CPU that nobody else can take. Where something of this project is set up, that gives it a
+// priority and a longer lease besides.
+func (l *look) gatewayShare() string {
+	const restarts = "It starts again, which interrupts its tunnels"
+	if again := l.again(); again != "" {
+		return "Run " + again + " again, which also gives it a priority and a longer lease. " + restarts
+	}
+	return "Where one of its nodes has as much left: kubectl set resources deployment " + v09.GatewayName + " -n liqo " +
+		"--requests=cpu=250m,memory=64Mi. " + restarts
+}
+
+// again returns the command that set this cluster up, which can be run again; empty if nothing of this project is set up.
+func (l *look) again() string {
+	switch {
+	case l.setup.Broker:
+		return install0
+	case l.setup.Trades && len(l.setup.Brokers) == 0:
+		return guard0
+	case len(l.setup.RemoteIPAMs) > 0:
+		return prepare0
+	default:
+		return ""
+	}
 }
 
 // requestsCPU reports whether a container of a Deployment has CPU that nobody else can take.
@@ -130,14 +154,7 @@ func (l *look) nodes(ctx context.Context) []Check {
 // steps looks at what the installation did.
 func (l *look) steps(ctx context.Context, installer *install.Installer) []Check {
 	const area = "Set-up"
-	do := install0
-	switch {
-	case l.setup.Broker:
-	case l.setup.Trades && len(l.setup.Brokers) == 0:
-		do = guard0
-	default:
-		do = prepare0
-	}
+	do := cmp.Or(l.again(), prepare0)
 	var all []Check
 	if tag := installer.Tag(); l.setup.Tag != "" && l.setup.Tag != tag {
 		all = append(all, one(area, Note, l.otherVersion(), "The images have tag %s, and those of this plugin %s", l.setup.Tag, tag))

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"maps"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -345,7 +346,7 @@ func TestStock(t *testing.T) {
 		"BusyGateway": {
 			[]func(*testing.T, client.Client){provides, offer(accepted), change(gateway, func() {
 				gateway.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
-			})}, []string{"provider"}, true, "Liqo's gateway requests no CPU",
+			})}, []string{"provider"}, true, gatewayShare,
 		},
 		"Provider": {
 			[]func(*testing.T, client.Client){provides, offer(accepted)}, []string{"provider"}, true,
@@ -378,6 +379,26 @@ func TestStock(t *testing.T) {
 				t.Errorf("%t %v:\n%s", d.Healthy, d.Roles, d)
 			}
 		})
+	}
+}
+
+// gatewayShare is what gives the gateway of a provider its share of a busy node, as the page for its admin has it.
+const gatewayShare = "kubectl set resources deployment liqo-gateway -n liqo --requests=cpu=250m,memory=64Mi"
+
+// TestGatewayShare holds that one that requests nothing gets it by the command that set the cluster up, with what else that gives it. On a
+// provider nothing was set up, and its admin's page has the command.
+func TestGatewayShare(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/admin/provider.md")
+	if err != nil || !strings.Contains(string(page), gatewayShare) {
+		t.Errorf("docs/admin/provider.md does not say %q: %v", gatewayShare, err)
+	}
+	c := fakeCluster(t, interceptor.Funcs{})
+	broker(t, c)
+	gateway := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: liqoNamespace, Name: v09.GatewayName}}
+	change(gateway, func() { gateway.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{} })(t, c)
+	if d := diagnose(t, c); strings.Contains(d.String(), gatewayShare) ||
+		!strings.Contains(d.String(), "Run kubectl liqo-broker install again, which also gives it a priority and a longer lease") {
+		t.Errorf("%s", d)
 	}
 }
 
