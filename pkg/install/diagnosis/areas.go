@@ -62,8 +62,12 @@ func (l *look) liqo(ctx context.Context) []Check {
 		return append(all, cannot(area, "the Deployments of namespace liqo", err)...)
 	}
 	ready := 0
+	kept := map[string][]string{}
 	for i := range deployments.Items {
 		d := &deployments.Items[i]
+		if by := keeper(d); by != "" {
+			kept[by] = append(kept[by], d.Name)
+		}
 		if why := behind(d); why != "" {
 			all = append(all, one(area, Problem, "kubectl describe pods -n liqo; kubectl logs -n liqo deploy/"+d.Name, "Deployment liqo/%s: %s",
 				d.Name, why))
@@ -75,7 +79,26 @@ func (l *look) liqo(ctx context.Context) []Check {
 				"it may not renew its lease in time, and ends then, with what goes through its tunnels"))
 		}
 	}
+	// What is patched of Liqo has to be in the repository, or is taken away again.
+	for _, by := range slices.Sorted(maps.Keys(kept)) {
+		if l.again() != "" {
+			all = append(all, one(area, Note, "If it does not have the patches of this project, or does not leave them alone, they are taken away: "+
+				version.Document("docs/gitops.md"), "%s keeps Deployments of Liqo as a repository says: %s", by, some(kept[by])))
+		}
+	}
 	return append(all, one(area, OK, "", "%d of %d Deployments of Liqo are ready", ready, len(deployments.Items)))
+}
+
+// keeper returns what keeps an object as a repository says, by the marks that it leaves on it; empty if nothing is known to.
+func keeper(o client.Object) string {
+	switch {
+	case o.GetAnnotations()["argocd.argoproj.io/tracking-id"] != "" || o.GetLabels()["argocd.argoproj.io/instance"] != "":
+		return "Argo CD"
+	case o.GetLabels()["helm.toolkit.fluxcd.io/name"] != "" || o.GetLabels()["kustomize.toolkit.fluxcd.io/name"] != "":
+		return "Flux"
+	default:
+		return ""
+	}
 }
 
 // gatewayShare says what gives Liqo's gateway CPU that nobody else can take. Where something of this project is set up, that gives it a

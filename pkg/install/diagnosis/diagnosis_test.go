@@ -402,6 +402,50 @@ func TestGatewayShare(t *testing.T) {
 	}
 }
 
+// TestKept has Argo CD and Flux keep what is patched of Liqo: their marks are seen, on a cluster on which something is patched.
+func TestKept(t *testing.T) {
+	marks := []string{
+		"argocd.argoproj.io/tracking-id", "argocd.argoproj.io/instance", "helm.toolkit.fluxcd.io/name", "kustomize.toolkit.fluxcd.io/name",
+	}
+	const keeps = " keeps Deployments of Liqo as a repository says: liqo-gateway\n"
+	c := fakeCluster(t, interceptor.Funcs{})
+	gateway := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: liqoNamespace, Name: v09.GatewayName}}
+	looks := func(mark func(*appsv1.Deployment), says string) {
+		t.Helper()
+		change(gateway, func() {
+			for _, key := range marks {
+				delete(gateway.Annotations, key)
+				delete(gateway.Labels, key)
+			}
+			mark(gateway)
+		})(t, c)
+		if d := diagnose(t, c); strings.Contains(d.String(), "as a repository says") != (says != "") || !strings.Contains(d.String(), says) {
+			t.Errorf("it does not say %q:\n%s", says, d)
+		}
+	}
+	looks(labelled(marks[3]), "") // Nothing of this project is set up.
+	looks(func(*appsv1.Deployment) {}, "")
+	broker(t, c)
+	looks(func(*appsv1.Deployment) {}, "")
+	looks(annotated(marks[0]), "* Argo CD"+keeps)
+	looks(labelled(marks[1]), "* Argo CD"+keeps)
+	looks(labelled(marks[2]), "* Flux"+keeps)
+	looks(labelled(marks[3]), "* Flux"+keeps)
+	if d := diagnose(t, c); !d.Healthy {
+		t.Errorf("a note is a problem:\n%s", d)
+	}
+}
+
+func annotated(key string) func(*appsv1.Deployment) {
+	return func(d *appsv1.Deployment) {
+		metav1.SetMetaDataAnnotation(&d.ObjectMeta, key, "milan:apps/Deployment:liqo/"+d.Name)
+	}
+}
+
+func labelled(key string) func(*appsv1.Deployment) {
+	return func(d *appsv1.Deployment) { metav1.SetMetaDataLabel(&d.ObjectMeta, key, "milan") }
+}
+
 // create has a test create an object.
 func create(o client.Object) func(*testing.T, client.Client) {
 	return func(t *testing.T, c client.Client) {
