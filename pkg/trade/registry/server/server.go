@@ -174,6 +174,7 @@ func (s *Server) newAPI() *rest.API {
 			Type:        "mutualTLS",
 			Description: "A client certificate of the party's current key. It may be self-signed: what counts is its key.",
 		}},
+		Host: "registry.example", Port: "8443",
 		Base: registryv1.Base, Timeout: answerTimeout, MaxBody: registryv1.MaxBody, Failed: messageFailed,
 		Caller: func(ctx context.Context) string { return callerFrom(ctx).called() }, Log: s.cfg.Log,
 	}, s.mux)
