@@ -377,3 +377,27 @@ func TestCallers(t *testing.T) {
 		t.Error("who has not called for long is not forgotten")
 	}
 }
+
+// TestServers holds that a document says where its API is, and where the host is not its own, that it is one's to name.
+func TestServers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		host, port string
+		want       string
+	}{
+		"Said":   {"broker.example", "8000", "https://broker.example:8000"},
+		"Unsaid": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			said := ""
+			for _, server := range New(Config{Title: "test", Host: tc.host, Port: tc.port}, http.NewServeMux()).OpenAPI().Servers {
+				said = server.URL
+				for variable, is := range server.Variables {
+					said = strings.ReplaceAll(said, "{"+variable+"}", is.Default)
+				}
+			}
+			if said != tc.want {
+				t.Errorf("the document says that the API is at %q, want %q", said, tc.want)
+			}
+		})
+	}
+}
