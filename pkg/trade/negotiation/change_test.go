@@ -54,6 +54,22 @@ func TestChange(t *testing.T) {
 		s.offer.Revision++
 		s.offer.Plans[0].Price.Amount, _ = offer.ParseAmount("0.2")
 	}
+	moves := func(terms *contract.Terms) {
+		terms.Plan, terms.Notice = "two", 2*time.Hour
+	}
+	// second has the shop sell another plan too: for a while, with a notice.
+	second := func(change func(*offer.Plan)) func(*shop) {
+		return func(s *shop) {
+			s.offer.Revision++
+			plan := s.offer.Plans[0]
+			plan.ID, plan.Notice = "two", offer.Duration(2*time.Hour)
+			plan.Price.Amount, _ = offer.ParseAmount("0.01")
+			if change != nil {
+				change(&plan)
+			}
+			s.offer.Plans = append(s.offer.Plans, plan)
+		}
+	}
 	for name, test := range map[string]struct {
 		reason string
 		shop   func(s *shop)
@@ -81,6 +97,25 @@ func TestChange(t *testing.T) {
 		"over": {"it is not for sale", func(s *shop) {
 			s.offer.IssuedAt, s.offer.ValidUntil = s.offer.IssuedAt.Add(-2*time.Hour), s.offer.IssuedAt.Add(-time.Hour)
 		}, contract.Renew, later, false, contract.Resizing},
+		"to another plan": {"it is sold", second(nil), contract.Resize, moves, true, contract.Resizing},
+		"to another plan, with the old notice": {"a plan has its own", second(nil), contract.Resize, func(terms *contract.Terms) {
+			terms.Plan = "two"
+		}, true, ""},
+		"to another plan, as it was signed": {"what is signed is of the other plan", second(nil), contract.Resize, moves, false, ""},
+		"to another plan, and smaller": {"a part of another plan is bought", second(nil), contract.Resize, func(terms *contract.Terms) {
+			moves(terms)
+			smaller(terms)
+		}, true, ""},
+		"to a plan that is sold for longer": {"it is bought for the time that is left", second(func(p *offer.Plan) {
+			p.MinDuration = offer.Duration(24 * time.Hour)
+		}), contract.Resize, moves, true, ""},
+		"to a plan that is not sold": {"it is not for sale", func(*shop) {}, contract.Resize, moves, false, ""},
+		"to another plan, closed":    {"nothing is for sale", func(s *shop) { second(nil)(s); closed(s) }, contract.Resize, moves, true, ""},
+		"to another plan, later":     {"an end is no plan", second(nil), contract.Renew, func(terms *contract.Terms) { moves(terms); later(terms) }, true, ""},
+		"to a plan that is sold out": {"nothing is left of it", func(s *shop) {
+			second(nil)(s)
+			s.stocks = map[string]int64{"two": 0}
+		}, contract.Resize, moves, true, contract.Active},
 		"closed, at another price":  {"only what is signed counts", closed, contract.Renew, cheaper(later), false, ""},
 		"smaller, at another price": {"only what is signed counts", closed, contract.Resize, cheaper(smaller), false, ""},
 		"smaller, with something new": {"that is no part", closed, contract.Resize, func(terms *contract.Terms) {
@@ -96,7 +131,7 @@ func TestChange(t *testing.T) {
 			s.mu.Lock()
 			test.shop(s)
 			if test.now {
-				price, err := s.offer.Plans[0].Cost(offer.FromList(wanted.Resources))
+				price, err := s.offer.Plans[len(s.offer.Plans)-1].Cost(offer.FromList(wanted.Resources))
 				if err != nil {
 					t.Fatal(err)
 				}
