@@ -89,7 +89,7 @@ func needs(o *options) []need {
 			need{version: "v1", resource: "events", verbs: []string{"create", "patch"}},
 			need{group: v1alpha1.Group, version: alpha, resource: "providers", verbs: append(read[:3:3], "create", "patch")},
 			need{group: v1alpha1.Group, version: alpha, resource: "providers", subresource: "status", verbs: []string{"patch"}},
-			need{group: v1alpha1.Group, version: alpha, resource: "consumers", verbs: append(read[:3:3], "create")},
+			need{group: v1alpha1.Group, version: alpha, resource: "consumers", verbs: append(read[:3:3], "create", "patch")},
 			need{group: v1alpha1.Group, version: alpha, resource: "consumers", subresource: "status", verbs: []string{"patch"}},
 			need{group: v1alpha1.Group, version: alpha, resource: "placementpolicies", verbs: read},
 			need{group: v1alpha1.Group, version: alpha, resource: "placementpolicies", subresource: "status", verbs: []string{"patch"}},

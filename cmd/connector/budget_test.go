@@ -152,6 +152,8 @@ func TestBudget(t *testing.T) {
 		"Daily": {"team-a", "CREATE", with(func(o *connectorv1alpha1.CapacityRequest) {
 			o.Spec.MaxPrice = price("0.50", "EUR", "PT1M")
 		}), hourly},
+		"Go":       {"team-a", "CREATE", bought(func(o *connectorv1alpha1.Purchase) { o.Spec.MaxPrice = price("0.50", "EUR", "1h") }), ""},
+		"GoMinute": {"team-a", "CREATE", bought(func(o *connectorv1alpha1.Purchase) { o.Spec.MaxPrice = price("0.50", "EUR", "1m") }), hourly},
 		"Dollars": {"team-a", "CREATE", with(func(o *connectorv1alpha1.CapacityRequest) {
 			o.Spec.MaxPrice = price("0.50", "KWD", "PT1H")
 		}), hourly},

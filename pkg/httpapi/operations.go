@@ -149,7 +149,7 @@ func (v *v1) older() {
 		}
 	}
 	security := []map[string][]string{{"token": {}}, {}}
-	document.AddOperation(&huma.Operation{
+	v.api.Describe(&huma.Operation{
 		OperationID: "listClusters", Method: http.MethodGet, Path: "/api/clusters", Tags: []string{tag}, Security: security,
 		Summary: "List the clusters that the broker knows, in order of name",
 		Description: "Needs the right to " + right("list", "providers").String() + ". Flags of the daemon say what is shown without a token. A " +
@@ -174,9 +174,9 @@ func (v *v1) older() {
 	byGet := toggle
 	byGet.OperationID, byGet.Method = "toggleProviderByGet", http.MethodGet
 	byGet.Security = security[:1]
-	byGet.Description = "The same, for who cannot post. It always needs a token."
-	document.AddOperation(&toggle)
-	document.AddOperation(&byGet)
+	byGet.Description = "The same, for clients that cannot post. It always needs a token."
+	v.api.Describe(&toggle)
+	v.api.Describe(&byGet)
 }
 
 // lists registers what answers with pages.

@@ -269,12 +269,17 @@ func TestDocument(t *testing.T) {
 			text == string(checkedIn))
 	}
 	code, _, text := get("json", "somebody")
+	type named struct {
+		Name string `json:"name"`
+	}
 	var document struct {
 		OpenAPI string `json:"openapi"`
 		Info    struct {
-			Contact struct{ URL string } `json:"contact"`
+			Contact struct {
+				URL string `json:"url"`
+			} `json:"contact"`
 		} `json:"info"`
-		Tags  []struct{ Name string } `json:"tags"`
+		Tags  []named `json:"tags"`
 		Paths map[string]map[string]struct {
 			Tags []string `json:"tags"`
 		} `json:"paths"`
@@ -288,7 +293,7 @@ func TestDocument(t *testing.T) {
 	}
 	for path, operations := range document.Paths {
 		for method, operation := range operations {
-			if len(operation.Tags) != 1 || !slices.ContainsFunc(document.Tags, func(t struct{ Name string }) bool {
+			if len(operation.Tags) != 1 || !slices.ContainsFunc(document.Tags, func(t named) bool {
 				return t.Name == operation.Tags[0]
 			}) {
 				t.Errorf("%s %s has the tags %v, of %v", method, path, operation.Tags, document.Tags)

@@ -1228,7 +1228,7 @@ type ClientInterface interface {
 
 	// ToggleProviderByGet Make a provider Active, or Drained
 	//
-	// The same, for who cannot post. It always needs a token.
+	// The same, for clients that cannot post. It always needs a token.
 	//
 	// Corresponds with GET /api/toggle (the `ToggleProviderByGet` operationId).
 	ToggleProviderByGet(ctx context.Context, params *ToggleProviderByGetParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1389,7 +1389,7 @@ func (c *Client) ListClusters(ctx context.Context, reqEditors ...RequestEditorFn
 
 // ToggleProviderByGet Make a provider Active, or Drained
 //
-// The same, for who cannot post. It always needs a token.
+// The same, for clients that cannot post. It always needs a token.
 //
 // Corresponds with GET /api/toggle (the `ToggleProviderByGet` operationId).
 func (c *Client) ToggleProviderByGet(ctx context.Context, params *ToggleProviderByGetParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3104,7 +3104,7 @@ type ClientWithResponsesInterface interface {
 
 	// ToggleProviderByGetWithResponse Make a provider Active, or Drained
 	//
-	// The same, for who cannot post. It always needs a token.
+	// The same, for clients that cannot post. It always needs a token.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -5060,7 +5060,7 @@ func (c *ClientWithResponses) ListClustersWithResponse(ctx context.Context, reqE
 
 // ToggleProviderByGetWithResponse Make a provider Active, or Drained
 //
-// The same, for who cannot post. It always needs a token.
+// The same, for clients that cannot post. It always needs a token.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -17,6 +17,7 @@ import (
 // part of a block that is run needs no word.
 var runBy = map[string]struct{ test, reason string }{
 	"kubectl liqo-broker offers --output wide":                {test: "TestTraders"},
+	"kubectl liqo-broker contracts --output wide":             {test: "TestTraders"},
 	"kubectl get sales --output wide":                         {test: "TestTraders"},
 	"kubectl patch sale SALE":                                 {test: "TestTraders"},
 	"kubectl delete purchase render":                          {test: "TestTraders"},

@@ -329,6 +329,9 @@ func TestTraders(t *testing.T) {
 		t.Errorf("nobody has to approve the sale:\n%s", said)
 	}
 	has(eighths("875m", "1792Mi", "16"))
+	if said := sells.said("provider-a", "kubectl liqo-broker contracts --output wide"); !strings.Contains(said, "TERMS") {
+		t.Errorf("the documents of a contract are not shown:\n%s", said)
+	}
 	said := bills.next("kubectl liqo-broker contracts export")
 	if !strings.Contains(said, "BilledCost") || !strings.Contains(said, sells.Values["SALE"]) {
 		t.Errorf("it is not said what is owed for sale %s:\n%s", sells.Values["SALE"], said)

@@ -61,6 +61,8 @@ type API struct {
 	cfg  Config
 	mux  *http.ServeMux
 	huma huma.API
+	// elsewhere has the paths that are described here, and that other handlers serve.
+	elsewhere map[string]bool
 	// cache is the header Cache-Control of answers.
 	cache string
 }
@@ -79,7 +81,7 @@ func New(cfg Config, mux *http.ServeMux) *API {
 	described.Formats = map[string]huma.Format{restclient.JSON: format, "json": format}
 	described.RejectUnknownQueryParameters = true
 	described.Components.SecuritySchemes = cfg.Schemes
-	a := &API{cfg: cfg, mux: mux, huma: humago.New(mux, described), cache: "private, no-cache"}
+	a := &API{cfg: cfg, mux: mux, huma: humago.New(mux, described), elsewhere: map[string]bool{}, cache: "private, no-cache"}
 	if cfg.Secret {
 		a.cache = "no-store"
 	}
@@ -88,6 +90,12 @@ func New(cfg Config, mux *http.ServeMux) *API {
 
 // OpenAPI returns the description of what was registered.
 func (a *API) OpenAPI() *huma.OpenAPI { return a.huma.OpenAPI() }
+
+// Describe adds an operation to the description whose path another handler serves. Its tags are the caller's.
+func (a *API) Describe(op *huma.Operation) {
+	a.elsewhere[op.Path] = true
+	a.OpenAPI().AddOperation(op)
+}
 
 // tag returns what an operation is about: the first part of its path. The document has a list of these.
 func (a *API) tag(path string) string {
@@ -179,8 +187,8 @@ func (a *API) Seal(others string, door func(*http.Request) error) error {
 		a.mux.HandleFunc(path, NotAllowed("GET, HEAD"))
 	}
 	for path, item := range a.OpenAPI().Paths {
-		if !strings.HasPrefix(path, a.cfg.Base+"/") {
-			continue // It is described here, and others serve it.
+		if a.elsewhere[path] {
+			continue
 		}
 		operations := map[string]*huma.Operation{
 			http.MethodGet: item.Get, http.MethodPut: item.Put, http.MethodPost: item.Post, http.MethodDelete: item.Delete,
