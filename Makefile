@@ -191,7 +191,9 @@ test-virtual-kubelet: $(PATCHED) ## Run the unit tests of the virtual kubelet, a
 .PHONY: test-values
 test-values: deps bin/lab ## On a real API server, write junk into all fields that the broker reads, and install, upgrade and uninstall the charts.
 	programs=$$(bin/lab build --kubernetes $(KUBERNETES)); \
-	LIQO_BROKER_TEST_PROGRAMS=$$programs go test -count=1 -timeout=10m -v -run '^TestJunk$$' ./cmd/broker; \
+	for daemon in TestJunk TestInventory; do \
+		LIQO_BROKER_TEST_PROGRAMS=$$programs go test -count=1 -timeout=10m -v -run "^$$daemon$$" ./cmd/broker || exit; \
+	done; \
 	LIQO_BROKER_TEST_PROGRAMS=$$programs go test -C test/chart -count=1 -timeout=10m -v -run '^TestRelease' .
 
 .PHONY: test-e2e

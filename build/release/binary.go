@@ -35,9 +35,12 @@ func parsePlatforms(text string) ([]platform, error) {
 // String returns the platform as it is part of names of files.
 func (p platform) String() string { return p.OS + "-" + p.Architecture }
 
+// windows reports whether programs and archives of the platform are as on Windows.
+func (p platform) windows() bool { return p.OS == "windows" }
+
 // exe is what names of programs end with.
 func (p platform) exe() string {
-	if p.OS == "windows" {
+	if p.windows() {
 		return ".exe"
 	}
 	return ""

@@ -182,7 +182,7 @@ func (p packer) plugins() (files []artifact, binaries []binary, err error) {
 		entries = append(entries, entry{Path: plugin + on.exe(), Mode: 0o755, Data: built.Data}, completion(on))
 		name, compress := fmt.Sprintf("%s-%s-%s", plugin, p.Source.Version, on), tarGz
 		end := ".tar.gz"
-		if on.OS == "windows" {
+		if on.windows() {
 			compress, end = zipped, ".zip"
 		}
 		data, err := compress(p.Source.Time, entries)
@@ -212,7 +212,7 @@ const completer = "kubectl_complete-liqo_broker"
 
 // completion returns that program, which asks the plugin in the path.
 func completion(on platform) entry {
-	if on.OS == "windows" {
+	if on.windows() {
 		return entry{Path: completer + ".cmd", Mode: 0o755, Data: []byte("@echo off\r\n" + plugin + on.exe() + " __complete %*\r\n")}
 	}
 	return entry{Path: completer, Mode: 0o755, Data: []byte("#!/bin/sh\nexec " + plugin + " __complete \"$@\"\n")}

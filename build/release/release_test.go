@@ -407,7 +407,8 @@ func pluginsInstall(t *testing.T, out string, p packer) {
 			t.Errorf("%s has %d bytes of %s, want %d (%v)", on.URI, len(content[on.Bin]), on.Bin, len(built), err)
 		}
 		completes := strings.TrimSuffix(strings.Replace(on.Bin, "kubectl-", "kubectl_complete-", 1), ".exe")
-		if labels["os"] == "windows" {
+		windows := platform{OS: labels["os"]}.windows()
+		if windows {
 			completes += ".cmd"
 		}
 		want := slices.Sorted(slices.Values([]string{"LICENSE", "NOTICE", thirdParty, on.Bin, completes}))
@@ -417,7 +418,7 @@ func pluginsInstall(t *testing.T, out string, p packer) {
 		if labels["os"] == runtime.GOOS && labels["arch"] == runtime.GOARCH {
 			completionRuns(t, content, manifest.Spec.Caveats)
 		}
-		said, windows := string(content[completes]), labels["os"] == "windows"
+		said := string(content[completes])
 		if windows && !strings.HasSuffix(said, "\nkubectl-liqo_broker.exe __complete %*\r\n") {
 			t.Errorf("%s asks by %q", completes, said)
 		}

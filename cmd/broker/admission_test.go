@@ -10,11 +10,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/cel-go/cel"
-	"github.com/google/cel-go/common/types"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	admissionregistrationv1beta1 "k8s.io/api/admissionregistration/v1beta1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/capacitorset/liqo-broker/test/admission"
 )
 
 // policySpec is that of the version before v1, which has the same fields.
@@ -55,51 +55,16 @@ func policies(t *testing.T) map[string]policySpec {
 	return found
 }
 
-// evaluate evaluates an expression as far as the API server does: without types, and with optional fields.
-func evaluate(t *testing.T, expression string, input map[string]any) any {
-	t.Helper()
-	var variables []cel.EnvOption
-	for _, name := range []string{"object", "oldObject", "request", "namespaceObject", "params", "variables"} {
-		variables = append(variables, cel.Variable(name, cel.DynType))
-		if _, given := input[name]; !given {
-			input[name] = map[string]any{}
-		}
-	}
-	env, err := cel.NewEnv(append(variables, cel.OptionalTypes())...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ast, issues := env.Compile(expression)
-	if issues.Err() != nil {
-		t.Fatalf("%s: %v", expression, issues.Err())
-	}
-	program, err := env.Program(ast)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, _, err := program.Eval(input)
-	if err != nil {
-		t.Fatalf("%s: %v", expression, err)
-	}
-	return got
-}
-
-// holds reports whether an expression is true.
-func holds(t *testing.T, expression string, input map[string]any) bool {
-	t.Helper()
-	return evaluate(t, expression, input) == types.True
-}
-
 // admits reports whether all validations of a policy hold.
 func admits(t *testing.T, spec policySpec, input map[string]any) bool {
 	t.Helper()
 	variables := map[string]any{}
 	for _, v := range spec.Variables {
-		variables[v.Name] = evaluate(t, v.Expression, input)
+		variables[v.Name] = admission.Evaluate(t, v.Expression, input)
 	}
 	input["variables"] = variables
 	return !slices.ContainsFunc(spec.Validations,
-		func(v admissionregistrationv1beta1.Validation) bool { return !holds(t, v.Expression, input) })
+		func(v admissionregistrationv1beta1.Validation) bool { return !admission.Holds(t, v.Expression, input) })
 }
 
 // asks reports whether the API server asks a policy about a request.
@@ -110,7 +75,9 @@ func asks(t *testing.T, spec policySpec, input map[string]any) bool {
 	return slices.ContainsFunc(spec.MatchConstraints.ResourceRules, func(r admissionregistrationv1beta1.NamedRuleWithOperations) bool {
 		return slices.Contains(r.Resources, resource) && slices.Contains(r.Operations, admissionregistrationv1.OperationType(operation))
 	}) && !slices.ContainsFunc(spec.MatchConditions,
-		func(c admissionregistrationv1beta1.MatchCondition) bool { return !holds(t, c.Expression, input) })
+		func(c admissionregistrationv1beta1.MatchCondition) bool {
+			return !admission.Holds(t, c.Expression, input)
+		})
 }
 
 // TestAdmissionPolicies asks the policies about what the daemon and the sidecar write, about the offloading of namespace liqo,
@@ -259,7 +226,7 @@ func TestAdmissionPolicies(t *testing.T) {
 	for _, policy := range []string{daemon, nodes, webhooks, consumers} {
 		person := fields{"request": fields{"userInfo": fields{"username": "admin"}}}
 		for _, c := range known[policy].MatchConditions {
-			if holds(t, c.Expression, person) {
+			if admission.Holds(t, c.Expression, person) {
 				t.Errorf("people are asked as the daemon or the sidecar: %s", c.Expression)
 			}
 		}

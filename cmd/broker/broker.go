@@ -24,6 +24,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/consumer"
 	"github.com/capacitorset/liqo-broker/pkg/controller/giveback"
+	"github.com/capacitorset/liqo-broker/pkg/controller/inventory"
 	"github.com/capacitorset/liqo-broker/pkg/controller/kpis"
 	"github.com/capacitorset/liqo-broker/pkg/controller/liqonamespace"
 	"github.com/capacitorset/liqo-broker/pkg/controller/placementpolicy/managed"
@@ -184,7 +185,7 @@ func (b *broker) setup(ctx context.Context) (*parts, error) {
 
 // newManager returns the manager of all controllers and webhooks. Metrics and probes are served by the daemon's own ports.
 func (b *broker) newManager(webhooks *selfsigned.Certificate) (ctrl.Manager, error) {
-	cached, err := cacheOptions()
+	cached, err := cacheOptions(b.cfg.inventoryNamespace)
 	if err != nil {
 		return nil, err
 	}
@@ -282,6 +283,11 @@ func (o *brokering) setupControllers(modes consumer.Modes) error {
 	}
 	if o.cfg.giveBackAfter > 0 {
 		errs = append(errs, giveback.Setup(o.mgr, o.giveBackConfig()))
+	}
+	if o.cfg.inventoryNamespace != "" {
+		errs = append(errs, inventory.Setup(o.mgr, inventory.Config{
+			Client: objects, Reader: o.mgr.GetCache(), Namespace: o.cfg.inventoryNamespace,
+		}))
 	}
 	return errors.Join(errs...)
 }

@@ -77,7 +77,7 @@ func TestCommandLine(t *testing.T) {
 		},
 		"Argument": {
 			reason: "There are no arguments.", args: []string{"--with-catalog", "now"}, code: program.ExitUsage,
-			err: `unexpected argument "now": see broker --help`,
+			err: `unknown command "now" for "broker": see broker --help`,
 		},
 		"Address": {
 			reason: "A bad address names the flag.", args: []string{"--with-catalog", "--api-address=8000"}, code: program.ExitUsage,

@@ -15,6 +15,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/giveback"
+	"github.com/capacitorset/liqo-broker/pkg/controller/inventory"
 	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/daemon"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
@@ -23,14 +24,15 @@ import (
 
 // cacheOptions keep in memory only the objects that matter to the broker, and of
 // them only what it reads: a cluster's pods and nodes would be most of its memory.
-func cacheOptions() (cache.Options, error) {
+// What is written for other programs is kept of one namespace; of none if it is empty.
+func cacheOptions(inventoryNamespace string) (cache.Options, error) {
 	// Besides the twin namespaces, few have the label that names a cluster.
 	twin, err := labels.Parse(liqo.LabelRemoteClusterID)
 	if err != nil {
 		return cache.Options{}, fmt.Errorf("select the twin namespaces: %w", err)
 	}
 	compactor := &liqo.Compactor{}
-	return cache.Options{
+	options := cache.Options{
 		DefaultTransform: daemon.Strip,
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Node{}:             {Label: labels.SelectorFromSet(labels.Set{liqo.LabelNodeType: liqo.NodeTypeVirtual}), Transform: stripNode},
@@ -42,7 +44,13 @@ func cacheOptions() (cache.Options, error) {
 			// Nobody changes one that was read, and each may name a thousand providers.
 			&v1alpha1.PlacementDecision{}: {Transform: stripDecision(compactor), UnsafeDisableDeepCopy: new(true)},
 		},
-	}, nil
+	}
+	if inventoryNamespace != "" {
+		for _, object := range inventory.Written() {
+			options.ByObject[object] = cache.ByObject{Namespaces: map[string]cache.Config{inventoryNamespace: {}}}
+		}
+	}
+	return options, nil
 }
 
 // uncached are read one by one and seldom, and never watched.

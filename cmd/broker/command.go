@@ -71,8 +71,10 @@ type options struct {
 	giveBackAfter    time.Duration
 	// provideFromConsumers enables also those new providers that use the broker.
 	provideFromConsumers bool
-	prometheus           promquery.Config
-	log                  logging.Options
+	// inventoryNamespace is where other programs find the providers in kinds of SIG Multicluster; empty for nowhere.
+	inventoryNamespace string
+	prometheus         promquery.Config
+	log                logging.Options
 }
 
 // brokers reports whether the daemon stands between consumers and providers, and
@@ -122,6 +124,10 @@ func (o *options) validate() (v09.MappingStrategy, error) {
 	if o.giveBackAfter < 0 {
 		return "", fmt.Errorf("--give-back-after=%s must not be negative", o.giveBackAfter)
 	}
+	if o.inventoryNamespace != "" && !o.brokers() {
+		return "", errors.New("--cluster-inventory-namespace needs --with-orchestrator or --with-aggregator: a catalog has no providers " +
+			"of its own")
+	}
 	if o.prometheus.URL == "" && (o.prometheus.CAFile != "" || o.prometheus.TokenFile != "") {
 		return "", errors.New("--prometheus-ca-file and --prometheus-token-file need --prometheus")
 	}
@@ -157,7 +163,6 @@ func newCommand() *cobra.Command {
 		Version:       version.String(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          program.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			strategy, err := o.validate()
 			if err != nil {
@@ -238,6 +243,10 @@ func newCommand() *cobra.Command {
 		"maximum number of namespaces of a consumer that are offloaded to providers; pods in further ones wait; 0 for no limit")
 	flags.DurationVar(&o.giveBackAfter, "give-back-after", defaultGiveBackAfter,
 		"how long a pod may stay unschedulable before it is returned to its consumer, which can place it elsewhere; 0 means forever")
+	// Who else is told.
+	flags.StringVar(&o.inventoryNamespace, "cluster-inventory-namespace", "",
+		"namespace in which the daemon writes a ClusterProfile for each provider, and a PlacementDecision of SIG Multicluster for each "+
+			"decision; none are written if empty")
 	// Where KPIs are asked for.
 	flags.StringVar(&o.prometheus.URL, "prometheus", "",
 		"URL of the Prometheus that is queried for the KPIs of ProviderQueries and PlacementPolicies, without credentials")
@@ -248,5 +257,6 @@ func newCommand() *cobra.Command {
 	o.log.AddFlags(flags)
 	command.AddCommand(newGuardCommand())
 	command.CompletionOptions.DisableDefaultCmd = true
+	program.Strict(command, program.ExitCodes)
 	return command
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/isolation"
+	"github.com/capacitorset/liqo-broker/test/admission"
 )
 
 // TestGuardWebhooks checks about what the API server asks the guard, in which namespaces, and what counts while the guard does not answer.
@@ -87,7 +88,7 @@ func TestGuardWebhooks(t *testing.T) {
 		}
 		got := true
 		for _, c := range narrowed["guard-identities"] {
-			got = got && holds(t, c.Expression, input)
+			got = got && admission.Holds(t, c.Expression, input)
 		}
 		if got != tc.want {
 			t.Errorf("a certificate by %s for %s: the guard is asked: %t, want %t", tc.signer, tc.user, got, tc.want)

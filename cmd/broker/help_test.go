@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/capacitorset/liqo-broker/pkg/program"
+	"github.com/capacitorset/liqo-broker/test/commandline"
 	"github.com/capacitorset/liqo-broker/test/golden"
 )
 
@@ -54,3 +55,6 @@ func TestGuardUsage(t *testing.T) {
 		}
 	}
 }
+
+// TestStrayArguments gives each command more arguments than it takes.
+func TestStrayArguments(t *testing.T) { commandline.RefuseStrays(t, newCommand) }

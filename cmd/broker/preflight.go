@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/controller/inventory"
 	"github.com/capacitorset/liqo-broker/pkg/httpapi"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
@@ -48,8 +49,22 @@ func (n need) String() string {
 	return name
 }
 
+// inventoryExample grants what is needed of the Cluster Inventory API.
+const inventoryExample = "deploy/examples/cluster-inventory.yaml"
+
+// grant is what lets the broker use the resource.
+func (n need) grant() string {
+	if n.group == inventory.GroupVersion.Group {
+		return "see " + inventoryExample
+	}
+	return "grant it with: kubectl apply " + version.Applied("deploy")
+}
+
 // cure is what installs the resource, if it does not exist.
 func (n need) cure() string {
+	if n.group == inventory.GroupVersion.Group {
+		return "install the definitions of the Cluster Inventory API first, or leave out --cluster-inventory-namespace"
+	}
 	if strings.HasSuffix(n.group, ".liqo.io") && n.group != v1alpha1.Group {
 		return "install Liqo v0.9.4 first (liqoctl install)"
 	}
@@ -101,6 +116,20 @@ func needs(o *options) []need {
 			need{version: "v1", resource: "configmaps", namespace: callers.AuthoritiesNamespace, name: callers.AuthoritiesName, verbs: read},
 		)
 	}
+	if o.inventoryNamespace != "" {
+		shared := inventory.GroupVersion
+		for resource, verbs := range map[string][]string{
+			"clusterprofiles": append(read[:3:3], "create", "patch"), "placementdecisions": append(read[:3:3], "create", "patch", "delete"),
+		} {
+			all = append(all, need{
+				group: shared.Group, version: shared.Version, namespace: o.inventoryNamespace, resource: resource, verbs: verbs,
+			})
+		}
+		all = append(all, need{
+			group: shared.Group, version: shared.Version, namespace: o.inventoryNamespace,
+			resource: "clusterprofiles", subresource: "status", verbs: []string{"patch"},
+		})
+	}
 	if o.leaderElect {
 		all = append(all, need{
 			group: "coordination.k8s.io", version: "v1", resource: "leases", namespace: o.leaderNamespace,
@@ -139,7 +168,7 @@ func preflight(ctx context.Context, d discoverer, c client.Client, needs []need)
 				return fmt.Errorf("ask the API server whether the broker may %s %s: %w", verb, n, err)
 			}
 			if !review.Status.Allowed {
-				return fmt.Errorf("the broker may not %s %s: grant it with: kubectl apply %s", verb, n, version.Applied("deploy"))
+				return fmt.Errorf("the broker may not %s %s: %s", verb, n, n.grant())
 			}
 		}
 	}

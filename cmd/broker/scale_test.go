@@ -189,6 +189,10 @@ type server struct {
 	config *rest.Config
 	client client.Client
 	daemon *parts
+	// as is who the daemon is; who has all rights if empty.
+	as rest.ImpersonationConfig
+	// inventory is where the daemon writes for other programs; nowhere if empty.
+	inventory string
 
 	mu    sync.Mutex
 	calls map[string]int
@@ -197,6 +201,7 @@ type server struct {
 // startDaemon starts the daemon and returns what stops it.
 func (s *server) startDaemon() (stop func()) {
 	config := rest.CopyConfig(s.config)
+	config.Impersonate = s.as
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			s.count(r)
@@ -207,6 +212,7 @@ func (s *server) startDaemon() (stop func()) {
 		options: options{
 			orchestrator: true, anonymousToggle: true, liqoNamespace: liqo.DefaultNamespace, giveBackAfter: defaultGiveBackAfter,
 			pluginAddress: "127.0.0.1:0", apiAddress: "127.0.0.1:0", webhookAddress: freeAddress(s.tb), metricsAddress: "0", healthAddress: "0",
+			inventoryNamespace: s.inventory,
 		},
 		strategy: defaultMapping, rest: config, log: logr.Discard(), asker: promquery.None{},
 	})

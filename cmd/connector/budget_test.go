@@ -12,19 +12,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/cel-go/cel"
-	"github.com/google/cel-go/common/types"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apiserver/pkg/cel/library"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/test/admission"
 )
 
 // budget reads the example of a budget.
@@ -51,18 +49,9 @@ func budget(t *testing.T) (p admissionregistrationv1.ValidatingAdmissionPolicy, 
 	return p, role
 }
 
-// refusal returns the message with which the policy refuses a request of a group; empty if it admits it. Expressions are evaluated as the
-// API server does, without types.
+// refusal returns the message with which the policy refuses a request of a group; empty if it admits it.
 func refusal(t *testing.T, p *admissionregistrationv1.ValidatingAdmissionPolicy, group, operation string, o client.Object) string {
 	t.Helper()
-	options := []cel.EnvOption{cel.OptionalTypes(), library.Quantity()}
-	for _, name := range []string{"object", "oldObject", "request", "variables"} {
-		options = append(options, cel.Variable(name, cel.DynType))
-	}
-	env, err := cel.NewEnv(options...)
-	if err != nil {
-		t.Fatal(err)
-	}
 	text, err := json.Marshal(o)
 	if err != nil {
 		t.Fatal(err)
@@ -77,33 +66,18 @@ func refusal(t *testing.T, p *admissionregistrationv1.ValidatingAdmissionPolicy,
 		"request": map[string]any{"operation": operation, "userInfo": map[string]any{"groups": []string{"system:authenticated", group}}},
 	}
 	if operation == "DELETE" {
-		input["object"] = types.NullValue
-	}
-	evaluate := func(expression string) any {
-		ast, issues := env.Compile(expression)
-		if issues.Err() != nil {
-			t.Fatalf("%s: %v", expression, issues.Err())
-		}
-		program, err := env.Program(ast)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, _, err := program.Eval(input)
-		if err != nil {
-			t.Fatalf("%s: %v", expression, err)
-		}
-		return got
+		input["object"] = nil
 	}
 	for _, c := range p.Spec.MatchConditions {
-		if evaluate(c.Expression) != types.True {
+		if !admission.Holds(t, c.Expression, input) {
 			return ""
 		}
 	}
 	for _, v := range p.Spec.Variables {
-		variables[v.Name] = evaluate(v.Expression)
+		variables[v.Name] = admission.Evaluate(t, v.Expression, input)
 	}
 	for _, v := range p.Spec.Validations {
-		if evaluate(v.Expression) != types.True {
+		if !admission.Holds(t, v.Expression, input) {
 			return v.Message
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/capacitorset/liqo-broker/pkg/program"
+	"github.com/capacitorset/liqo-broker/test/commandline"
 	"github.com/capacitorset/liqo-broker/test/golden"
 )
 
@@ -82,3 +83,6 @@ func TestUsage(t *testing.T) {
 		t.Errorf("outside of a pod: %v", err)
 	}
 }
+
+// TestStrayArguments gives the connector more arguments than it takes.
+func TestStrayArguments(t *testing.T) { commandline.RefuseStrays(t, newCommand) }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -38,7 +39,7 @@ func TestMetricTable(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	old := metav1.NewTime(now.Add(-time.Hour))
 	sale := func(name, state string, created metav1.Time) *connectorv1alpha1.Sale {
-		object := &connectorv1alpha1.Sale{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: created}}
+		object := &connectorv1alpha1.Sale{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), CreationTimestamp: created}}
 		object.Status.State = state
 		object.Status.Resources = corev1.ResourceList{"cpu": resource.MustParse("1500m"), "memory": resource.MustParse("1Gi")}
 		return object
@@ -69,7 +70,7 @@ func TestMetricTable(t *testing.T) {
 	resizing := contract.View{Key: contract.Key{Buyer: "b", ID: "changing"}, Version: 1, State: contract.Resizing}
 	proposed := sale("e", "Proposed", old)
 	proposed.Status.PendingRevision = 1
-	bought := &connectorv1alpha1.Purchase{ObjectMeta: metav1.ObjectMeta{Name: "bought", CreationTimestamp: old}}
+	bought := &connectorv1alpha1.Purchase{ObjectMeta: metav1.ObjectMeta{Name: "bought", UID: "bought", CreationTimestamp: old}}
 	bought.Status.State, bought.Status.PaidUntilTime = "Active", paid.Status.PaidUntilTime
 	text, err := json.Marshal(map[string]any{"purchase": contract.Purchase{Terms: terms, Seen: view}})
 	if err != nil {
@@ -141,14 +142,11 @@ func TestMetricTable(t *testing.T) {
 func TestBillsReadOnce(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	paid := &metav1.Time{Time: now.Add(time.Hour)}
-	meta := func(name, version string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Name: name, ResourceVersion: version}
-	}
-	p := connectorv1alpha1.Purchase{ObjectMeta: meta("same", "1")}
-	s := connectorv1alpha1.Sale{ObjectMeta: meta("same", "1")}
+	p := connectorv1alpha1.Purchase{ObjectMeta: metav1.ObjectMeta{Name: "same", UID: "p"}}
+	s := connectorv1alpha1.Sale{ObjectMeta: metav1.ObjectMeta{Name: "same", UID: "s"}}
 	p.Status.PaidUntilTime, s.Status.PaidUntilTime = paid, paid
 	broken := *s.DeepCopy()
-	broken.Name = "broken"
+	broken.Name, broken.UID = "broken", "b"
 	b, read := newBills(), []string{}
 	b.ofPurchase = func(p *connectorv1alpha1.Purchase) (account.Entry, error) {
 		read = append(read, "bought "+p.ResourceVersion)

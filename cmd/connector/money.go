@@ -66,9 +66,6 @@ type bills struct {
 type billed struct {
 	uid     types.UID
 	version string
-	// sold and name are for objects that no API server has made.
-	sold bool
-	name string
 }
 
 func newBills() *bills { return &bills{ofPurchase: account.OfPurchase, ofSale: account.OfSale} }
@@ -81,8 +78,8 @@ func (b *bills) running(
 	b.lock.Lock()
 	defer b.lock.Unlock()
 	known := map[billed]bill.Contract{} // What is gone is forgotten.
-	keep := func(o client.Object, isSold bool, read func() (account.Entry, error)) (of bill.Contract, err error) {
-		key := billed{uid: o.GetUID(), version: o.GetResourceVersion(), sold: isSold, name: o.GetName()}
+	keep := func(o client.Object, read func() (account.Entry, error)) (of bill.Contract, err error) {
+		key := billed{uid: o.GetUID(), version: o.GetResourceVersion()}
 		of, is := b.known[key]
 		if !is {
 			var entry account.Entry
@@ -100,7 +97,7 @@ func (b *bills) running(
 		if !begun(p.Status.PaidUntilTime, now) {
 			continue
 		}
-		if of, err := keep(p, false, func() (account.Entry, error) { return b.ofPurchase(p) }); err == nil {
+		if of, err := keep(p, func() (account.Entry, error) { return b.ofPurchase(p) }); err == nil {
 			bought = append(bought, of)
 		}
 	}
@@ -109,7 +106,7 @@ func (b *bills) running(
 		if !begun(s.Status.PaidUntilTime, now) {
 			continue
 		}
-		if of, err := keep(s, true, func() (account.Entry, error) { return b.ofSale(s) }); err == nil {
+		if of, err := keep(s, func() (account.Entry, error) { return b.ofSale(s) }); err == nil {
 			sold = append(sold, of)
 		}
 	}

@@ -82,7 +82,7 @@ func newTrade(mgr ctrl.Manager, direct client.Client, cfg tradeConfig) (*trade, 
 	}
 	// Both sides peer by the same driver, and only on a cluster that is guarded.
 	driver, err := outofband.Setup(mgr, outofband.Config{Client: direct, Namespace: cfg.options.liqoNamespace, Clock: clock.RealClock{}})
-	if err = errors.Join(err, prices.Setup(mgr)); err != nil {
+	if err = errors.Join(err, prices.Setup(mgr, prices.Config{Client: mgr.GetClient()})); err != nil {
 		return nil, err
 	}
 	return &trade{

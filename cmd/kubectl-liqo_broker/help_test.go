@@ -8,8 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/capacitorset/liqo-broker/test/commandline"
 	"github.com/capacitorset/liqo-broker/test/golden"
 )
 
@@ -35,4 +37,9 @@ func TestHelpOfCommands(t *testing.T) {
 			golden.Check(t, "help-"+name+".txt", own)
 		}
 	}
+}
+
+// TestStrayArguments gives each command more arguments than it takes.
+func TestStrayArguments(t *testing.T) {
+	commandline.RefuseStrays(t, func() *cobra.Command { return newCommand(genericiooptions.NewTestIOStreamsDiscard()) })
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/logging"
 	"github.com/capacitorset/liqo-broker/pkg/logging/capture"
+	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/relay"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/server"
@@ -56,12 +57,11 @@ func newCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:           "network-manager",
 		Short:         "Serve the remote IPAM of a liqo-broker, beside Liqo's network-manager",
-		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := o.validate(); err != nil {
-				return err
+				return program.Usage(err)
 			}
 			log, err := logging.New(o.log)
 			if err != nil {
@@ -94,5 +94,7 @@ func newCommand() *cobra.Command {
 	o.log.AddFlags(flags)
 	command.AddCommand(newGuardCommand(), newProbeCommand())
 	command.CompletionOptions.DisableDefaultCmd = true
+	program.ExplainFlags(command)
+	program.Strict(command, program.ExitCodes)
 	return command
 }

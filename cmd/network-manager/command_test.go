@@ -8,10 +8,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/capacitorset/liqo-broker/pkg/probe"
+	"github.com/capacitorset/liqo-broker/pkg/program"
 )
 
 func TestBadCommandLine(t *testing.T) {
@@ -20,7 +22,7 @@ func TestBadCommandLine(t *testing.T) {
 		args   []string
 		want   string
 	}{
-		"NoClusterID":   {"without it no consumer could tell whose remote IPAM it is", nil, "--cluster-id"},
+		"NoClusterID":   {"without it no consumer could tell whose remote IPAM it is", []string{}, "--cluster-id"},
 		"UnknownFlag":   {"a typo must not pass", []string{"--cluster-id=b", "--listn=:1"}, "--listn"},
 		"BadListen":     {"a port is needed", []string{"--cluster-id=b", "--listen=6001"}, "--listen=6001"},
 		"BadIPAM":       {"a port is needed", []string{"--cluster-id=b", "--ipam-server=localhost"}, "--ipam-server=localhost"},
@@ -47,7 +49,14 @@ func TestBadCommandLine(t *testing.T) {
 			command.SetErr(io.Discard)
 			err := command.ExecuteContext(t.Context())
 			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
-				t.Errorf("%s: error = %v, want one line with %q", tc.reason, err, tc.want)
+				t.Fatalf("%s: error = %v, want one line with %q", tc.reason, err, tc.want)
+			}
+			code := program.ExitUsage
+			if slices.Contains([]string{"BadLogLevel", "ProbeNowhere", "ProbeServes"}, name) { // They are found out only on the way.
+				code = program.ExitFailure
+			}
+			if program.ExitCode(err) != code {
+				t.Errorf("%s: it exits with %d, want %d", tc.reason, program.ExitCode(err), code)
 			}
 		})
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/logging"
 	"github.com/capacitorset/liqo-broker/pkg/logging/capture"
 	"github.com/capacitorset/liqo-broker/pkg/netflag"
+	"github.com/capacitorset/liqo-broker/pkg/program"
 )
 
 // guardConfig is the parsed command line of the guard.
@@ -46,10 +47,10 @@ func newGuardCommand() *cobra.Command {
 		Short: "Close Liqo's IPAM to all but this pod and the virtual kubelets of this cluster",
 		Long: fmt.Sprintf("Close TCP port %d of this pod, where Liqo's IPAM answers everybody, to all but the pod itself "+
 			"and the virtual kubelets of this cluster.", v09.IPAMPort),
-		Args: cobra.NoArgs,
+		Args: program.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := c.validate(); err != nil {
-				return err
+				return program.Usage(err)
 			}
 			log, err := logging.New(c.log)
 			if err != nil {

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/capacitorset/liqo-broker/test/commandline"
 	"github.com/capacitorset/liqo-broker/test/golden"
 )
 
@@ -25,3 +26,6 @@ func TestHelp(t *testing.T) {
 		golden.Check(t, name, out.String())
 	}
 }
+
+// TestStrayArguments gives each command more arguments than it takes.
+func TestStrayArguments(t *testing.T) { commandline.RefuseStrays(t, newCommand) }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/capacitorset/liqo-broker/pkg/probe"
+	"github.com/capacitorset/liqo-broker/pkg/program"
 )
 
 const (
@@ -29,7 +30,7 @@ func newProbeCommand() *cobra.Command {
 	command := &cobra.Command{Use: "probe", Short: "Be a pod of a test of the network: ask, or answer"}
 	var listen string
 	serve := &cobra.Command{
-		Use: "serve", Short: "Answer over HTTP who this is", Args: cobra.NoArgs,
+		Use: "serve", Short: "Answer over HTTP who this is", Args: program.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			l, err := new(net.ListenConfig).Listen(command.Context(), "tcp", listen)
 			if err != nil {
@@ -42,7 +43,7 @@ func newProbeCommand() *cobra.Command {
 	var a asking
 	ask := &cobra.Command{
 		Use: "ask [POD]=HOST:PORT...", Short: "Ask pods over HTTP who they are, and write how they answered",
-		Args: cobra.RangeArgs(1, probe.MaxTargets),
+		Args: program.Arguments(cobra.RangeArgs(1, probe.MaxTargets)),
 		RunE: a.run,
 	}
 	ask.Flags().IntVar(&a.times, "times", 20, "how often to ask each, once it has answered")
@@ -61,13 +62,13 @@ type asking struct {
 
 func (a *asking) run(command *cobra.Command, args []string) error {
 	if a.times < 1 || a.times > maxTimes {
-		return fmt.Errorf("--times=%d: must be from 1 to %d", a.times, maxTimes)
+		return program.Usage(fmt.Errorf("--times=%d: must be from 1 to %d", a.times, maxTimes))
 	}
 	targets := make([]probe.Target, len(args))
 	for i, arg := range args {
 		var err error
 		if targets[i], err = probe.ParseTarget(arg); err != nil {
-			return err
+			return program.Usage(err)
 		}
 	}
 	answers, err := probe.Ask(command.Context(), targets, a.times, a.within)

@@ -69,7 +69,7 @@ func newCommand() *cobra.Command {
 	command.AddCommand(newServe(d), newInvite(d), newParties(d), newTokens(d), newOffers(d), newMigrate(d), newFingerprint())
 	command.CompletionOptions.DisableDefaultCmd = true
 	program.ExplainFlags(command)
-	program.Strict(command, "0 it was done, 1 it failed, 2 the command line cannot be understood.")
+	program.Strict(command, program.ExitCodes)
 	return command
 }
 

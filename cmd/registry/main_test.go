@@ -21,6 +21,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/trade/party"
 	"github.com/capacitorset/liqo-broker/pkg/trade/registry/discovery"
 	"github.com/capacitorset/liqo-broker/pkg/trade/registry/registrytest"
+	"github.com/capacitorset/liqo-broker/test/commandline"
 	"github.com/capacitorset/liqo-broker/test/golden"
 )
 
@@ -290,3 +291,6 @@ func TestRefusedArguments(t *testing.T) {
 		})
 	}
 }
+
+// TestStrayArguments gives each command more arguments than it takes.
+func TestStrayArguments(t *testing.T) { commandline.RefuseStrays(t, newCommand) }

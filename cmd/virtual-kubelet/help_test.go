@@ -9,6 +9,7 @@ import (
 	"github.com/liqotech/liqo/cmd/virtual-kubelet/root"
 	"github.com/spf13/pflag"
 
+	"github.com/capacitorset/liqo-broker/test/commandline"
 	"github.com/capacitorset/liqo-broker/test/golden"
 )
 
@@ -25,3 +26,6 @@ func TestHelp(t *testing.T) {
 	})
 	golden.Check(t, "help.txt", command.Short+"\n\n"+ours.FlagUsages())
 }
+
+// TestStrayArguments gives the virtual kubelet more arguments than it takes.
+func TestStrayArguments(t *testing.T) { commandline.RefuseStrays(t, newCommand) }

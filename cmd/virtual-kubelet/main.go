@@ -22,7 +22,7 @@ func newCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:           "virtual-kubelet",
 		Short:         "Liqo's virtual kubelet, for clusters that use a liqo-broker",
-		Args:          cobra.NoArgs,
+		Args:          program.NoArguments,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -31,6 +31,7 @@ func newCommand() *cobra.Command {
 			return virtualkubelet.Run(ctx, options, klog.Background())
 		},
 	}
+	program.ExplainFlags(command)
 	options.AddFlags(command.Flags())
 	return command
 }

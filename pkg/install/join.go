@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capacitorset/liqo-broker/pkg/await"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
@@ -229,8 +230,8 @@ func (f *joined) peer(pairings []pairing) []step {
 
 func (p pairing) reverse() pairing { return pairing{p.provider, p.consumer} }
 
-// begin returns the changes by which the consumer peers with the provider. If the provider has what the consumer provides, too, the
-// consumer is told so; else what it shares with the provider is as it was, and nothing if they do not know each other.
+// begin returns the changes by which the consumer peers with the provider, which lets it in first. If the provider has what the consumer
+// provides, too, the consumer is told so; else what it shares with the provider is as it was, and nothing if they do not know each other.
 func (p pairing) begin(ctx context.Context, both bool) ([]change, error) {
 	// What the consumer knows of the provider already.
 	fc, err := v09.ForeignClusterOf(ctx, p.consumer, p.provider.seen.Own.ID)
@@ -244,6 +245,10 @@ func (p pairing) begin(ctx context.Context, both bool) ([]change, error) {
 		if v09.Consumes(fc) && v09.Outgoing(fc).Established && (!both || answers(fc)) {
 			return nil, nil // Its token may be another one by now.
 		}
+	}
+	opened, err := p.letIn(ctx)
+	if err != nil {
+		return nil, err
 	}
 
 	// Where the provider authenticates the consumer, and by which token.
@@ -272,12 +277,25 @@ func (p pairing) begin(ctx context.Context, both bool) ([]change, error) {
 			return nil, err
 		}
 		peer(fc)
-		return append(told, change{
+		return slices.Concat(opened, told, []change{{
 			verb: "create", object: p.consumer.describeObject(fc), do: func(ctx context.Context) error { return p.consumer.Create(ctx, fc) },
-		}), nil
+		}}), nil
 	}
 	asked, err := p.consumer.mutateRead(fc, func() error { peer(fc); return nil })
-	return append(told, asked...), err
+	return slices.Concat(opened, told, asked), err
+}
+
+// letIn returns the change by which the provider answers the consumer that it knows already, and keeps out so far: who was joined only to
+// provide.
+func (p pairing) letIn(ctx context.Context) ([]change, error) {
+	fc, err := v09.ForeignClusterOf(ctx, p.provider, p.consumer.seen.Own.ID)
+	if err != nil || fc == nil || answers(fc) {
+		return nil, err
+	}
+	if err := p.reverse().mayPeer(fc); err != nil {
+		return nil, err
+	}
+	return p.provider.mutateRead(fc, func() error { v09.Provide(fc); return nil })
 }
 
 // mayPeer returns an error if a foreign cluster is peered in a way that people have not chosen here.
@@ -285,11 +303,11 @@ func (p pairing) mayPeer(fc *v09.ForeignCluster) error {
 	peer := v09.PeerOf(fc)
 	switch {
 	case peer.InBand:
-		return hopelessError{requirement("%s peers with %s in band, so that their API servers do not reach each other otherwise: end that first "+
-			"(liqoctl unpeer in-band)", p.consumer.called(), p.provider.called())}
+		return await.Hopeless(requirement("%s peers with %s in band, so that their API servers do not reach each other otherwise: "+
+			"end that first (liqoctl unpeer in-band)", p.consumer.called(), p.provider.called()))
 	case fc.Annotations[annotationContract] != "":
-		return hopelessError{requirement("%s peers with %s by a contract, which its connector looks after: end the contract first",
-			p.consumer.called(), p.provider.called())}
+		return await.Hopeless(requirement("%s peers with %s by a contract, which its connector looks after: end the contract first",
+			p.consumer.called(), p.provider.called()))
 	default:
 		return nil
 	}

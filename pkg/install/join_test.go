@@ -5,7 +5,10 @@ package install
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -99,8 +102,9 @@ func (p peers) peered(ctx context.Context, c *peerCluster, fc *v09.ForeignCluste
 			other = each
 		}
 	}
-	if other.deaf {
-		return nil
+	known, err := v09.ForeignClusterOf(ctx, other, c.id.ID)
+	if err != nil || other.deaf || known != nil && known.Spec.IncomingPeeringEnabled == "No" {
+		return err
 	}
 	// The one who asks: what Liqo writes down of the peering, its tunnel and its node.
 	liqotest.SetPeering(fc, true, v09.Incoming(fc).Established)
@@ -321,6 +325,62 @@ func TestJoinRefuses(t *testing.T) {
 				if c.written > 0 {
 					t.Errorf("%s is written to", name)
 				}
+			}
+		})
+	}
+}
+
+// TestJoinBoth has a cluster become a provider and a consumer, at once and one after the other: the broker, which lets no provider in, lets
+// this one in, by the patch that is written for people who peer by hand.
+func TestJoinBoth(t *testing.T) {
+	const opens = `{"incomingPeeringEnabled":"Yes"}`
+	if page, err := os.ReadFile("../../docs/install.md"); err != nil ||
+		!strings.Contains(string(page), `kubectl patch foreigncluster PROVIDER --type merge --patch '{"spec":`+opens+`}'`) {
+		t.Errorf("the page of the installation has another patch: %v", err)
+	}
+	for name, later := range map[string]bool{"AtOnce": false, "Later": true} {
+		t.Run(name, func(t *testing.T) {
+			p := three(t)
+			var patches []string
+			milan, is := p.through(t, "milan").(client.WithWatch)
+			if !is {
+				t.Fatal("the client cannot watch")
+			}
+			noted := interceptor.NewClient(milan, interceptor.Funcs{
+				Patch: func(ctx context.Context, to client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+					var text struct {
+						Spec json.RawMessage `json:"spec"`
+					}
+					data, err := patch.Data(o)
+					if _, is := o.(*v09.ForeignCluster); is {
+						err = errors.Join(err, json.Unmarshal(data, &text))
+						patches = append(patches, string(text.Spec))
+					}
+					return errors.Join(err, to.Patch(ctx, o, patch, options...))
+				},
+			})
+			j := Joining{Broker: Joiner{"milan", noted}, Providers: []Joiner{p.joiner(t, "turin")}}
+			var out strings.Builder
+			if later {
+				if err := Join(t.Context(), j, quick, &out); err != nil || v09.Provides(p.knows(t, "milan", "turin")) {
+					t.Fatalf("a provider is let in: %v\n%s", err, out.String())
+				}
+			}
+			j.Consumers = j.Providers
+			if err := Join(t.Context(), j, quick, &out); err != nil {
+				t.Fatalf("%v\n%s", err, out.String())
+			}
+			for one, other := range map[string]string{"milan": "turin", "turin": "milan"} {
+				if fc := p.knows(t, one, other); fc == nil || !v09.Consumes(fc) || !v09.Provides(fc) {
+					t.Errorf("%s knows %s as %+v", one, other, fc)
+				}
+			}
+			if later != slices.Contains(patches, opens) {
+				t.Errorf("the broker is changed by %v", patches)
+			}
+			if says := "turin is a consumer too, and provides when somebody says so: kubectl liqo-broker enable id-of-turin"; !strings.Contains(
+				out.String(), says) {
+				t.Errorf("it does not say %q:\n%s", says, out.String())
 			}
 		})
 	}

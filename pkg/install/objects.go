@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/capacitorset/liqo-broker/pkg/await"
 )
 
 // fieldOwner is who owns what the installation applies.
@@ -203,8 +205,8 @@ func (o objects) pullable(ctx context.Context, d *appsv1.Deployment) error {
 				func(of *corev1.Container) bool { return of.Name == c.Name && wanted[of.Image] }):
 				// It runs, or is about to be replaced.
 			case waiting.Reason == "ImagePullBackOff", waiting.Reason == "InvalidImageName", waiting.Reason == "ErrImageNeverPull":
-				return hopelessError{fmt.Errorf("pod %s cannot have image %s: %s (--registry and --tag say which one it is)",
-					client.ObjectKeyFromObject(&pods.Items[i]), c.Image, waiting.Message)}
+				return await.Hopeless(fmt.Errorf("pod %s cannot have image %s: %s (--registry and --tag say which one it is)",
+					client.ObjectKeyFromObject(&pods.Items[i]), c.Image, waiting.Message))
 			}
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capacitorset/liqo-broker/pkg/await"
 	"github.com/capacitorset/liqo-broker/pkg/sheet"
 )
 
@@ -24,7 +25,7 @@ type step struct {
 	// changes returns what is left to do; none if all is as it should be.
 	changes func(ctx context.Context) ([]change, error)
 	// settled returns an error that says what is awaited, until the changes have had their effect; nil waits for nothing. An
-	// error that is an hopelessError ends the waiting.
+	// error that is [await.Hopeless] ends the waiting.
 	settled func(ctx context.Context) error
 }
 
@@ -37,11 +38,6 @@ type change struct {
 	do            func(ctx context.Context) error
 }
 
-// hopelessError is an error that no waiting mends.
-type hopelessError struct{ error }
-
-func (e hopelessError) Unwrap() error { return e.error }
-
 // stepError is an error of a step that was begun.
 type stepError struct{ error }
 
@@ -53,12 +49,8 @@ func Begun(err error) bool {
 	return errors.As(err, &step)
 }
 
-const (
-	// pollInterval is how often a step looks whether it has settled.
-	pollInterval = 500 * time.Millisecond
-	// maxAttempts bounds how often a step begins again because somebody else has written the same objects.
-	maxAttempts = 5
-)
+// maxAttempts bounds how often a step begins again because somebody else has written the same objects.
+const maxAttempts = 5
 
 // runner takes steps.
 type runner struct {
@@ -107,7 +99,7 @@ func (r *runner) take(ctx context.Context, s step) (changed int, err error) {
 			case err == nil || unanswered(err):
 				return err
 			case !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) || attempt >= maxAttempts:
-				return hopelessError{err}
+				return await.Hopeless(err)
 			}
 		}
 	}); err != nil {
@@ -177,30 +169,7 @@ func (r *runner) try(ctx context.Context, c change) (string, error) {
 
 // wait waits until something has settled, and says what it waits for whenever that changes.
 func (r *runner) wait(ctx context.Context, settled func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
-	ticker := time.NewTicker(pollInterval)
-	defer ticker.Stop()
-	said := ""
-	var last error // Of a look that had the time it needed.
-	for {
-		err := settled(ctx)
-		if hopeless := (hopelessError{}); err == nil || errors.As(err, &hopeless) {
-			return err
-		}
-		if last == nil || ctx.Err() == nil {
-			last = err
-		}
-		if why := sheet.Plain(firstLine(last.Error())); why != said {
-			said = why
-			fmt.Fprintf(r.out, "      waiting: %s\n", why)
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("not so after %s: %w", r.timeout, last)
-		case <-ticker.C:
-		}
-	}
+	return await.Until(ctx, r.timeout, settled, func(missing string) { fmt.Fprintf(r.out, "      waiting: %s\n", sheet.Plain(missing)) })
 }
 
 func firstLine(text string) string {

@@ -14,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/capacitorset/liqo-broker/pkg/await"
 )
 
 // world is what a step changes: it is to be as wanted, and settles a while later.
@@ -138,7 +140,7 @@ func TestTried(t *testing.T) {
 func TestHopeless(t *testing.T) {
 	r := runner{out: &strings.Builder{}, timeout: time.Hour}
 	err := r.runSteps(t.Context(), []step{{"wait", nothing, func(context.Context) error {
-		return errors.Join(errors.New("not there"), hopelessError{errors.New("no such image")})
+		return errors.Join(errors.New("not there"), await.Hopeless(errors.New("no such image")))
 	}}})
 	if err == nil || !strings.Contains(err.Error(), "no such image") {
 		t.Errorf("run() = %v", err)

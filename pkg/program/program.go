@@ -23,6 +23,9 @@ const (
 	ExitUsage   = 2 // The command line cannot be understood.
 )
 
+// ExitCodes says in help what the exit codes of a program mean that has no others.
+const ExitCodes = "0 it was done, 1 it failed, 2 the command line cannot be understood."
+
 // Main runs a command, whose context a signal ends, and exits if it fails. What went wrong is written to the standard error, after who says
 // it.
 func Main(who string, run func(context.Context) error) {
@@ -86,8 +89,13 @@ func Strict(root *cobra.Command, exitCodes string) {
 	root.InitDefaultCompletionCmd()
 	strict(root, exitCodes)
 	for _, child := range root.Commands() {
-		if child.Name() == "help" {
+		switch child.Name() {
+		case "help":
 			child.Args = knownTopic
+		case "completion":
+			for _, shell := range child.Commands() {
+				shell.Args = NoArguments
+			}
 		}
 	}
 }

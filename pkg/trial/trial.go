@@ -19,9 +19,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capacitorset/liqo-broker/pkg/await"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
@@ -161,35 +161,9 @@ func Clean(ctx context.Context, cfg *Config) error {
 	})
 }
 
-// pause is how long lies between two looks.
-const pause = 500 * time.Millisecond
-
 // until waits until something is so, and says what is awaited whenever that changes. The error says what was not so in time.
 func (c *Config) until(ctx context.Context, look func(context.Context) error) error {
-	said := ""
-	var last error
-	err := wait.PollUntilContextTimeout(ctx, pause, c.Timeout, true, func(ctx context.Context) (bool, error) {
-		err := look(ctx)
-		if err == nil {
-			return true, nil
-		}
-		if last == nil || ctx.Err() == nil { // A look that the end of the time has cut says nothing.
-			last = err
-		}
-		if last.Error() != said {
-			said = last.Error()
-			c.Say("waiting: " + said)
-		}
-		return false, nil
-	})
-	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil:
-		return fmt.Errorf("interrupted: %w", context.Cause(ctx))
-	default:
-		return fmt.Errorf("not so after %s: %w", c.Timeout, last)
-	}
+	return await.Until(ctx, c.Timeout, look, func(missing string) { c.Say("waiting: " + missing) })
 }
 
 // offloaded returns an error until the broker has the namespace.

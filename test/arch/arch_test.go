@@ -105,7 +105,7 @@ func TestPackagesAreDocumented(t *testing.T) {
 func TestControllersAreSetUpAlike(t *testing.T) {
 	shapes := map[string]*regexp.Regexp{
 		"pkg/controller":      regexp.MustCompile(`^func Setup\(mgr ctrl\.Manager, cfg Config\) error {\n`),
-		"pkg/trade/connector": regexp.MustCompile(`^func Setup\w*\(mgr ctrl\.Manager(, \w+ \*?\w+)?\) (error|\(\*\w+, error\)) {\n`),
+		"pkg/trade/connector": regexp.MustCompile(`^func Setup\w*\(mgr ctrl\.Manager, cfg \w*Config\) (error|\(\*\w+, error\)) {\n`),
 	}
 	methods, seen := regexp.MustCompile(`\nfunc \([^)]*\) Setup`), map[string]int{}
 	for file, source := range goFiles(t) {

@@ -43,7 +43,8 @@ var floors = []floor{
 	}},
 	{
 		"shared", "the API, the manifests, and what every part may use", []string{
-			"deploy", "patches", "pkg/api", "pkg/excerpt", "pkg/logging", "pkg/netflag", "pkg/program", "pkg/sheet", "pkg/version", "pkg/wake",
+			"deploy", "patches", "pkg/api", "pkg/await", "pkg/excerpt", "pkg/logging", "pkg/netflag", "pkg/program", "pkg/sheet", "pkg/version",
+			"pkg/wake",
 		},
 	},
 	{"core", "decides on values", []string{"pkg/core", "pkg/trade/core"}},

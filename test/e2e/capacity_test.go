@@ -214,7 +214,7 @@ func secondConsumer(t *testing.T, c *federation.Cluster) {
 	peer(t, c, fed.Broker)
 }
 
-// letIn has the broker let a cluster consume until the test ends: join lets a provider only provide.
+// letIn has the broker let a cluster consume until the test ends, as people do who peer by hand: join lets a provider only provide.
 func letIn(t *testing.T, c *federation.Cluster) {
 	t.Helper()
 	fc, err := v09.ForeignClusterOf(t.Context(), fed.Broker, c.ID)
@@ -223,9 +223,9 @@ func letIn(t *testing.T, c *federation.Cluster) {
 	}
 	before, open := fc.DeepCopy(), fc.DeepCopy()
 	v09.Provide(open)
-	if err := fed.Broker.Patch(t.Context(), open.DeepCopy(), client.MergeFrom(before)); err != nil {
-		t.Fatal(err)
-	}
+	r := read(t, "docs/install.md", "TestTwoConsumers", map[string]string{"PROVIDER": fc.Name})
+	r.next("kubectl patch foreigncluster")
+	r.end()
 	t.Cleanup(func() {
 		if err := fed.Broker.Patch(context.WithoutCancel(t.Context()), before.DeepCopy(), client.MergeFrom(open)); err != nil {
 			t.Error(err)

@@ -11,10 +11,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/cel-go/cel"
-	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
-	"github.com/google/cel-go/ext"
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	admissionregistrationv1beta1 "k8s.io/api/admissionregistration/v1beta1"
@@ -23,6 +20,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/peers"
+	"github.com/capacitorset/liqo-broker/test/admission"
 )
 
 // documents reads the documents of a kind from a manifest, each into another T.
@@ -82,19 +80,12 @@ func webhooks(t *testing.T) map[string]admissionregistrationv1.ValidatingWebhook
 // evaluator evaluates expressions as the API server does.
 type evaluator struct {
 	t         *testing.T
-	env       *cel.Env
 	variables map[string]any
 }
 
 // newEvaluator returns an evaluator of a request.
 func newEvaluator(t *testing.T, w write) *evaluator {
 	t.Helper()
-	env, err := cel.NewEnv(cel.OptionalTypes(), ext.Strings(),
-		cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType), cel.Variable("namespaceObject", cel.DynType),
-		cel.Variable("request", cel.DynType), cel.Variable("params", cel.DynType), cel.Variable("variables", cel.DynType))
-	if err != nil {
-		t.Fatal(err)
-	}
 	req := w.request(t)
 	var request object
 	text, err := json.Marshal(req.AdmissionRequest)
@@ -106,11 +97,11 @@ func newEvaluator(t *testing.T, w write) *evaluator {
 	}
 	orNull := func(o object) any {
 		if o == nil {
-			return types.NullValue
+			return nil
 		}
 		return o
 	}
-	return &evaluator{t: t, env: env, variables: map[string]any{
+	return &evaluator{t: t, variables: map[string]any{
 		"object": orNull(w.new), "oldObject": orNull(w.old), "request": request, "variables": object{},
 		"namespaceObject": object{"metadata": object{"labels": object{"discovery.liqo.io/cluster-id": string(peer.ID)}}},
 		"params":          object{"data": object{"CLUSTER_ID": string(own)}},
@@ -119,25 +110,13 @@ func newEvaluator(t *testing.T, w write) *evaluator {
 
 func (e *evaluator) eval(expression string) ref.Val {
 	e.t.Helper()
-	ast, issues := e.env.Compile(expression)
-	if issues.Err() != nil {
-		e.t.Fatalf("compile %s: %v", expression, issues.Err())
-	}
-	program, err := e.env.Program(ast)
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	value, _, err := program.Eval(e.variables)
-	if err != nil {
-		e.t.Fatalf("evaluate %s: %v", expression, err)
-	}
-	return value
+	return admission.Evaluate(e.t, expression, e.variables)
 }
 
 // holds reports whether an expression is true.
 func (e *evaluator) holds(expression string) bool {
 	e.t.Helper()
-	return e.eval(expression) == types.True
+	return admission.Holds(e.t, expression, e.variables)
 }
 
 // matches reports whether rules are for a write.

@@ -97,7 +97,7 @@ func New(config *Config, client kubernetes.Interface, pods Pods, log logr.Logger
 		config: config,
 		liqo:   provider,
 		steady: newSteadyNode(provider, provider.GetNode().DeepCopy().Status, pods,
-			cmp.Or(config.LeaseDuration, node.DefaultLeaseDuration*time.Second), time.Now, log),
+			cmp.Or(config.LeaseDuration, node.DefaultLeaseDuration*time.Second), log),
 		answers: foreignAnswers(foreign, config.ForeignCluster),
 		nodes:   client.CoreV1().Nodes(),
 		pods:    client.CoreV1().Pods(config.TenantNamespace),

@@ -86,7 +86,7 @@ func TestSignatureIsShown(t *testing.T) {
 		"Forged":    {labels: map[string]string{liqo.LabelVirtualKubelet: "v0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newSteadyNode(&innerNode{}, corev1.NodeStatus{}, Pods{Present: no, Direct: no}, time.Minute, time.Now, logr.Discard())
+			s := newSteadyNode(&innerNode{}, corev1.NodeStatus{}, Pods{Present: no, Direct: no}, time.Minute, logr.Discard())
 			before := liqoNode(true, true)
 			before.Labels, before.Annotations = tc.labels, tc.annotations
 			s.begin(before)

@@ -51,9 +51,8 @@ type steadyNode struct {
 	// own is what of the node's status says where its virtual kubelet answers, and what it is: addresses, port and versions.
 	own corev1.NodeStatus
 
-	pods  Pods
-	clock func() time.Time
-	log   logr.Logger
+	pods Pods
+	log  logr.Logger
 	// patience is for how long a foreign cluster may be silent, while no pod is reached
 	// past it, before its node is not Ready.
 	patience time.Duration
@@ -90,7 +89,7 @@ func (s *steadyNode) begin(before *corev1.Node) {
 	s.signed = s.signed || before.Annotations[liqo.LabelVirtualKubelet] != ""
 	if liqo.NodeReady(before) {
 		s.readySince = liqo.NodeCondition(before, corev1.NodeReady).LastTransitionTime
-		s.settled = s.clock().Add(settling)
+		s.settled = time.Now().Add(settling)
 		time.AfterFunc(settling, s.reconsider)
 	}
 }
@@ -142,10 +141,8 @@ type Pods struct {
 	Direct func() bool
 }
 
-func newSteadyNode(
-	inner node.NodeProvider, own corev1.NodeStatus, pods Pods, patience time.Duration, clock func() time.Time, log logr.Logger,
-) *steadyNode {
-	return &steadyNode{NodeProvider: inner, own: own, pods: pods, patience: patience, clock: clock, log: log, stale: wake.New()}
+func newSteadyNode(inner node.NodeProvider, own corev1.NodeStatus, pods Pods, patience time.Duration, log logr.Logger) *steadyNode {
+	return &steadyNode{NodeProvider: inner, own: own, pods: pods, patience: patience, log: log, stale: wake.New()}
 }
 
 // NotifyNodeStatus implements node.NodeProvider.
@@ -194,7 +191,7 @@ func (s *steadyNode) heard(answer bool) {
 	case answer:
 		s.silentSince = time.Time{}
 	case s.silentSince.IsZero():
-		s.silentSince = s.clock()
+		s.silentSince = time.Now()
 	}
 	s.mu.Unlock()
 	s.reconsider()
@@ -230,7 +227,7 @@ func (s *steadyNode) current() (show func(*corev1.Node), now *corev1.Node) {
 	is := circumstances{mute: !s.silentSince.IsZero(), direct: direct, present: present}
 	if is.mute {
 		is.silentSince = s.silentSince.Add(s.patience)
-		is.silent = !s.clock().Before(is.silentSince)
+		is.silent = !time.Now().Before(is.silentSince)
 	}
 	now = steady(s.told, is, s.readySince)
 	s.complete(now)
@@ -241,10 +238,10 @@ func (s *steadyNode) current() (show func(*corev1.Node), now *corev1.Node) {
 // is Ready. The caller holds the lock.
 func (s *steadyNode) settles() bool {
 	if !liqo.NodeReady(s.told) {
-		return s.clock().Before(s.settled)
+		return time.Now().Before(s.settled)
 	}
 	ready := liqo.NodeCondition(s.told, corev1.NodeReady)
-	if s.clock().Before(s.settled) {
+	if time.Now().Before(s.settled) {
 		// It was so before: Liqo has only learned it now.
 		s.learned = ready.LastTransitionTime
 	}

@@ -124,7 +124,7 @@ func TestSteadyNode(t *testing.T) {
 		var failure atomic.Pointer[error]
 		answer.Store(true)
 		pods := Pods{Present: func() bool { return true }, Direct: direct.Load}
-		node := newSteadyNode(inner, corev1.NodeStatus{}, pods, patience, time.Now, logr.Discard())
+		node := newSteadyNode(inner, corev1.NodeStatus{}, pods, patience, logr.Discard())
 		ctx, cancel := context.WithCancel(t.Context())
 		var shown atomic.Pointer[corev1.Node]
 		node.NotifyNodeStatus(ctx, func(now *corev1.Node) { shown.Store(now) })
@@ -185,14 +185,15 @@ func TestSteadyNode(t *testing.T) {
 }
 
 // TestSettling restarts the virtual kubelet of a node that was Ready, or was not: Liqo learns of its resources and then of its tunnel.
-func TestSettling(t *testing.T) {
+func TestSettling(t *testing.T) { synctest.Test(t, testSettling) }
+
+func testSettling(t *testing.T) {
 	since := metav1.NewTime(time.Unix(1000, 0))
 	before := func(ready bool) *corev1.Node {
 		node := liqoNode(ready, true)
 		liqo.NodeCondition(node, corev1.NodeReady).LastTransitionTime = since
 		return node
 	}
-	now := time.Unix(2000, 0)
 	told := func(ready bool, at time.Time) *corev1.Node {
 		node := liqoNode(ready, true)
 		liqo.NodeCondition(node, corev1.NodeReady).LastTransitionTime = metav1.NewTime(at)
@@ -200,12 +201,14 @@ func TestSettling(t *testing.T) {
 	}
 	start := func(ready bool) *steadyNode {
 		s := newSteadyNode(&innerNode{}, corev1.NodeStatus{}, Pods{Present: func() bool { return true }, Direct: func() bool { return false }},
-			time.Minute, func() time.Time { return now }, logr.Discard())
+			time.Minute, logr.Discard())
 		s.begin(before(ready))
 		return s
 	}
 	show := func(s *steadyNode, node *corev1.Node) *corev1.NodeCondition {
+		s.mu.Lock()
 		s.told = node
+		s.mu.Unlock()
 		_, shown := s.current()
 		if shown == nil {
 			return nil
@@ -214,30 +217,30 @@ func TestSettling(t *testing.T) {
 	}
 
 	s := start(true)
-	if got := show(s, told(false, now)); got != nil {
+	if got := show(s, told(false, time.Now())); got != nil {
 		t.Errorf("Liqo has just begun: shown as %+v, want as it was", got)
 	}
-	learned := now
+	learned := time.Now()
 	for range 2 {
 		if got := show(s, told(true, learned)); got == nil || got.Status != corev1.ConditionTrue || !got.LastTransitionTime.Equal(&since) {
 			t.Errorf("it was ready all the time: shown as %+v, want since %v", got, since)
 		}
-		now = now.Add(settling)
+		time.Sleep(settling)
 	}
-	if got := show(s, told(false, now)); got == nil || got.Status != corev1.ConditionFalse {
+	if got := show(s, told(false, time.Now())); got == nil || got.Status != corev1.ConditionFalse {
 		t.Errorf("lost later: shown as %+v", got)
 	}
-	now = now.Add(time.Second)
-	if got := show(s, told(true, now)); got == nil || !got.LastTransitionTime.Time.Equal(now) {
-		t.Errorf("back later: shown as %+v, want since %v", got, now)
+	time.Sleep(time.Second)
+	if got := show(s, told(true, time.Now())); got == nil || !got.LastTransitionTime.Time.Equal(time.Now()) {
+		t.Errorf("back later: shown as %+v, want since %v", got, time.Now())
 	}
 
 	s = start(true)
-	now = now.Add(settling)
-	if got := show(s, told(false, now)); got == nil || got.Status != corev1.ConditionFalse {
+	time.Sleep(settling)
+	if got := show(s, told(false, time.Now())); got == nil || got.Status != corev1.ConditionFalse {
 		t.Errorf("lost while the virtual kubelet was away: shown as %+v", got)
 	}
-	if got := show(start(false), told(false, now)); got == nil || got.Status != corev1.ConditionFalse {
+	if got := show(start(false), told(false, time.Now())); got == nil || got.Status != corev1.ConditionFalse {
 		t.Errorf("lost before: shown as %+v", got)
 	}
 }
@@ -246,7 +249,7 @@ func TestSettling(t *testing.T) {
 func TestSettlingEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner, no := &innerNode{}, func() bool { return false }
-		s := newSteadyNode(inner, corev1.NodeStatus{}, Pods{Present: no, Direct: no}, time.Minute, time.Now, logr.Discard())
+		s := newSteadyNode(inner, corev1.NodeStatus{}, Pods{Present: no, Direct: no}, time.Minute, logr.Discard())
 		ctx, cancel := context.WithCancel(t.Context())
 		var shown atomic.Pointer[corev1.Node]
 		s.NotifyNodeStatus(ctx, func(now *corev1.Node) { shown.Store(now) })
@@ -275,7 +278,7 @@ func TestOwnAddress(t *testing.T) {
 	}
 	no := func() bool { return false }
 	inner, own := &innerNode{}, status("10.1.0.2", "v1.34.0", 10250)
-	s := newSteadyNode(inner, own, Pods{Present: no, Direct: no}, time.Minute, time.Now, logr.Discard())
+	s := newSteadyNode(inner, own, Pods{Present: no, Direct: no}, time.Minute, logr.Discard())
 	s.NotifyNodeStatus(t.Context(), func(*corev1.Node) {})
 	before, told := status("10.1.0.1", "v1.33.0", 10255), liqoNode(true, true)
 	told.Status.Addresses, told.Status.DaemonEndpoints, told.Status.NodeInfo = before.Addresses, before.DaemonEndpoints, before.NodeInfo

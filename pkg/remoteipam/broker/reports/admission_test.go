@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/cel-go/cel"
 	admissionv1beta1 "k8s.io/api/admissionregistration/v1beta1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/test/admission"
 )
 
 // TestAdmission evaluates deploy/admission/consumers.yaml for each field of a Consumer's
@@ -28,30 +28,9 @@ func TestAdmission(t *testing.T) {
 	if err := yaml.UnmarshalStrict([]byte(document), &policy); err != nil {
 		t.Fatal(err)
 	}
-	env, err := cel.NewEnv(cel.OptionalTypes(), cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType),
-		cel.Variable("request", cel.DynType))
-	if err != nil {
-		t.Fatal(err)
-	}
-	evaluate := func(expression string, variables map[string]any) bool {
-		t.Helper()
-		ast, issues := env.Compile(expression)
-		if issues.Err() != nil {
-			t.Fatal(issues.Err())
-		}
-		program, err := env.Program(ast)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, _, err := program.Eval(variables)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return got.Value().(bool)
-	}
 	admits := func(before, after map[string]any) bool {
 		t.Helper()
-		return evaluate(policy.Spec.Validations[0].Expression, map[string]any{"oldObject": before, "object": after, "request": map[string]any{}})
+		return admission.Holds(t, policy.Spec.Validations[0].Expression, map[string]any{"oldObject": before, "object": after})
 	}
 	with := func(field, value string) map[string]any {
 		return map[string]any{"status": map[string]any{field: map[string]any{"x": value}}}
@@ -76,8 +55,7 @@ func TestAdmission(t *testing.T) {
 		"system:serviceaccount:liqo:liqo-network-manager": true, "system:serviceaccount:liqo-broker:liqo-broker": false,
 	} {
 		request := map[string]any{"userInfo": map[string]any{"username": user}}
-		if got := evaluate(policy.Spec.MatchConditions[0].Expression,
-			map[string]any{"request": request, "object": nil, "oldObject": nil}); got != want {
+		if got := admission.Holds(t, policy.Spec.MatchConditions[0].Expression, map[string]any{"request": request}); got != want {
 			t.Errorf("the policy is about %s: %t, want %t", user, got, want)
 		}
 	}

@@ -27,15 +27,21 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/trade/objects"
 )
 
-// Reconciler writes on each ForeignCluster what a core there costs by the contracts in force. It can be used concurrently.
-type Reconciler struct{ client client.Client }
+// Config is what the controller needs.
+type Config struct {
+	// Client may read from a cache.
+	Client client.Client
+}
 
-// New returns a Reconciler. The client may read from a cache.
-func New(c client.Client) *Reconciler { return &Reconciler{client: c} }
+// Reconciler writes on each ForeignCluster what a core there costs by the contracts in force. It can be used concurrently.
+type Reconciler struct{ cfg Config }
+
+// New returns a Reconciler.
+func New(cfg Config) *Reconciler { return &Reconciler{cfg: cfg} }
 
 // Setup registers the controller with a manager.
-func Setup(mgr ctrl.Manager) error {
-	r := New(mgr.GetClient())
+func Setup(mgr ctrl.Manager, cfg Config) error {
+	r := New(cfg)
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("prices").
 		For(&v09.ForeignCluster{}, builder.WithPredicates(predicate.AnnotationChangedPredicate{})).
@@ -53,7 +59,7 @@ func (r *Reconciler) seller(ctx context.Context, o client.Object) []reconcile.Re
 	if !is || purchase.Status.Cluster.ID == "" {
 		return nil
 	}
-	fc, err := v09.ForeignClusterOf(ctx, r.client, cluster.ID(purchase.Status.Cluster.ID))
+	fc, err := v09.ForeignClusterOf(ctx, r.cfg.Client, cluster.ID(purchase.Status.Cluster.ID))
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot find the cluster of a purchase", "purchase", purchase.Name)
 	}
@@ -66,11 +72,11 @@ func (r *Reconciler) seller(ctx context.Context, o client.Object) []reconcile.Re
 // Reconcile looks at a ForeignCluster.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	fc := &v09.ForeignCluster{}
-	if err := r.client.Get(ctx, req.NamespacedName, fc); err != nil {
+	if err := r.cfg.Client.Get(ctx, req.NamespacedName, fc); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	all := &connectorv1alpha1.PurchaseList{}
-	if err := r.client.List(ctx, all); err != nil {
+	if err := r.cfg.Client.List(ctx, all); err != nil {
 		return ctrl.Result{}, fmt.Errorf("list purchases: %w", err)
 	}
 	price, known := ofCore(all.Items, v09.Identity(fc).ID)
@@ -83,7 +89,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	before := client.MergeFrom(fc.DeepCopy())
 	liqo.SetCorePrice(fc, text)
-	if err := r.client.Patch(ctx, fc, before); client.IgnoreNotFound(err) != nil {
+	if err := r.cfg.Client.Patch(ctx, fc, before); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("write the price of cluster %s: %w", v09.Identity(fc), err)
 	}
 	return ctrl.Result{}, nil

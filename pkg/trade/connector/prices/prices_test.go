@@ -100,7 +100,7 @@ func TestPrices(t *testing.T) {
 			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
 			req := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(fc)}
 			for range 2 { // The second time changes nothing.
-				if _, err := prices.New(c).Reconcile(t.Context(), req); err != nil {
+				if _, err := prices.New(prices.Config{Client: c}).Reconcile(t.Context(), req); err != nil {
 					t.Fatalf("Reconcile(): %v", err)
 				}
 				if err := c.Get(t.Context(), req.NamespacedName, fc); err != nil {
@@ -125,7 +125,8 @@ func TestNobody(t *testing.T) {
 	}
 	req := ctrl.Request{}
 	req.Name = "gone"
-	if _, err := prices.New(fake.NewClientBuilder().WithScheme(scheme).Build()).Reconcile(t.Context(), req); err != nil {
+	none := prices.Config{Client: fake.NewClientBuilder().WithScheme(scheme).Build()}
+	if _, err := prices.New(none).Reconcile(t.Context(), req); err != nil {
 		t.Errorf("Reconcile(): %v", err)
 	}
 }
