@@ -66,7 +66,9 @@ func (s *Server) operations() {
 		return s.propose(ctx, contract.Reserve, in)
 	})
 	register(s, "sign", http.MethodPut, one+"/signature", "Sign what is reserved or proposed; the answer has the seller's signature", s.sign)
-	register(s, "resize", http.MethodPut, one+"/resize", "Propose another size, or another plan of the offer", func(ctx context.Context, in *proposing) (*answered, error) {
+	register(s, "resize", http.MethodPut, one+"/resize", "Propose another size, or another plan of the offer", func(
+		ctx context.Context, in *proposing,
+	) (*answered, error) {
 		return s.propose(ctx, contract.Resize, in)
 	})
 	register(s, "renew", http.MethodPut, one+"/renewal", "Propose a later end", func(ctx context.Context, in *proposing) (*answered, error) {
@@ -180,11 +182,14 @@ func (s *Server) admitTerms(ctx context.Context, terms contract.Terms) (contract
 
 // admitChange is admitTerms for new terms of a contract. Who has bought keeps the notice and the drain that both have signed. It can always
 // give back a part, and renew when the plan is not for sale any more, both at the signed price; what the plan costs now is good as well.
-// Whoever moves to another plan buys that: as it is sold now, with its notice, for the time that is left.
+// Whoever moves to another plan buys that: as it is sold now, for the time that is left, and with its notice if that is longer than the
+// signed one.
 func (s *Server) admitChange(ctx context.Context, event contract.Event, terms, was contract.Terms) (contract.Request, error) {
 	moves := terms.Plan != was.Plan
 	smaller := event == contract.Resize && !moves && within(terms, was)
-	signed := !moves && terms.Price == was.Price && terms.OfferRevision == was.OfferRevision && terms.OfferDigest == was.OfferDigest
+	// The contract can move while this is decided: what is allowed as signed has to be all of it.
+	signed := !moves && terms.Notice == was.Notice && terms.Price == was.Price && terms.OfferRevision == was.OfferRevision &&
+		terms.OfferDigest == was.OfferDigest
 	if smaller && signed {
 		return contract.Request{Terms: terms, Verdict: contract.Accept}, nil
 	}
@@ -196,7 +201,7 @@ func (s *Server) admitChange(ctx context.Context, event contract.Event, terms, w
 	sold = sold && err == nil && s.cfg.Clock.Now().Before(listing.ValidUntil)
 	notice, from := was.Notice, terms.StartsAt
 	if moves {
-		notice, from = time.Duration(plan.Notice), s.cfg.Clock.Now()
+		notice, from = max(was.Notice, time.Duration(plan.Notice)), s.cfg.Clock.Now()
 	}
 	switch {
 	case !sold && moves:

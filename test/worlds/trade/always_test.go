@@ -89,8 +89,8 @@ func readableOf(sale *connectorv1alpha1.Sale) string {
 	if err != nil || r == nil {
 		return fmt.Sprint(err)
 	}
-	return fmt.Sprintf("%s v%d %s rev %d of %s %s until %s ends %s", r.Key.ID, r.Version, r.State, r.Terms.Revision, r.Terms.Plan, r.Terms.Resources.Cpu(),
-		r.Until.Format("15:04:05"), r.Ends.Format("02 15:04:05"))
+	return fmt.Sprintf("%s v%d %s rev %d of %s %s until %s ends %s", r.Key.ID, r.Version, r.State, r.Terms.Revision, r.Terms.Plan,
+		r.Terms.Resources.Cpu(), r.Until.Format("15:04:05"), r.Ends.Format("02 15:04:05"))
 }
 
 // stored returns the books as they are stored.
@@ -166,8 +166,8 @@ func (s *seller) holdsWhatIsSigned() error {
 		}
 		needs := r.Terms.Resources
 		if !found || !hold.Until.IsZero() || !resources.Covers(hold.Resources, needs) || !slices.Contains(lasting, r.Terms.Plan) {
-			return fmt.Errorf("contract %s in state %s is of %s cores of plan %s, and its hold (%t) is %+v", r.Key, r.State, needs.Cpu(), r.Terms.Plan,
-				found, hold)
+			return fmt.Errorf("contract %s in state %s is of %s cores of plan %s, and its hold (%t) is %+v", r.Key, r.State, needs.Cpu(),
+				r.Terms.Plan, found, hold)
 		}
 	}
 	return nil

@@ -57,9 +57,9 @@ type seller struct {
 	// stock is how many contracts it has of a plan, cores how many cores for all of them, and most how many of these for one.
 	stock       map[string]int64
 	cores, most int64
-	liqo               sellerLiqo
-	leader             *replica
-	underway           []message
+	liqo        sellerLiqo
+	leader      *replica
+	underway    []message
 	// backup is an older copy of its objects, and restored whether one has come back.
 	backup   *sellerBackup
 	restored bool

@@ -344,7 +344,7 @@ func (d *drive) propose(ctx context.Context, c *negotiation.Client) (bool, error
 	case event == contract.Renew || moves || !equality.Semantic.DeepEqual(quoted.Terms.Resources, terms.Resources):
 		wanted := terms
 		if moves {
-			wanted.Plan, wanted.Notice = quoted.Terms.Plan, quoted.Terms.Notice
+			wanted.Plan, wanted.Notice = quoted.Terms.Plan, max(terms.Notice, quoted.Terms.Notice)
 		}
 		wanted.Price, wanted.OfferRevision, wanted.OfferDigest = quoted.Terms.Price, quoted.Terms.OfferRevision, quoted.Terms.OfferDigest
 		wanted.Resources, wanted.EndsAt = quoted.Terms.Resources, ends

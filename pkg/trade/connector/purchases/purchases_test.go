@@ -956,17 +956,80 @@ func TestMove(t *testing.T) {
 	s.stocks["two"] = 2
 	s.mu.Unlock()
 	w.change("p", func(spec *connectorv1alpha1.PurchaseSpec) { spec.Resources["cpu"] = resource.MustParse("1") })
-	p, terms := w.get("p"), is("two", "9.1", "in use").Terms
+	terms := is("two", "9.1", "in use").Terms
+	p := w.get("p")
 	if was := p.Status.Superseded; len(was) != 2 || was[0].Plan != "one" || was[1].Plan != "one" || p.Status.Resources.Cpu().Value() != 1 ||
 		terms.Notice != 10*time.Minute || terms.OfferRevision != s.offer.Revision {
 		t.Errorf("before, it had %+v, and now %+v", was, terms)
 	}
 	// And back, though nothing of it is for sale: what it has is not signed of that plan any more.
 	s.mu.Lock()
+	gone := s.offer.Plans[0]
 	s.offer.Plans, s.offer.Revision = s.offer.Plans[1:], s.offer.Revision+1
 	s.mu.Unlock()
 	move("one")
 	is("two", "9.1", "one")
+	// When it is for sale again: the longer notice, that both have signed, stays.
+	s.mu.Lock()
+	s.offer.Plans, s.offer.Revision = append(slices.Clone(s.offer.Plans), gone), s.offer.Revision+1
+	s.mu.Unlock()
+	w.change("p", func(spec *connectorv1alpha1.PurchaseSpec) { spec.Resources["cpu"] = resource.MustParse("2") })
+	if again := is("one", old, "in use").Terms; again.Notice != 10*time.Minute {
+		t.Errorf("back, its notice is %s", again.Notice)
+	}
+}
+
+// TestMoveWaits moves a contract that is suspended, or for which something else is asked, as soon as it can be asked for.
+func TestMoveWaits(t *testing.T) {
+	for name, c := range map[string]struct {
+		open   func(*testing.T) *shop
+		before func(*world, *shop)
+		after  []contract.Event
+	}{
+		"suspended": {
+			func(t *testing.T) *shop { t.Helper(); return open(t, remote()) },
+			func(w *world, s *shop) { s.decide(w.t, w.key("p"), contract.Suspend) },
+			[]contract.Event{contract.Resume},
+		},
+		"another size is asked for": {
+			openAsking,
+			func(w *world, _ *shop) {
+				w.change("p", func(spec *connectorv1alpha1.PurchaseSpec) { spec.Resources["cpu"] = resource.MustParse("3") })
+			},
+			[]contract.Event{contract.Refuse, contract.Approve},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := c.open(t)
+			w := newWorld(t, s)
+			w.create("p", s, nil)
+			w.until("p", connectorv1alpha1.ReasonActive, s, func() {
+				if record, _ := s.Get(t.Context(), w.key("p")); record != nil && record.State == contract.Proposed {
+					s.decide(t, w.key("p"), contract.Approve)
+				}
+			})
+			s.sells("two", "0.2")
+			c.before(w, s)
+			for range 3 {
+				w.once("p")
+			}
+			w.change("p", func(spec *connectorv1alpha1.PurchaseSpec) { spec.Plan = "two" })
+			for _, event := range append([]contract.Event{""}, c.after...) {
+				if event != "" {
+					s.decide(t, w.key("p"), event)
+				}
+				w.restart()
+				for range 4 {
+					w.once("p")
+				}
+				record, _ := s.Get(t.Context(), w.key("p"))
+				want := map[bool]string{true: "two", false: "one"}[event == c.after[len(c.after)-1]]
+				if p := w.get("p"); p.Status.Plan != want || record.Terms.Plan != want {
+					t.Errorf("after %q it has plan %s, and its seller %s: %s", event, p.Status.Plan, record.Terms.Plan, messageOf(p))
+				}
+			}
+		})
+	}
 }
 
 // TestMoveKilled kills the process of either side before and after each write while a contract moves to another plan: the outcome is the

@@ -274,7 +274,7 @@ func TestHistories(t *testing.T) {
 		for what, is := range map[string]bool{
 			"another price": len(h.record.Rates) > 0, "suspended": len(h.record.Pauses) > 0, "notice": h.record.Notified,
 			"many prices": len(h.record.Rates) >= contract.MaxRates-1, "another plan": h.record.Terms.Plan != "p",
-			"early":       h.record.PaidUntil.Before(h.record.Terms.EndsAt), "two currencies": len(total) > 1,
+			"early": h.record.PaidUntil.Before(h.record.Terms.EndsAt), "two currencies": len(total) > 1,
 			"ends suspended": slices.ContainsFunc(h.record.Pauses, func(p contract.Pause) bool { return p.To.IsZero() }),
 		} {
 			if is {

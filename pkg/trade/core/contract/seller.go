@@ -512,8 +512,9 @@ func (c *step) compare(a, b Terms) error {
 	return nil
 }
 
-// changes returns an error if new terms change what they must not: Resize the size, or the plan of the offer with its notice, and the price,
-// which count when they are signed, Renew the end and its price, which count from the end before it.
+// changes returns an error if new terms change what they must not: Resize the size, or the plan of the offer, and the price, which count
+// when they are signed, Renew the end and its price, which count from the end before it. Another plan can bring a longer notice, and no
+// shorter one: otherwise whoever has signed one would be rid of it by a move.
 func (c *step) changes(request Request) error {
 	was, terms := c.record.Terms, request.Terms
 	allowed := was
@@ -522,7 +523,7 @@ func (c *step) changes(request Request) error {
 	if request.Event == Resize {
 		allowed.Plan, allowed.Resources, allowed.EffectiveAt = terms.Plan, terms.Resources, time.Time{}
 		if terms.Plan != was.Plan {
-			allowed.Notice = terms.Notice
+			allowed.Notice = max(was.Notice, terms.Notice)
 		}
 	} else {
 		allowed.EffectiveAt, allowed.EndsAt = was.EndsAt, terms.EndsAt

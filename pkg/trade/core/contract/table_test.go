@@ -266,8 +266,8 @@ func TestRefusedTerms(t *testing.T) {
 	longer.EndsAt = longer.EndsAt.Add(day)
 	moved := revised(terms, contract.Resize, 9, 3)
 	moved.Cluster.ID = "another-id"
-	soon, otherOffer := revised(terms, contract.Resize, 9, 3), elsewhere(terms, 9)
-	soon.Notice, otherOffer.Offer = 0, "another"
+	soon, sooner, otherOffer := revised(terms, contract.Resize, 9, 3), elsewhere(terms, 9), elsewhere(terms, 9)
+	soon.Notice, sooner.Notice, otherOffer.Offer = 0, 0, "another"
 	later := revised(terms, contract.Renew, 9, 3)
 	later.Plan = "large"
 	nowhere, nameless := terms, terms
@@ -306,6 +306,9 @@ func TestRefusedTerms(t *testing.T) {
 		},
 		"resize with another notice": {
 			"both have signed it, of this plan", active, contract.Request{Event: contract.Resize, Terms: soon, Verdict: contract.Accept},
+		},
+		"move to a plan with a shorter notice": {
+			"both have signed the longer one", active, contract.Request{Event: contract.Resize, Terms: sooner, Verdict: contract.Accept},
 		},
 		"move to another offer": {
 			"that is another contract", active, contract.Request{Event: contract.Resize, Terms: otherOffer, Verdict: contract.Accept},

@@ -211,7 +211,8 @@ func TestMove(t *testing.T) {
 		hold, _ := held.Get(theKey)
 		return hold.Plans()
 	}
-	if hold, _ := s.books.Get(theKey); !slices.Equal(plans(s.books), []string{"small", "large"}) || !hold.NextUntil.Equal(begin.Add(reserveFor)) ||
+	if hold, _ := s.books.Get(theKey); !slices.Equal(plans(s.books), []string{"small", "large"}) ||
+		!hold.NextUntil.Equal(begin.Add(reserveFor)) ||
 		s.record.State != contract.Resizing || s.record.Terms.Plan != "small" {
 		t.Errorf("while it is agreed, it is %s and holds %+v", s.record.State, hold)
 	}

@@ -725,7 +725,8 @@ func TestWorlds(t *testing.T) {
 		w.run()
 		t.Fatalf("world with seed %d: %v", seed, w.err)
 	}
-	if reached.Load() < int64(worlds) || changed.Load() < int64(worlds)/10 || moved.Load() < int64(worlds)/20 || back.Load() < int64(worlds)/20 {
+	if reached.Load() < int64(worlds) || changed.Load() < int64(worlds)/10 || moved.Load() < int64(worlds)/20 ||
+		back.Load() < int64(worlds)/20 {
 		t.Error("too few to show anything")
 	}
 	t.Logf("%d contracts of %d worlds were active, %d had new terms, %d another plan, of %d the buyer left, and %d times it came back",

@@ -101,8 +101,11 @@ func TestReserve(t *testing.T) {
 			"it is reserved", []ledger.Hold{moves(hold("a", 1), "q", now.Add(1))}, plan, limits(1, 4), ledger.ErrSoldOut,
 		},
 		"another's next plan lapsed": {"it was not agreed", []ledger.Hold{moves(hold("a", 1), "q", now)}, plan, limits(1, 4), nil},
-		"another's last plan":        {"it is counted until it is left", []ledger.Hold{moves(of(plan, "a"), "p", time.Time{})}, hold("b", 1), limits(1, 4), ledger.ErrSoldOut},
-		"stock of another plan":      {"nobody knows what is left of this one", nil, hold("b", 1), only("q", limits(1, 4)), ledger.ErrSoldOut},
+		"another's last plan": {
+			"it is counted until it is left", []ledger.Hold{moves(of(plan, "a"), "p", time.Time{})}, hold("b", 1), limits(1, 4),
+			ledger.ErrSoldOut,
+		},
+		"stock of another plan": {"nobody knows what is left of this one", nil, hold("b", 1), only("q", limits(1, 4)), ledger.ErrSoldOut},
 		"again, and stock of another": {
 			"it has it already", []ledger.Hold{hold("a", 1)}, hold("a", 1), only("q", limits(1, 4)), nil,
 		},
