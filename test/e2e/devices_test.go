@@ -50,8 +50,7 @@ spec:
 `
 
 // TestDevices gives a provider two GPUs: the consumer's node for the broker has them, and Jobs that request one each run on that provider
-// and on no other. A third one waits at the consumer. A pod that passes the consumer's scheduler by waits on the broker, and `explain` says
-// why.
+// and on no other. A third one waits at the consumer until one of them is gone.
 func TestDevices(t *testing.T) {
 	const namespace = "devices"
 	start(t, v1alpha1.ModeAggregated)
@@ -83,21 +82,6 @@ func TestDevices(t *testing.T) {
 		return nil
 	})
 
-	// This one is bound to the node already, and waits on the broker.
-	if err := fed.Consumer.ApplyManifests(t.Context(), fmt.Sprintf(pushingPod, namespace)); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, time.Minute, func(context.Context) error {
-		out, code := exitOf(t, fed.Broker, "explain", namespace+"/pushing", "--output=json")
-		if code != 0 || !strings.Contains(out, lacking) {
-			return fmt.Errorf("explain exits with %d, and does not say %q:\n%s", code, lacking, out)
-		}
-		return nil
-	})
-	if _, err := fed.Consumer.Kubectl(t.Context(), "delete", "pod", "pushing", "--namespace="+namespace); err != nil {
-		t.Fatal(err)
-	}
-
 	// The device of a Job that is gone is the next one's.
 	if _, err := fed.Consumer.Kubectl(t.Context(), "delete", "job", "first", "--namespace="+namespace); err != nil {
 		t.Fatal(err)
@@ -106,24 +90,6 @@ func TestDevices(t *testing.T) {
 	copies(t, namespace, 2, fed.ProviderA)
 	t.Logf("the Job that waited ran %.1f s after another one was deleted", time.Since(began).Seconds())
 }
-
-// pushingPod requests a GPU, and names the consumer's node for the broker, which has none left.
-const pushingPod = `
-apiVersion: v1
-kind: Pod
-metadata:
-  name: pushing
-  namespace: %s
-  annotations: {brokering.liqo.io/give-back: Never}
-spec:
-  nodeName: liqo-broker
-  terminationGracePeriodSeconds: 0
-  containers:
-    - name: tools
-      image: lab.local/tools:1
-      imagePullPolicy: IfNotPresent
-      resources: {requests: {cpu: 10m, memory: 16Mi}, limits: {nvidia.com/gpu: "1"}}
-`
 
 // TestDevicesPerProvider gives a provider two GPUs whose model is a label of its nodes, which people put on the Provider. The consumer,
 // which has a node for each provider, sees both on that one's node, and a Job can ask for the model.
