@@ -8,7 +8,6 @@
 package show
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -75,9 +74,7 @@ type Contract struct {
 // Asked is new terms of a contract.
 type Asked struct {
 	// Revision tells them from others that are asked for later.
-	Revision int64 `json:"revision"`
-	// Plan is another plan of the offer than that of the terms in force; empty if it is that.
-	Plan      string                  `json:"plan,omitempty"`
+	Revision  int64                   `json:"revision"`
 	Resources corev1.ResourceList     `json:"resources,omitempty"`
 	Price     connectorv1alpha1.Price `json:"price"`
 	EndTime   metav1.Time             `json:"endTime"`
@@ -85,11 +82,7 @@ type Asked struct {
 
 // String returns the terms for people.
 func (a *Asked) String() string {
-	of := ""
-	if a.Plan != "" {
-		of = " of plan " + a.Plan
-	}
-	return sheet.Sentence(fmt.Sprintf("terms %d%s, until %s, for %s: %s", a.Revision, of, a.EndTime.UTC().Format(time.RFC3339),
+	return sheet.Sentence(fmt.Sprintf("terms %d, until %s, for %s: %s", a.Revision, a.EndTime.UTC().Format(time.RFC3339),
 		statusPrice(&a.Price), sizes(a.Resources)))
 }
 
@@ -101,21 +94,16 @@ func asked(status *connectorv1alpha1.SaleStatus) *Asked {
 		return nil
 	}
 	terms := record.Change.Terms
-	asked := &Asked{
+	return &Asked{
 		Revision: terms.Revision, Resources: terms.Resources, EndTime: metav1.NewTime(terms.EndsAt),
 		Price: objects.Price(terms.Price),
 	}
-	if terms.Plan != record.Terms.Plan {
-		asked.Plan = terms.Plan
-	}
-	return asked
 }
 
 // PurchaseOf returns a Purchase as a contract.
 func PurchaseOf(p *connectorv1alpha1.Purchase) Contract {
 	c := Contract{
-		Name: p.Name, Party: string(p.Spec.Seller), PartyName: p.Status.Seller.Name, Offer: string(p.Spec.Offer),
-		Plan:   cmp.Or(p.Status.Plan, string(p.Spec.Plan)),
+		Name: p.Name, Party: string(p.Spec.Seller), PartyName: p.Status.Seller.Name, Offer: string(p.Spec.Offer), Plan: string(p.Spec.Plan),
 		Status: p.Status.ContractStatus, Nodes: p.Status.Nodes, Created: p.CreationTimestamp,
 	}
 	c.Status.Record = ""
