@@ -110,7 +110,9 @@ func (b Builder) kubernetes(ctx context.Context, line, version string) (string, 
 }
 
 // images returns a store with all images of a lab. Those of Liqo are on top of the base layer of the lab's if they are asked for with one.
-func (b Builder) images(ctx context.Context, liqo func(base image.Layer, programs string) []image.Image, coredns, programs string) (string, error) {
+func (b Builder) images(
+	ctx context.Context, liqo func(base image.Layer, programs string) []image.Image, coredns, programs string,
+) (string, error) {
 	base, err := image.Rootfs()
 	if err != nil {
 		return "", err
