@@ -51,8 +51,12 @@ func TestGatewayStopped(t *testing.T) {
 		}
 		for _, pod := range pods {
 			address := pod.Address[fed.Consumer.Name] + ":8080"
-			if host, err := fed.Host(ctx, address); err != nil || host != pod.Name {
-				return fmt.Errorf("at %s, the address of pod %s, %q answers: %v", address, pod.Name, host, err)
+			host, err := fed.Host(ctx, address)
+			if err != nil {
+				return fmt.Errorf("ask pod %s at %s: %w", pod.Name, address, err)
+			}
+			if host != pod.Name {
+				return fmt.Errorf("at %s, the address of pod %s, %q answers", address, pod.Name, host)
 			}
 		}
 		return nil

@@ -130,7 +130,7 @@ func (c *Compiler) Compile(text string) (*Expression, error) {
 	}
 	most := 0
 	if estimate.Max <= c.uncounted {
-		most = max(1, int(estimate.Max))
+		most = max(1, int(estimate.Max)) //nolint:gosec // It is not more than a bound that is small.
 	} else {
 		options = append(options, cel.CostLimit(maxCost))
 	}
