@@ -224,7 +224,7 @@ test-worlds: ## Decide in random worlds, other ones each time, for three minutes
 	cat .build/worlds
 
 .PHONY: test-full
-test-full: test test-race test-worlds test-cidrs ## Run everything, the race detector, random worlds, other ways, faults of 90 s, stock Liqo 1.2, and the journeys again on the second version of Kubernetes.
+test-full: test test-race test-worlds test-cidrs ## Run everything, the race detector, random worlds, other ways, faults of 90 s, stock Liqo 1.2, and the journeys again on the other versions of Kubernetes.
 	bin/lab down
 	LIQO_BROKER_FAULT_SECONDS=90 $(JOURNEYS) -tags=e2e -count=1 -timeout=90m -run TestFaults ./test/e2e
 	bin/lab down
@@ -233,6 +233,8 @@ test-full: test test-race test-worlds test-cidrs ## Run everything, the race det
 	$(JOURNEYS) -tags=e2e -count=1 -timeout=90m -run '$(OTHER_WAYS)' ./test/e2e
 	bin/lab down
 	LIQO_BROKER_KUBERNETES=v1.28 $(MAKE) test-e2e
+	bin/lab down
+	LIQO_BROKER_KUBERNETES=v1.37 $(MAKE) test-e2e
 	bin/lab down
 	$(MAKE) test-stock
 	bin/lab down
