@@ -34,6 +34,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/daemon"
 	"github.com/capacitorset/liqo-broker/pkg/httpapi"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/peernet"
 	"github.com/capacitorset/liqo-broker/pkg/promquery"
@@ -60,6 +61,7 @@ const (
 type brokerConfig struct {
 	options
 
+	line     line.Line
 	strategy v09.MappingStrategy
 	rest     *rest.Config
 	log      logr.Logger
@@ -87,7 +89,7 @@ type parts struct {
 
 // newBroker makes the parts of the daemon that need no API server.
 func newBroker(cfg brokerConfig) (*broker, error) {
-	scheme, err := daemon.Kinds(v1alpha1.AddToScheme, v09.AddToScheme)
+	scheme, err := daemon.Kinds(v1alpha1.AddToScheme, cfg.line.AddToScheme)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +157,7 @@ func (b *broker) setup(ctx context.Context) (*parts, error) {
 	}
 
 	// What the API server and Liqo ask, and what watches.
-	if err := b.peers.Watch(ctx, mgr.GetCache()); err != nil {
+	if err := b.peers.Watch(ctx, mgr.GetCache(), b.cfg.line); err != nil {
 		return nil, err
 	}
 	if err := setupWebhooks(mgr, webhooks, announcer, b.plugin != nil); err != nil {
@@ -168,8 +170,8 @@ func (b *broker) setup(ctx context.Context) (*parts, error) {
 		}
 		setupBrokeringWebhooks(mgr, own.reader, &b.cfg)
 	}
-	if _, err := mgr.GetCache().GetInformer(ctx, &v09.ForeignCluster{}); err != nil {
-		return nil, fmt.Errorf("watch the foreign clusters: %w", err)
+	if _, err := mgr.GetCache().GetInformer(ctx, b.cfg.line.Kinds().Record); err != nil {
+		return nil, fmt.Errorf("watch the peers: %w", err)
 	}
 
 	// What people ask.
@@ -185,7 +187,7 @@ func (b *broker) setup(ctx context.Context) (*parts, error) {
 
 // newManager returns the manager of all controllers and webhooks. Metrics and probes are served by the daemon's own ports.
 func (b *broker) newManager(webhooks *selfsigned.Certificate) (ctrl.Manager, error) {
-	cached, err := cacheOptions(b.cfg.inventoryNamespace)
+	cached, err := cacheOptions(b.cfg.line, b.cfg.inventoryNamespace)
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +214,7 @@ func (b *broker) setupAPI(
 	ctx context.Context, mgr ctrl.Manager, direct client.Client, own *brokering,
 ) (*httpapi.API, *callers.Authorities, error) {
 	config := httpapi.Config{
-		Client: mgr.GetClient(), Reviewer: b.cfg.reviewer(direct), Source: b.peers.Source, Log: b.cfg.log.WithName("api"),
+		Client: mgr.GetClient(), Line: b.cfg.line, Reviewer: b.cfg.reviewer(direct), Source: b.peers.Source, Log: b.cfg.log.WithName("api"),
 		Catalog: b.cfg.catalog, Orchestrator: b.cfg.orchestrator, Aggregator: b.cfg.aggregator,
 		AnonymousToggle: b.cfg.anonymousToggle, AnonymousCatalog: b.cfg.anonymousCatalog, Origins: b.cfg.apiOrigins,
 	}
@@ -245,7 +247,7 @@ type brokering struct {
 
 // newBrokering has all controllers registered, and returns what they share.
 func (b *broker) newBrokering(ctx context.Context, mgr ctrl.Manager, direct client.Reader) (*brokering, error) {
-	if err := snapshot.AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := snapshot.AddIndexes(ctx, mgr.GetFieldIndexer(), snapshot.Indexes(b.cfg.line)); err != nil {
 		return nil, err
 	}
 	own, err := v09.OwnIdentity(ctx, direct, b.cfg.liqoNamespace)
@@ -253,12 +255,12 @@ func (b *broker) newBrokering(ctx context.Context, mgr ctrl.Manager, direct clie
 		return nil, err
 	}
 	modes := consumer.Modes{Orchestrator: b.cfg.orchestrator, Aggregator: b.cfg.aggregator}
-	reader := snapshot.New(mgr.GetClient(), own.ID, modes.Serves)
+	reader := snapshot.New(b.cfg.line, mgr.GetClient(), own.ID, modes.Serves)
 	o := &brokering{
 		cfg: &b.cfg, mgr: mgr, own: own, reader: reader, capacity: snapshot.NewCapacityCache(reader),
 		planner: twin.NewPlanner(mgr.GetEventRecorderFor(component), clock.RealClock{}), metrics: newBrokerMetrics(mgr.GetClient(), b.plugin),
 	}
-	if err := watchAccounts(ctx, mgr.GetCache(), func() { o.capacity.Changed(); b.plugin.Changed() }); err != nil {
+	if err := watchAccounts(ctx, mgr.GetCache(), reader, func() { o.capacity.Changed(); b.plugin.Changed() }); err != nil {
 		return nil, err
 	}
 	return o, errors.Join(o.metrics.register(metrics.Registry), o.setupControllers(modes))
@@ -310,11 +312,12 @@ func (o *brokering) twinConfig() twin.Config {
 }
 
 // watchAccounts tells of all that changes what is offered: who has, uses and reserved what.
-func watchAccounts(ctx context.Context, informers cache.Informers, changed func()) error {
-	for _, object := range []client.Object{
+func watchAccounts(ctx context.Context, informers cache.Informers, reader *snapshot.Reader, changed func()) error {
+	liqo := reader.Line().Kinds()
+	for _, object := range append([]client.Object{
 		&v1alpha1.Provider{}, &v1alpha1.Consumer{}, &corev1.Pod{}, &corev1.Node{}, &corev1.Namespace{},
-		&v09.ResourceOffer{}, &v09.ForeignCluster{}, &v1alpha1.PlacementPolicy{}, &v1alpha1.PlacementDecision{},
-	} {
+		liqo.Offer, liqo.Record, &v1alpha1.PlacementPolicy{}, &v1alpha1.PlacementDecision{},
+	}, liqo.Peering...) {
 		informer, err := informers.GetInformer(ctx, object)
 		if err != nil {
 			return fmt.Errorf("watch %T: %w", object, err)
@@ -323,7 +326,7 @@ func watchAccounts(ctx context.Context, informers cache.Informers, changed func(
 			AddFunc:    func(any) { changed() },
 			DeleteFunc: func(any) { changed() },
 			UpdateFunc: func(before, after any) {
-				if snapshot.AccountChanged(before, after) {
+				if reader.AccountChanged(before, after) {
 					changed()
 				}
 			},

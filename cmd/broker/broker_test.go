@@ -45,6 +45,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/controller/giveback"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
@@ -400,7 +401,7 @@ func TestTokensAreForTheBroker(t *testing.T) {
 		t.Fatal(err)
 	}
 	var asked reviews
-	config := brokerConfig{options: options{apiAudiences: audiences}}
+	config := brokerConfig{line: v09.Line{}, options: options{apiAudiences: audiences}}
 	if _, err := config.reviewer(&asked).Review(t.Context(), "token", delegatedauth.Right{Verb: "get", Path: "/"}); err != nil {
 		t.Fatal(err)
 	}
@@ -436,6 +437,7 @@ func TestPluginHearsNoStrangers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, err := newBroker(brokerConfig{
+				line:     v09.Line{},
 				options:  options{orchestrator: true, pluginAllow: tc.allow},
 				strategy: defaultMapping, rest: &rest.Config{Host: server.URL}, log: logr.Discard(),
 			})
@@ -486,6 +488,7 @@ func TestPluginServesBeforeAllElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	b, err := newBroker(brokerConfig{
+		line: v09.Line{},
 		options: options{
 			orchestrator: true, anonymousToggle: true,
 			pluginAddress: address, apiAddress: "127.0.0.1:0", metricsAddress: "0", healthAddress: "0",

@@ -19,13 +19,13 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/daemon"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 )
 
 // cacheOptions keep in memory only the objects that matter to the broker, and of
 // them only what it reads: a cluster's pods and nodes would be most of its memory.
 // What is written for other programs is kept of one namespace; of none if it is empty.
-func cacheOptions(inventoryNamespace string) (cache.Options, error) {
+func cacheOptions(of line.Line, inventoryNamespace string) (cache.Options, error) {
 	// Besides the twin namespaces, few have the label that names a cluster.
 	twin, err := labels.Parse(liqo.LabelRemoteClusterID)
 	if err != nil {
@@ -35,15 +35,15 @@ func cacheOptions(inventoryNamespace string) (cache.Options, error) {
 	options := cache.Options{
 		DefaultTransform: daemon.Strip,
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Node{}:             {Label: labels.SelectorFromSet(labels.Set{liqo.LabelNodeType: liqo.NodeTypeVirtual}), Transform: stripNode},
-			&corev1.Pod{}:              {Label: liqo.ShadowPodSelector(), Transform: stripPod(compactor)},
-			&corev1.Namespace{}:        {Label: twin, Transform: daemon.Strip},
-			&v09.ShadowPod{}:           {Transform: stripMetadata},
-			&v09.NamespaceOffloading{}: {Transform: stripOffloading(compactor)},
-			&v09.ResourceOffer{}:       {Transform: daemon.Without(v09.DropImages)},
+			&corev1.Node{}:      {Label: labels.SelectorFromSet(labels.Set{liqo.LabelNodeType: liqo.NodeTypeVirtual}), Transform: stripNode},
+			&corev1.Pod{}:       {Label: liqo.ShadowPodSelector(), Transform: stripPod(compactor)},
+			&corev1.Namespace{}: {Label: twin, Transform: daemon.Strip},
 			// Nobody changes one that was read, and each may name a thousand providers.
 			&v1alpha1.PlacementDecision{}: {Transform: stripDecision(compactor), UnsafeDisableDeepCopy: new(true)},
 		},
+	}
+	for object, drop := range of.Dropped(compactor) {
+		options.ByObject[object] = cache.ByObject{Transform: daemon.Without(drop)}
 	}
 	if inventoryNamespace != "" {
 		for _, object := range inventory.Written() {
@@ -65,16 +65,6 @@ func stripMetadata(o any) (any, error) {
 		object.SetAnnotations(nil)
 	}
 	return o, nil
-}
-
-// stripOffloading keeps what is selected, and which clusters have the namespace.
-func stripOffloading(compactor *liqo.Compactor) toolscache.TransformFunc {
-	return func(o any) (any, error) {
-		if offloading, ok := o.(*v09.NamespaceOffloading); ok {
-			v09.CompactOffloading(compactor, offloading)
-		}
-		return o, nil
-	}
 }
 
 // stripDecision lets the decisions for all consumers share the names of the providers.

@@ -24,6 +24,7 @@ import (
 func TestOptionsReachTheControllers(t *testing.T) {
 	own := cluster.Identity{ID: "id-broker", Name: "broker"}
 	b, err := newBroker(brokerConfig{
+		line:     v09.Line{},
 		options:  options{catalog: true, maxNamespaces: 7, giveBackAfter: 3 * time.Minute},
 		strategy: v09.MappingStrategy("EnforceSameName"), rest: &rest.Config{Host: "https://192.0.2.1"}, log: logr.Discard(),
 	})
@@ -38,7 +39,7 @@ func TestOptionsReachTheControllers(t *testing.T) {
 	}
 	m := newBrokerMetrics(mgr.GetClient(), nil)
 	o := brokering{
-		cfg: &b.cfg, mgr: mgr, own: own, reader: snapshot.New(mgr.GetClient(), own.ID, nil),
+		cfg: &b.cfg, mgr: mgr, own: own, reader: snapshot.New(v09.Line{}, mgr.GetClient(), own.ID, nil),
 		planner: twin.NewPlanner(nil, clock.RealClock{}), metrics: m,
 	}
 	twins, givesBack := o.twinConfig(), o.giveBackConfig()

@@ -240,13 +240,13 @@ func (g *guard) setup(ctx context.Context) (guardParts, error) {
 	if err != nil {
 		return guardParts{}, fmt.Errorf("make the manager for %s: %w", config.Host, err)
 	}
-	if err := g.peers.Watch(ctx, mgr.GetCache()); err != nil {
+	if err := g.peers.Watch(ctx, mgr.GetCache(), v09.Line{}); err != nil {
 		return guardParts{}, err
 	}
-	if err := snapshot.AddPeerIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := snapshot.AddIndexes(ctx, mgr.GetFieldIndexer(), v09.Line{}.Indexes()); err != nil {
 		return guardParts{}, err
 	}
-	reader := snapshot.New(mgr.GetClient(), own.ID, nil)
+	reader := snapshot.New(v09.Line{}, mgr.GetClient(), own.ID, nil)
 	tally := allowance.NewTally(direct, clock.RealClock{})
 	grants := allowance.NewGrants(clock.RealClock{})
 	if err := grants.Watch(ctx, mgr.GetCache()); err != nil {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
+	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
@@ -97,7 +98,7 @@ func TestGuardWebhooks(t *testing.T) {
 
 	api := snapshottest.NewClient(t, interceptor.Funcs{})
 	served, err := (&guard{guardOptions: guardOptions{liqoNamespace: "liqo"}, level: isolation.DefaultLevel, scheme: liqotest.Scheme(t)}).
-		handlers(snapshot.New(api, "own", nil), nil, api)
+		handlers(snapshot.New(v09.Line{}, api, "own", nil), nil, api)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -172,7 +172,7 @@ func (c *connector) setup(ctx context.Context) (*parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.peers.Watch(ctx, mgr.GetCache()); err != nil {
+	if err := c.peers.Watch(ctx, mgr.GetCache(), v09.Line{}); err != nil {
 		return nil, err
 	}
 	if _, err := mgr.GetCache().GetInformer(ctx, &v09.ForeignCluster{}); err != nil {

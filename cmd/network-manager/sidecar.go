@@ -126,7 +126,7 @@ func (s *sidecar) setup(ctx context.Context) (*parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.peers.Watch(ctx, mgr.GetCache()); err != nil {
+	if err := s.peers.Watch(ctx, mgr.GetCache(), v09.Line{}); err != nil {
 		return nil, err
 	}
 	issued := callers.FromLiqo(mgr.GetClient(), mgr.GetAPIReader())

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
 	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
@@ -43,7 +44,7 @@ func TestAnnounced(t *testing.T) {
 		case <-time.After(time.Millisecond): // What is announced is served at once.
 		}
 	}
-	api, err := New(Config{Client: c, Reviewer: delegatedauth.New(c, Audience), Catalog: true, Log: logr.Discard()})
+	api, err := New(Config{Client: c, Line: v09.Line{}, Reviewer: delegatedauth.New(c, Audience), Catalog: true, Log: logr.Discard()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
 	"github.com/capacitorset/liqo-broker/pkg/serving/httpserver"
 	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
@@ -45,6 +46,8 @@ const (
 type Config struct {
 	// Client reads from a cache and writes to the API server.
 	Client client.Client
+	// Line is that of Liqo, whose records of peers the Client reads.
+	Line line.Line
 	// Reviewer says who callers are and what they may do.
 	Reviewer *delegatedauth.Reviewer
 	// Source tells for whom an address counts; nil for its network.
@@ -90,8 +93,8 @@ type API struct {
 
 // New returns the API.
 func New(cfg Config) (*API, error) {
-	if cfg.Client == nil || cfg.Reviewer == nil {
-		return nil, errors.New("the HTTP API needs a client and an authorizer")
+	if cfg.Client == nil || cfg.Line == nil || cfg.Reviewer == nil {
+		return nil, errors.New("the HTTP API needs a client, a line of Liqo, and an authorizer")
 	}
 	if cfg.Source == nil {
 		cfg.Source = source.Network

@@ -63,7 +63,7 @@ func newClient(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) 
 
 func newHandler(t *testing.T, cfg Config) http.Handler {
 	t.Helper()
-	cfg.Log = logr.Discard()
+	cfg.Log, cfg.Line = logr.Discard(), v09.Line{}
 	cfg.Reviewer = delegatedauth.New(cfg.Client, Audience)
 	api, err := New(cfg)
 	if err != nil {
@@ -644,7 +644,7 @@ func TestToken(t *testing.T) {
 
 func TestRun(t *testing.T) {
 	c := newClient(t, interceptor.Funcs{})
-	api, err := New(Config{Client: c, Reviewer: delegatedauth.New(c), Catalog: true, Log: logr.Discard()})
+	api, err := New(Config{Client: c, Line: v09.Line{}, Reviewer: delegatedauth.New(c), Catalog: true, Log: logr.Discard()})
 	if err != nil {
 		t.Fatalf("New(): %v", err)
 	}
@@ -676,7 +676,11 @@ func TestRun(t *testing.T) {
 }
 
 func TestNewNeedsAClient(t *testing.T) {
-	for name, cfg := range map[string]Config{"a client": {}, "a reviewer": {Client: newClient(t, interceptor.Funcs{})}} {
+	c := newClient(t, interceptor.Funcs{})
+	for name, cfg := range map[string]Config{
+		"a client": {Line: v09.Line{}, Reviewer: delegatedauth.New(c)}, "a line": {Client: c, Reviewer: delegatedauth.New(c)},
+		"a reviewer": {Client: c, Line: v09.Line{}},
+	} {
 		if _, err := New(cfg); err == nil {
 			t.Errorf("New() without %s: no error", name)
 		}

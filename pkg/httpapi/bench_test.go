@@ -17,6 +17,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 	"github.com/capacitorset/liqo-broker/test/percentile"
@@ -91,7 +92,7 @@ func newBusy(providers, consumers int) *busy {
 func BenchmarkReads(b *testing.B) {
 	c := newBusy(1000, 100)
 	c.Client = snapshottest.NewClient(b, interceptor.Funcs{})
-	api, err := New(Config{Client: c, Reviewer: delegatedauth.New(c, Audience), Orchestrator: true, Log: logr.Discard(), Own: broker})
+	api, err := New(Config{Client: c, Line: v09.Line{}, Reviewer: delegatedauth.New(c, Audience), Orchestrator: true, Log: logr.Discard(), Own: broker})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -4,15 +4,12 @@
 package httpapi
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
 )
 
@@ -28,35 +25,29 @@ func (a *API) clusters(w http.ResponseWriter, r *http.Request) {
 	if !open && !a.authorized(w, r, right("list", "providers")) {
 		return
 	}
-	var list v09.ForeignClusterList
-	if err := a.cfg.Client.List(r.Context(), &list); err != nil {
-		a.rest.Refuse(w, r, fmt.Errorf("list the foreign clusters: %w", err))
+	entries, err := a.cfg.Line.Reader(a.cfg.Client).Catalog(r.Context())
+	if err != nil {
+		a.rest.Refuse(w, r, fmt.Errorf("read the clusters: %w", err))
 		return
 	}
 	// Strangers see who provides, and nothing of who consumes.
 	shown := func(*liqo.Peer) bool { return true }
 	if open && a.cfg.brokers() {
-		var err error
 		if shown, err = a.provides(r.Context()); err != nil {
 			a.rest.Refuse(w, r, err)
 			return
 		}
 	}
-	public := make([]v09.PublicForeignCluster, 0, len(list.Items))
-	for i := range list.Items {
-		fc := &list.Items[i]
-		switch peer := v09.PeerOf(fc); {
-		case !shown(&peer):
+	public := make([]any, 0, len(entries))
+	for i := range entries {
+		switch e := &entries[i]; {
+		case !shown(&e.Peer):
 		case open:
-			public = append(public, v09.Publish(fc).AsProvider())
+			public = append(public, e.Provider)
 		default:
-			public = append(public, v09.Publish(fc))
+			public = append(public, e.Whole)
 		}
 	}
-	// A client that asks twice gets them in the same order.
-	slices.SortFunc(public, func(a, b v09.PublicForeignCluster) int {
-		return cmp.Compare(a.Metadata.Name, b.Metadata.Name)
-	})
 	writeJSON(w, public)
 }
 

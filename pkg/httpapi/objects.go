@@ -18,7 +18,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/httpapi/apiv1"
 	"github.com/capacitorset/liqo-broker/pkg/httpapi/feed"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	"github.com/capacitorset/liqo-broker/pkg/overview"
 )
 
@@ -56,8 +56,8 @@ func kinds() []struct {
 }
 
 // made returns of which objects each kind is made.
-func made() map[client.Object][]feed.Kind {
-	return map[client.Object][]feed.Kind{
+func made(liqo line.Kinds) map[client.Object][]feed.Kind {
+	all := map[client.Object][]feed.Kind{
 		&v1alpha1.Provider{}:          {providers, workloads, links, advice},
 		&v1alpha1.Consumer{}:          {consumers, offers, workloads, links, advice},
 		&v1alpha1.PlacementPolicy{}:   {policies, decisions, advice},
@@ -65,9 +65,16 @@ func made() map[client.Object][]feed.Kind {
 		&corev1.Namespace{}:           {workloads, advice},
 		&corev1.Node{}:                {workloads, advice},
 		&corev1.Pod{}:                 {workloads, advice},
-		&v09.ForeignCluster{}:         {providers, links, advice},
-		&v09.TunnelEndpoint{}:         {providers, links},
+		liqo.Record:                   {providers, links, advice},
+		liqo.Network:                  {providers, links},
 	}
+	for _, kind := range liqo.Tunnels {
+		all[kind] = []feed.Kind{providers, links}
+	}
+	for _, kind := range liqo.Peering {
+		all[kind] = []feed.Kind{providers, links, advice}
+	}
+	return all
 }
 
 // Watch tells the API what changes in a cache, which is started later.
@@ -75,7 +82,7 @@ func (a *API) Watch(ctx context.Context, informers cache.Informers) error {
 	if !a.cfg.brokers() {
 		return nil
 	}
-	for object, of := range made() {
+	for object, of := range made(a.cfg.Line.Kinds()) {
 		informer, err := informers.GetInformer(ctx, object)
 		if err != nil {
 			return fmt.Errorf("watch %T: %w", object, err)
@@ -93,6 +100,7 @@ func (a *API) Watch(ctx context.Context, informers cache.Informers) error {
 // objects reads what is shown. What it returns shares memory with the cache, and is not to be changed.
 type objects struct {
 	reader client.Reader
+	liqo   line.Reader
 	own    cluster.Identity
 }
 
@@ -137,8 +145,8 @@ func (o *objects) peers(ctx context.Context, now time.Time) (*overview.Peers, []
 		provide v1alpha1.ProviderList
 		consume v1alpha1.ConsumerList
 	)
-	clusters, err := v09.Peers(ctx, o.reader)
-	tunnels, errTunnels := v09.Links(ctx, o.reader)
+	clusters, err := o.liqo.Peers(ctx)
+	tunnels, errTunnels := o.liqo.Links(ctx)
 	if err := errors.Join(err, errTunnels, o.readAll(ctx, &provide, &consume)); err != nil {
 		return nil, nil, err
 	}

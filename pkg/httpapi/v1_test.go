@@ -33,6 +33,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/kpi"
+	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
 	"github.com/capacitorset/liqo-broker/pkg/serving/servingtest"
@@ -152,7 +153,8 @@ func serve(t *testing.T, change func(*Config), objects ...client.Object) *served
 			return nil
 		}}, objects...)
 	cfg := Config{
-		Client: s.client, Reviewer: delegatedauth.New(s.client, Audience), Orchestrator: true, Aggregator: true, Log: logr.Discard(), Own: broker,
+		Client: s.client, Line: v09.Line{}, Reviewer: delegatedauth.New(s.client, Audience), Log: logr.Discard(), Own: broker,
+		Orchestrator: true, Aggregator: true,
 		Identify: func(ctx context.Context, connection *tls.ConnectionState) (cluster.ID, error) {
 			leaf := connection.PeerCertificates[0]
 			var c v1alpha1.Consumer

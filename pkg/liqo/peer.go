@@ -53,6 +53,10 @@ type Peering struct {
 type Offer struct {
 	// Tenant is the namespace here of the other cluster, in which the offer has its Name.
 	Tenant, Name string
+	// With is the peer whose tenant namespace that is; empty if it is no peer's. Wrong is why the offer counts for nothing there: it names
+	// another cluster.
+	With  cluster.ID
+	Wrong error
 	// FromPeer tells that a peer has put it here; others are of this cluster.
 	FromPeer bool
 	// Node is the name of the virtual node that Liqo makes of it; empty in an offer of this cluster that leaves the name to Liqo.
@@ -62,14 +66,31 @@ type Offer struct {
 	Prices corev1.ResourceList
 	// Accepted tells that it is in force: accepted, and neither withdrawn nor being deleted.
 	Accepted bool
-	// Ending tells that its peering ends. Liqo then evicts all pods from its virtual node, and removes it.
-	Ending bool
+	// Ending tells that its peering ends. Liqo then evicts all pods from its virtual node, and removes it. Deleted tells that the object
+	// that says so is being deleted, which is an end too.
+	Ending, Deleted bool
 	// Unreadable says what of it was left out when it was read, and why; empty if it is whole.
 	Unreadable string
 }
 
 // IsNothing reports whether an offer is of no use: without cores or memory Liqo lets no pod start.
 func (o *Offer) IsNothing() bool { return o.Resources.Cpu().IsZero() || o.Resources.Memory().IsZero() }
+
+// By returns the peer that makes an offer, or none if this cluster does, or it counts for nothing.
+func (o *Offer) By() cluster.ID {
+	if o.FromPeer && o.Wrong == nil {
+		return o.With
+	}
+	return ""
+}
+
+// To returns the peer to which this cluster makes an offer, or none if a peer makes it, or it counts for nothing.
+func (o *Offer) To() cluster.ID {
+	if !o.FromPeer && o.Wrong == nil {
+		return o.With
+	}
+	return ""
+}
 
 // Link is the network towards a peer.
 type Link struct {

@@ -7,7 +7,7 @@
 //
 // A peer cannot send with another address: Liqo's gateway accepts from a peer nothing
 // but its pod CIDR and its external CIDR, and moves both into the prefixes that its
-// TunnelEndpoint names, before the packets reach a pod.
+// record of its network names, before the packets reach a pod.
 package peernet
 
 import (
@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	"github.com/capacitorset/liqo-broker/pkg/serving/source"
 )
 
@@ -28,15 +28,19 @@ import (
 // not know them.
 type Peers struct {
 	mu       sync.RWMutex
+	line     line.Line // Nil before Watch.
 	complete func() bool
-	prefixes map[client.ObjectKey][]netip.Prefix // By TunnelEndpoint.
+	prefixes map[client.ObjectKey][]netip.Prefix // By the record of a network.
 }
 
-// Watch follows the TunnelEndpoints of a cache, which is started later.
-func (p *Peers) Watch(ctx context.Context, c cache.Cache) error {
-	informer, err := c.GetInformer(ctx, &v09.TunnelEndpoint{})
+// Watch follows the networks towards peers, as a line of Liqo records them, in a cache, which is started later.
+func (p *Peers) Watch(ctx context.Context, c cache.Cache, of line.Line) error {
+	p.mu.Lock()
+	p.line = of
+	p.mu.Unlock()
+	informer, err := c.GetInformer(ctx, of.Kinds().Network)
 	if err != nil {
-		return fmt.Errorf("watch the tunnel endpoints: %w", err)
+		return fmt.Errorf("watch the networks of peers: %w", err)
 	}
 	handler, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    p.set,
@@ -44,7 +48,7 @@ func (p *Peers) Watch(ctx context.Context, c cache.Cache) error {
 		DeleteFunc: p.remove,
 	})
 	if err != nil {
-		return fmt.Errorf("watch the tunnel endpoints: %w", err)
+		return fmt.Errorf("watch the networks of peers: %w", err)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,10 +88,10 @@ func (p *Peers) Source(a netip.Addr) source.Source {
 func (p *Peers) tenantOf(a netip.Addr) (string, bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	for tunnel, prefixes := range p.prefixes {
+	for network, prefixes := range p.prefixes {
 		for _, prefix := range prefixes {
 			if prefix.Contains(a) {
-				return tunnel.Namespace, true
+				return network.Namespace, true
 			}
 		}
 	}
@@ -95,7 +99,7 @@ func (p *Peers) tenantOf(a netip.Addr) (string, bool) {
 }
 
 func (p *Peers) set(o any) {
-	tunnel, ok := o.(*v09.TunnelEndpoint)
+	network, ok := o.(client.Object)
 	if !ok {
 		return
 	}
@@ -104,16 +108,16 @@ func (p *Peers) set(o any) {
 	if p.prefixes == nil {
 		p.prefixes = map[client.ObjectKey][]netip.Prefix{}
 	}
-	p.prefixes[client.ObjectKeyFromObject(tunnel)] = v09.LinkOf(tunnel).Seen
+	p.prefixes[client.ObjectKeyFromObject(network)] = p.line.SeenOf(network)
 }
 
 func (p *Peers) remove(o any) {
 	if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 		o = gone.Obj
 	}
-	if tunnel, ok := o.(*v09.TunnelEndpoint); ok {
+	if network, ok := o.(client.Object); ok {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		delete(p.prefixes, client.ObjectKeyFromObject(tunnel))
+		delete(p.prefixes, client.ObjectKeyFromObject(network))
 	}
 }

@@ -68,7 +68,7 @@ func TestExcludes(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			p := &Peers{complete: func() bool { return !tc.unknown }}
+			p := &Peers{line: v09.Line{}, complete: func() bool { return !tc.unknown }}
 			p.set(a)
 			p.set(b)
 			if tc.events != nil {
@@ -93,7 +93,7 @@ func TestNothingWatched(t *testing.T) {
 
 // TestSource compares for whom two addresses count.
 func TestSource(t *testing.T) {
-	p := &Peers{}
+	p := &Peers{line: v09.Line{}}
 	p.set(tunnel("a", "10.200.0.0/16", "10.60.0.0/16", "10.201.0.0/16", "None"))
 	p.set(tunnel("b", "10.70.0.0/16", "None", "10.201.0.0/16", "10.61.0.0/16"))
 	cases := map[string]struct {

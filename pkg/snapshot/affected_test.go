@@ -59,7 +59,7 @@ func TestAffectedBy(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, tc.objects...), "", nil)
+			r := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{}, tc.objects...), "", nil)
 			got, err := r.AffectedBy(t.Context(), tc.id)
 			if err != nil {
 				t.Fatalf("AffectedBy(): %v", err)
@@ -69,7 +69,7 @@ func TestAffectedBy(t *testing.T) {
 			}
 		})
 	}
-	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, objects()...), "", nil)
+	r := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{}, objects()...), "", nil)
 	for name, want := range map[string][]string{"names": {"named"}, "wished": {"wishes"}, "other": nil} {
 		got, err := r.FollowersOf(t.Context(), name, "id-c")
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
@@ -99,7 +99,7 @@ func TestOnlyWhatConcerns(t *testing.T) {
 		v09.ForgeOffloading(namespace, "DefaultName", []cluster.ID{"id-s", "id-gone"}),
 		liqotest.VirtualNode(cluster.Identity{ID: "id-o", Name: "o"}, true), shadow, liqotest.Pod(shadow, "liqo-o"),
 	)
-	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, objects...), "", nil)
+	r := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{}, objects...), "", nil)
 	n, err := r.Twin(t.Context(), liqotest.TwinNamespace(namespace, consumer))
 	if err != nil {
 		t.Fatalf("Twin(): %v", err)

@@ -17,7 +17,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // Capacity reads who has, uses and reserved what. A provider counts if its status says that it
@@ -47,18 +46,18 @@ func (r *Reader) Capacity(ctx context.Context) (*capacity.Snapshot, error) {
 			terms[cluster.ID(c.Name)] = capacity.Terms{} // It keeps what it uses.
 		}
 	}
-	offers, tenants, err := r.offers(ctx)
+	offers, err := r.liqo.Offers(ctx)
 	if err != nil {
 		return nil, err
 	}
-	nodes, err := r.nodes(ctx, consumers.Items, providers.Items, accounts, offers, tenants)
+	nodes, err := r.nodes(ctx, consumers.Items, providers.Items, accounts, offers)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.count(ctx, accounts, nodes, ownersOf(offers, tenants)); err != nil {
+	if err := r.count(ctx, accounts, nodes, ownersOf(offers)); err != nil {
 		return nil, err
 	}
-	return capacity.NewSnapshot(accounts, terms, nodes, toldOf(offers, tenants)), nil
+	return capacity.NewSnapshot(accounts, terms, nodes, toldOf(offers)), nil
 }
 
 // offersOf returns what of a provider counts.
@@ -154,7 +153,7 @@ func UseChanged(before, after *corev1.Pod) bool {
 // AccountChanged reports whether an update of an object changes the snapshot. Most
 // updates do not: heartbeats of nodes, conditions of pods, the statuses that the
 // broker itself writes.
-func AccountChanged(before, after any) bool {
+func (r *Reader) AccountChanged(before, after any) bool {
 	switch after := after.(type) {
 	case *corev1.Pod:
 		return UseChanged(before.(*corev1.Pod), after)
@@ -168,16 +167,12 @@ func AccountChanged(before, after any) bool {
 		return haveChanged(before.(*v1alpha1.Provider), after)
 	case *v1alpha1.Consumer:
 		return termsChanged(before.(*v1alpha1.Consumer), after)
-	case *v09.ResourceOffer:
-		return nodeChanged(before.(*v09.ResourceOffer), after)
-	case *v09.ForeignCluster:
-		return tenantChanged(before.(*v09.ForeignCluster), after)
 	case *v1alpha1.PlacementPolicy:
 		return before.(*v1alpha1.PlacementPolicy).Generation != after.Generation // It may apply to others.
 	case *v1alpha1.PlacementDecision:
 		return ChoiceChanged(before.(*v1alpha1.PlacementDecision), after)
 	default:
-		return true
+		return r.line.AccountChanged(before, after)
 	}
 }
 
@@ -196,17 +191,4 @@ func haveChanged(before, after *v1alpha1.Provider) bool {
 // termsChanged reports whether a consumer has other terms, or may see other nodes.
 func termsChanged(before, after *v1alpha1.Consumer) bool {
 	return before.Generation != after.Generation || before.Status.Mode != after.Status.Mode || isConfused(before) != isConfused(after)
-}
-
-// nodeChanged reports whether an offer is for or from another cluster or for another node,
-// or about to go.
-func nodeChanged(before, after *v09.ResourceOffer) bool {
-	return v09.OfferedTo(before) != v09.OfferedTo(after) || v09.OfferedBy(before) != v09.OfferedBy(after) ||
-		!v09.SameNode(before, after) ||
-		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
-}
-
-// tenantChanged reports whether a foreign cluster has another name or tenant namespace.
-func tenantChanged(before, after *v09.ForeignCluster) bool {
-	return v09.TenantNamespace(before) != v09.TenantNamespace(after) || v09.Identity(before) != v09.Identity(after)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
+	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
@@ -53,7 +54,7 @@ func TestUnservedCapacity(t *testing.T) {
 		provider(a.ID, "4", v1alpha1.SchedulingActive), liqotest.VirtualNode(a, true), liqotest.TwinNamespace("of-c", c), unserved,
 		pod("of-c", "liqo-a", "1", corev1.PodRunning))
 	for mode, want := range map[v1alpha1.Mode]corev1.ResourceList{v1alpha1.ModeAggregated: cpu("4"), v1alpha1.ModeOrchestrated: cpu("1")} {
-		r := snapshot.New(reader, "", func(m v1alpha1.Mode) bool { return m == mode })
+		r := snapshot.New(v09.Line{}, reader, "", func(m v1alpha1.Mode) bool { return m == mode })
 		snap, err := r.Capacity(t.Context())
 		if err != nil {
 			t.Fatalf("Capacity(): %v", err)
@@ -75,7 +76,7 @@ func TestSuspendedCapacity(t *testing.T) {
 	} {
 		consumer := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(c.ID)}}
 		consumer.Spec.Scheduling, consumer.Spec.Capacity.Reserved = scheduling, v1alpha1.Quantities(cpu("2"))
-		snap, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, provider(a.ID, "4", v1alpha1.SchedulingActive),
+		snap, err := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{}, provider(a.ID, "4", v1alpha1.SchedulingActive),
 			liqotest.VirtualNode(a, true), liqotest.TwinNamespace("of-c", c), consumer, pod("of-c", "liqo-a", "1", corev1.PodRunning)), "",
 			nil).Capacity(t.Context())
 		if err != nil {
@@ -96,7 +97,7 @@ func TestConfusedCapacity(t *testing.T) {
 		consumer := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(c.ID)}}
 		consumer.Spec.Capacity.Reserved = v1alpha1.Quantities(cpu("2"))
 		consumer.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason}}
-		snap, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{},
+		snap, err := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{},
 			provider(a.ID, "4", v1alpha1.SchedulingActive), liqotest.VirtualNode(a, true), liqotest.TwinNamespace("of-c", c), consumer,
 			pod("of-c", "liqo-a", "1", corev1.PodRunning),
 		), "", nil).Capacity(t.Context())
@@ -119,7 +120,7 @@ func TestCordonedCapacity(t *testing.T) {
 		v1alpha1.SchedulingDrained:   {"2", "2"},
 		v1alpha1.Scheduling("Other"): {"3", "2"},
 	} {
-		snap, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{},
+		snap, err := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{},
 			provider(a.ID, "3", scheduling), provider(b.ID, "2", v1alpha1.SchedulingActive), liqotest.VirtualNode(a, true),
 			liqotest.VirtualNode(b, true), liqotest.TwinNamespace("of-c", c), pod("of-c", "liqo-a", "1", corev1.PodRunning),
 		), "", nil).Capacity(t.Context())
@@ -153,7 +154,7 @@ func TestCapacity(t *testing.T) {
 		pod("of-a", "liqo-b", "250m", corev1.PodRunning),
 		pod("else", "liqo-a", "500m", corev1.PodRunning),
 	}
-	snap, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, objects...), "", nil).Capacity(t.Context())
+	snap, err := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{}, objects...), "", nil).Capacity(t.Context())
 	if err != nil {
 		t.Fatalf("Capacity(): %v", err)
 	}
@@ -186,7 +187,7 @@ func TestHugePod(t *testing.T) {
 	for n := range 1000 {
 		huge.Spec.Containers[0].Resources.Requests[corev1.ResourceName(fmt.Sprintf("evil.com/%d", n))] = resource.MustParse("1")
 	}
-	snap, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{},
+	snap, err := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{},
 		provider(a.ID, "4", v1alpha1.SchedulingActive), node, liqotest.TwinNamespace("of-evil", evil), huge), "", nil).Capacity(t.Context())
 	if err != nil {
 		t.Fatalf("Capacity(): %v", err)
@@ -211,7 +212,7 @@ func TestCapacityCache(t *testing.T) {
 			return c.List(ctx, list, opts...)
 		},
 	}, provider("id-a", "4", v1alpha1.SchedulingActive))
-	l := snapshot.NewCapacityCache(snapshot.New(c, "", nil))
+	l := snapshot.NewCapacityCache(snapshot.New(v09.Line{}, c, "", nil))
 	look := func() corev1.ResourceList {
 		t.Helper()
 		snap, err := l.Capacity(t.Context())
@@ -249,7 +250,7 @@ func TestCapacityCacheConcurrently(t *testing.T) {
 			return nil
 		},
 	})
-	l := snapshot.NewCapacityCache(snapshot.New(c, "", nil))
+	l := snapshot.NewCapacityCache(snapshot.New(v09.Line{}, c, "", nil))
 	var all sync.WaitGroup
 	for range sides {
 		all.Go(func() {
@@ -305,7 +306,7 @@ func TestAccountChanged(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := snapshot.AccountChanged(tc.before, tc.after); got != tc.want {
+			if got := snapshot.New(v09.Line{}, nil, "", nil).AccountChanged(tc.before, tc.after); got != tc.want {
 				t.Errorf("%s\nAccountChanged() = %v", tc.reason, got)
 			}
 		})

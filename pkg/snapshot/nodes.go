@@ -19,7 +19,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/nodename"
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // nodes returns the virtual nodes of those consumers that have or are to have others
@@ -27,11 +26,11 @@ import (
 // for each provider that takes new pods if they are to have that. Nothing is used of them yet.
 func (r *Reader) nodes(
 	ctx context.Context, consumers []v1alpha1.Consumer, providers []v1alpha1.Provider, accounts map[cluster.ID]capacity.Account,
-	offers []v09.ResourceOffer, tenants map[string]cluster.Identity,
+	offers []liqo.Offer,
 ) (map[cluster.ID][]capacity.Node, error) {
 	told := map[cluster.ID][]string{}
-	for id, o := range toConsumers(offers, tenants) {
-		told[id] = append(told[id], v09.NamedNode(o))
+	for id, o := range toConsumers(offers) {
+		told[id] = append(told[id], o.Node)
 	}
 	var policies v1alpha1.PlacementPolicyList
 	if err := r.reader.List(ctx, &policies, client.UnsafeDisableDeepCopy); err != nil {
@@ -63,11 +62,11 @@ func (r *Reader) nodes(
 }
 
 // toConsumers returns the offers that Liqo has told consumers of, each with its consumer.
-func toConsumers(offers []v09.ResourceOffer, tenants map[string]cluster.Identity) iter.Seq2[cluster.ID, *v09.ResourceOffer] {
-	return func(yield func(cluster.ID, *v09.ResourceOffer) bool) {
+func toConsumers(offers []liqo.Offer) iter.Seq2[cluster.ID, *liqo.Offer] {
+	return func(yield func(cluster.ID, *liqo.Offer) bool) {
 		for i := range offers {
 			o := &offers[i]
-			if id := v09.OfferedTo(o); id != "" && tenants[o.Namespace].ID == id && o.DeletionTimestamp.IsZero() && !yield(id, o) {
+			if id := o.To(); id != "" && !o.Deleted && !yield(id, o) {
 				return
 			}
 		}
@@ -76,10 +75,10 @@ func toConsumers(offers []v09.ResourceOffer, tenants map[string]cluster.Identity
 
 // toldOf returns the resources that each consumer was told of: those of which it was told
 // zero are at most resources.MaxResources, because providers name resources as they like.
-func toldOf(offers []v09.ResourceOffer, tenants map[string]cluster.Identity) map[cluster.ID][]corev1.ResourceName {
+func toldOf(offers []liqo.Offer) map[cluster.ID][]corev1.ResourceName {
 	told, zero := map[cluster.ID][]corev1.ResourceName{}, map[cluster.ID][]corev1.ResourceName{}
-	for id, o := range toConsumers(offers, tenants) {
-		for name, quantity := range v09.OfferOf(o).Resources {
+	for id, o := range toConsumers(offers) {
+		for name, quantity := range o.Resources {
 			if quantity.IsZero() {
 				zero[id] = append(zero[id], name)
 			} else {

@@ -29,79 +29,35 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/placement"
 	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // Index fields, usable with client.MatchingFields.
 const (
-	// IndexForeignClusterID finds ForeignClusters by the ID of their cluster.
-	IndexForeignClusterID = "broker.clusterID"
-	// IndexForeignClusterTenant finds ForeignClusters by their tenant namespace.
-	IndexForeignClusterTenant = "broker.tenant"
-	// IndexForeignClusterName finds ForeignClusters by what their cluster calls itself.
-	IndexForeignClusterName = "broker.clusterName"
-	// IndexForeignClusterUniqueName finds ForeignClusters by Liqo's unique name of their cluster.
-	IndexForeignClusterUniqueName = "broker.uniqueName"
-	// IndexOfferNode finds ResourceOffers by the node that they name.
-	IndexOfferNode = "broker.offeredNode"
 	// IndexNodeCluster finds virtual nodes by the cluster that they say they stand for.
 	IndexNodeCluster = "broker.cluster"
 	// IndexPodNode finds pods by the node that they are bound to.
 	IndexPodNode = "broker.node"
 )
 
-// Indexes are the functions behind the index fields.
-func Indexes() []Index {
-	return []Index{
-		{&v09.ForeignCluster{}, IndexForeignClusterID, func(o client.Object) []string {
-			return nonEmpty(string(v09.Identity(o.(*v09.ForeignCluster)).ID))
-		}},
-		{&v09.ForeignCluster{}, IndexForeignClusterTenant, func(o client.Object) []string {
-			return nonEmpty(v09.TenantNamespace(o.(*v09.ForeignCluster)))
-		}},
-		{&v09.ForeignCluster{}, IndexForeignClusterName, func(o client.Object) []string {
-			return nonEmpty(v09.Identity(o.(*v09.ForeignCluster)).Name)
-		}},
-		{&v09.ForeignCluster{}, IndexForeignClusterUniqueName, func(o client.Object) []string {
-			return []string{v09.UniqueName(v09.Identity(o.(*v09.ForeignCluster)))}
-		}},
-		{&v09.ResourceOffer{}, IndexOfferNode, func(o client.Object) []string {
-			return nonEmpty(v09.NamedNode(o.(*v09.ResourceOffer)))
-		}},
-		{&corev1.Node{}, IndexNodeCluster, func(o client.Object) []string {
+// Indexes are the functions behind the index fields, and those by which a line of Liqo's versions reads.
+func Indexes(of line.Line) []line.Index {
+	return append(of.Indexes(),
+		line.Index{Object: &corev1.Node{}, Field: IndexNodeCluster, Extract: func(o client.Object) []string {
 			return nonEmpty(string(liqo.NodeCluster(o.(*corev1.Node))))
 		}},
-		{&corev1.Pod{}, IndexPodNode, func(o client.Object) []string {
+		line.Index{Object: &corev1.Pod{}, Field: IndexPodNode, Extract: func(o client.Object) []string {
 			return nonEmpty(o.(*corev1.Pod).Spec.NodeName)
 		}},
-	}
+	)
 }
 
-// Index is how the objects of one kind are found by one field.
-type Index struct {
-	Object  client.Object
-	Field   string
-	Extract client.IndexerFunc
-}
-
-// AddIndexes registers the indexes.
-func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
-	for _, i := range Indexes() {
+// AddIndexes registers the Indexes. Who reads nothing but peers, and whose a node is, needs those of the line alone.
+func AddIndexes(ctx context.Context, indexer client.FieldIndexer, indexes []line.Index) error {
+	for _, i := range indexes {
 		if err := indexer.IndexField(ctx, i.Object, i.Field, i.Extract); err != nil {
 			return fmt.Errorf("index %T by %s: %w", i.Object, i.Field, err)
-		}
-	}
-	return nil
-}
-
-// AddPeerIndexes registers those of the indexes by which a Reader knows peers and whose a node is, for who reads nothing else.
-func AddPeerIndexes(ctx context.Context, indexer client.FieldIndexer) error {
-	for _, i := range Indexes() {
-		switch i.Object.(type) {
-		case *v09.ForeignCluster, *v09.ResourceOffer:
-			if err := indexer.IndexField(ctx, i.Object, i.Field, i.Extract); err != nil {
-				return fmt.Errorf("index %T by %s: %w", i.Object, i.Field, err)
-			}
 		}
 	}
 	return nil
@@ -117,7 +73,10 @@ func nonEmpty(s string) []string {
 // Reader answers questions about the broker's providers and namespaces. It may
 // be used concurrently.
 type Reader struct {
+	line   line.Line
 	reader client.Reader
+	// liqo reads Liqo's objects from reader.
+	liqo line.Reader
 	// own is the broker's cluster; the names of the consumers' nodes depend on it.
 	own cluster.ID
 	// serves reports whether the broker runs a mode.
@@ -125,15 +84,21 @@ type Reader struct {
 	said   *directs
 }
 
-// New returns a Reader of the broker in a cluster. It reads from objects: ConfigMaps from the
+// New returns a Reader of the broker in a cluster with a line of Liqo. It reads from objects: ConfigMaps from the
 // API server, and all else from a cache. The broker runs the modes that it serves; all of
 // them if serves is nil.
-func New(objects client.Reader, own cluster.ID, serves func(v1alpha1.Mode) bool) *Reader {
+func New(of line.Line, objects client.Reader, own cluster.ID, serves func(v1alpha1.Mode) bool) *Reader {
 	if serves == nil {
 		serves = func(v1alpha1.Mode) bool { return true }
 	}
-	return &Reader{reader: objects, own: own, serves: serves, said: &directs{clock: clock.RealClock{}, known: map[string]direct{}}}
+	return &Reader{
+		line: of, reader: objects, liqo: of.Reader(objects), own: own, serves: serves,
+		said: &directs{clock: clock.RealClock{}, known: map[string]direct{}},
+	}
 }
+
+// Line returns the line of Liqo whose objects are read.
+func (r *Reader) Line() line.Line { return r.line }
 
 // Own returns the broker's cluster.
 func (r *Reader) Own() cluster.ID { return r.own }
@@ -146,17 +111,8 @@ func (r *Reader) served(c *v1alpha1.Consumer) bool {
 }
 
 // Peer returns the peer with an ID, or nil if there is none.
-//
-//nolint:nilnil // That there is none is an answer, which every caller has to deal with.
 func (r *Reader) Peer(ctx context.Context, id cluster.ID) (*liqo.Peer, error) {
-	var list v09.ForeignClusterList
-	if err := r.reader.List(ctx, &list, client.MatchingFields{IndexForeignClusterID: string(id)}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("find the foreign cluster of %s: %w", id, err)
-	}
-	if len(list.Items) == 0 {
-		return nil, nil
-	}
-	return new(v09.PeerOf(&list.Items[0])), nil
+	return r.liqo.Peer(ctx, id)
 }
 
 // TwinsBefore returns how many twin namespaces a consumer had when it got another one.
@@ -201,14 +157,13 @@ func (r *Reader) Hides(ctx context.Context, namespace string) (bool, error) {
 //
 //nolint:nilnil // That there is none is an answer, which every caller has to deal with.
 func (r *Reader) Namesake(ctx context.Context, peer *liqo.Peer) (*liqo.Peer, error) {
-	name := v09.UniqueName(peer.Identity)
-	var list v09.ForeignClusterList
-	if err := r.reader.List(ctx, &list, client.MatchingFields{IndexForeignClusterUniqueName: name}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the foreign clusters with the unique name %s: %w", name, err)
+	others, err := r.liqo.Namesakes(ctx, peer.Identity)
+	if err != nil {
+		return nil, err
 	}
-	for i := range list.Items {
-		if other := v09.PeerOf(&list.Items[i]); other.ID != peer.ID && other.Older(peer) {
-			return &other, nil
+	for i := range others {
+		if others[i].Older(peer) {
+			return &others[i], nil
 		}
 	}
 	return nil, nil
@@ -216,18 +171,12 @@ func (r *Reader) Namesake(ctx context.Context, peer *liqo.Peer) (*liqo.Peer, err
 
 // Namesakes returns the clusters that share a unique name with one.
 func (r *Reader) Namesakes(ctx context.Context, id cluster.Identity) ([]cluster.ID, error) {
-	name := v09.UniqueName(id)
-	var list v09.ForeignClusterList
-	if err := r.reader.List(ctx, &list, client.MatchingFields{IndexForeignClusterUniqueName: name}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the foreign clusters with the unique name %s: %w", name, err)
+	others, err := r.liqo.Namesakes(ctx, id)
+	ids := make([]cluster.ID, len(others))
+	for i := range others {
+		ids[i] = others[i].ID
 	}
-	var others []cluster.ID
-	for i := range list.Items {
-		if other := v09.Identity(&list.Items[i]).ID; other != id.ID {
-			others = append(others, other)
-		}
-	}
-	return others, nil
+	return ids, err
 }
 
 // Twin is a twin namespace at one moment: what placement has to know, and

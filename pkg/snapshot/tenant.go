@@ -16,7 +16,6 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // What a peer says of itself is in objects that it writes, or of which Liqo makes others:
@@ -24,39 +23,10 @@ import (
 // tenant namespace, so that the namespace says which peer it is; what says otherwise
 // counts for nothing.
 
-// TenantOf returns the foreign cluster whose tenant namespace a namespace is; empty if
-// it is none.
+// TenantOf returns the cluster whose tenant namespace a namespace is; empty if it is none.
 func (r *Reader) TenantOf(ctx context.Context, namespace string) (cluster.ID, error) {
-	tenant, err := r.tenant(ctx, namespace)
+	tenant, err := r.liqo.Tenant(ctx, namespace)
 	return tenant.ID, err
-}
-
-// tenant returns what the foreign cluster is called whose tenant namespace a namespace is.
-func (r *Reader) tenant(ctx context.Context, namespace string) (cluster.Identity, error) {
-	var list v09.ForeignClusterList
-	if err := r.reader.List(ctx, &list, client.MatchingFields{IndexForeignClusterTenant: namespace},
-		client.UnsafeDisableDeepCopy); err != nil {
-		return cluster.Identity{}, fmt.Errorf("find the foreign cluster of the tenant namespace %s: %w", namespace, err)
-	}
-	if len(list.Items) == 0 {
-		return cluster.Identity{}, nil
-	}
-	return v09.Identity(&list.Items[0]), nil
-}
-
-// tenants returns what the foreign clusters are called, by their tenant namespaces.
-func (r *Reader) tenants(ctx context.Context) (map[string]cluster.Identity, error) {
-	var list v09.ForeignClusterList
-	if err := r.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the foreign clusters: %w", err)
-	}
-	tenants := make(map[string]cluster.Identity, len(list.Items))
-	for i := range list.Items {
-		if namespace := v09.TenantNamespace(&list.Items[i]); namespace != "" {
-			tenants[namespace] = v09.Identity(&list.Items[i])
-		}
-	}
-	return tenants, nil
 }
 
 // Refusal is why an offer counts for nothing.
@@ -71,58 +41,40 @@ func (r Refusal) String() string { return fmt.Sprintf("offer %s: %v", r.Offer, r
 // OffersBy returns what a peer offers, and the offers in its name that count
 // for nothing. The peer may be nil.
 func (r *Reader) OffersBy(ctx context.Context, peer *liqo.Peer) (offers []liqo.Offer, refused []Refusal, err error) {
-	all, err := r.offersIn(ctx, peer)
-	if err != nil {
-		return nil, nil, err
-	}
+	all, err := r.offersWith(ctx, peer)
 	for i := range all {
-		o := &all[i]
-		switch err := v09.CheckOffer(o, peer.ID); {
-		case !v09.FromPeer(o):
-		case err != nil:
-			refused = append(refused, Refusal{o.Name, err})
+		switch o := &all[i]; {
+		case !o.FromPeer:
+		case o.Wrong != nil:
+			refused = append(refused, Refusal{o.Name, o.Wrong})
 		default:
-			offers = append(offers, v09.OfferBy(peer.Identity, o))
+			offers = append(offers, *o)
 		}
 	}
 	slices.SortFunc(refused, func(a, b Refusal) int { return strings.Compare(a.Offer, b.Offer) })
-	return offers, refused, nil
+	return offers, refused, err
 }
 
 // OffersTo returns what this cluster offers to a peer, which may be nil.
 func (r *Reader) OffersTo(ctx context.Context, peer *liqo.Peer) ([]liqo.Offer, error) {
-	all, err := r.offersIn(ctx, peer)
-	if err != nil {
-		return nil, err
-	}
-	var offers []liqo.Offer
-	for i := range all {
-		if o := &all[i]; v09.OfferedTo(o) == peer.ID {
-			offers = append(offers, v09.OfferOf(o))
-		}
-	}
-	return offers, nil
+	all, err := r.offersWith(ctx, peer)
+	return slices.DeleteFunc(all, func(o liqo.Offer) bool { return o.To() != peer.ID }), err
 }
 
-// offersIn returns all offers in the tenant namespace of a peer, which may be nil. They are not to
-// be changed.
-func (r *Reader) offersIn(ctx context.Context, peer *liqo.Peer) ([]v09.ResourceOffer, error) {
-	if peer == nil || peer.Tenant == "" {
+// offersWith returns all offers in the tenant namespace of a peer, which may be nil.
+func (r *Reader) offersWith(ctx context.Context, peer *liqo.Peer) ([]liqo.Offer, error) {
+	if peer == nil {
 		return nil, nil
 	}
-	var list v09.ResourceOfferList
-	if err := r.reader.List(ctx, &list, client.InNamespace(peer.Tenant), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the offers in namespace %s: %w", peer.Tenant, err)
-	}
-	return list.Items, nil
+	return r.liqo.OffersWith(ctx, peer)
 }
 
 // LinksTo returns the network towards a peer, which may be nil.
 func (r *Reader) LinksTo(ctx context.Context, peer *liqo.Peer) ([]liqo.Link, error) {
-	if peer == nil || peer.Tenant == "" {
+	if peer == nil {
 		return nil, nil
 	}
-	links, err := v09.Links(ctx, r.reader, client.InNamespace(peer.Tenant))
+	links, err := r.liqo.LinksWith(ctx, peer)
 	return slices.DeleteFunc(links, func(l liqo.Link) bool { return l.Peer != peer.ID }), err
 }
 
@@ -154,84 +106,30 @@ func (o Owners) Offer(node *corev1.Node) bool {
 
 // Owners returns the owners of all virtual nodes.
 func (r *Reader) Owners(ctx context.Context) (Owners, error) {
-	offers, tenants, err := r.offers(ctx)
+	offers, err := r.liqo.Offers(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return ownersOf(offers, tenants), nil
+	return ownersOf(offers), nil
 }
 
-// offers returns what clusters offer each other, and whose the tenant namespaces are in which they do.
-func (r *Reader) offers(ctx context.Context) ([]v09.ResourceOffer, map[string]cluster.Identity, error) {
-	var list v09.ResourceOfferList
-	if err := r.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, nil, fmt.Errorf("list offers: %w", err)
-	}
-	tenants, err := r.tenants(ctx)
-	return list.Items, tenants, err
-}
-
-func ownersOf(offers []v09.ResourceOffer, tenants map[string]cluster.Identity) Owners {
+func ownersOf(offers []liqo.Offer) Owners {
 	owners := make(Owners, len(offers))
 	for i := range offers {
-		owners.addOffer(&offers[i], tenants[offers[i].Namespace])
+		if by, name := offers[i].By(), offers[i].Node; by != "" && !slices.Contains(owners[name], by) {
+			owners[name] = append(owners[name], by)
+		}
 	}
 	return owners
 }
 
-// addOffer adds the owner of the node of an offer that is in a tenant namespace.
-func (o Owners) addOffer(offer *v09.ResourceOffer, tenant cluster.Identity) {
-	if tenant.ID == "" || !v09.FromPeer(offer) || v09.CheckOffer(offer, tenant.ID) != nil {
-		return
-	}
-	if name := v09.NodeName(offer, tenant); !slices.Contains(o[name], tenant.ID) {
-		o[name] = append(o[name], tenant.ID)
-	}
-}
-
 // OwnersOf returns the clusters that offer a virtual node of a name.
 func (r *Reader) OwnersOf(ctx context.Context, name string) ([]cluster.ID, error) {
-	var offers v09.ResourceOfferList
-	if err := r.reader.List(ctx, &offers, client.MatchingFields{IndexOfferNode: name}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the offers of node %s: %w", name, err)
+	offers, err := r.liqo.OffersOfNode(ctx, name)
+	if err != nil {
+		return nil, err
 	}
-	owners := Owners{}
-	for i := range offers.Items {
-		tenant, err := r.tenant(ctx, offers.Items[i].Namespace)
-		if err != nil {
-			return nil, err
-		}
-		owners.addOffer(&offers.Items[i], tenant)
-	}
-	// The other nodes have names that end with what their cluster calls itself.
-	for i := range name {
-		if name[i] != '-' {
-			continue
-		}
-		if err := r.addNamed(ctx, owners, name[i+1:]); err != nil {
-			return nil, err
-		}
-	}
-	return owners[name], nil
-}
-
-// addNamed adds the owners that call themselves by a name.
-func (r *Reader) addNamed(ctx context.Context, owners Owners, name string) error {
-	var list v09.ForeignClusterList
-	if err := r.reader.List(ctx, &list, client.MatchingFields{IndexForeignClusterName: name}, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list the foreign clusters that are called %s: %w", name, err)
-	}
-	for i := range list.Items {
-		peer := v09.PeerOf(&list.Items[i])
-		offers, err := r.offersIn(ctx, &peer)
-		if err != nil {
-			return err
-		}
-		for j := range offers {
-			owners.addOffer(&offers[j], peer.Identity)
-		}
-	}
-	return nil
+	return ownersOf(offers)[name], nil
 }
 
 // ClusterOf returns the cluster that a virtual node is of, as [Owners.Of] does.
@@ -322,7 +220,7 @@ func (r *Reader) CheckNodeName(ctx context.Context, nodes client.Reader, peer cl
 		return fmt.Errorf("node %s is another cluster's: %w", name, ErrNodeTaken)
 	}
 	// A cluster that offers nothing yet is to find its usual name free.
-	usual, err := r.usuallyOf(ctx, name)
+	usual, err := r.liqo.UsualOwners(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -340,21 +238,4 @@ func (r *Reader) CheckNodeName(ctx context.Context, nodes client.Reader, peer cl
 	default:
 		return nil
 	}
-}
-
-// usuallyOf returns the clusters whose virtual node has a name if they do not say otherwise.
-func (r *Reader) usuallyOf(ctx context.Context, name string) ([]cluster.ID, error) {
-	of, is := v09.UsualNode(name)
-	if !is {
-		return nil, nil
-	}
-	var list v09.ForeignClusterList
-	if err := r.reader.List(ctx, &list, client.MatchingFields{IndexForeignClusterName: of}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the foreign clusters that are called %s: %w", of, err)
-	}
-	ids := make([]cluster.ID, len(list.Items))
-	for i := range list.Items {
-		ids[i] = v09.Identity(&list.Items[i]).ID
-	}
-	return ids, nil
 }

@@ -99,7 +99,7 @@ func TestClusterOf(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			objects := append(slices.Clone(tc.offers), liqotest.ForeignCluster(a, true, false), liqotest.ForeignCluster(evil, true, false))
-			r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, objects...), "", nil)
+			r := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{}, objects...), "", nil)
 			owners, err := r.Owners(t.Context())
 			if err != nil {
 				t.Fatalf("Owners(): %v", err)
@@ -130,7 +130,7 @@ func TestOffersByTenant(t *testing.T) {
 	toEvil.Name, replicated.Name = "to-evil", "replicated"
 	replicated.Labels[liqo.LabelReplicated] = "true"
 
-	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, offerOf(a, "honest"), forged, own, origin, claim, toA,
+	r := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{}, offerOf(a, "honest"), forged, own, origin, claim, toA,
 		toEvil, replicated), "", nil)
 	names := func(offers []liqo.Offer) (names []string) {
 		for i := range offers {
@@ -173,7 +173,7 @@ func TestOffersByTenant(t *testing.T) {
 // from all namespaces.
 func TestWithoutTenantNamespace(t *testing.T) {
 	a := cluster.Identity{ID: "id-a", Name: "a"}
-	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, offerOf(a, ""), liqotest.OfferTo(a, nil),
+	r := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{}, offerOf(a, ""), liqotest.OfferTo(a, nil),
 		liqotest.Tunnel(a, "1ms", time.Now())), "", nil)
 	for name, peer := range map[string]*liqo.Peer{"NoNamespace": {Identity: a}, "NoPeer": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -194,7 +194,7 @@ func TestLinksTo(t *testing.T) {
 	a, evil := cluster.Identity{ID: "id-a", Name: "a"}, cluster.Identity{ID: "id-evil", Name: "evil"}
 	forged := liqotest.Tunnel(a, "1ms", time.Now())
 	forged.Namespace = liqotest.Tenant(evil)
-	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, forged, liqotest.Tunnel(a, "20ms", time.Now())), "", nil)
+	r := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{}, forged, liqotest.Tunnel(a, "20ms", time.Now())), "", nil)
 	for id, want := range map[cluster.Identity]string{a: "20ms", evil: ""} {
 		links, err := r.LinksTo(t.Context(), &liqo.Peer{Identity: id, Tenant: liqotest.Tenant(id)})
 		if err != nil {
@@ -217,7 +217,7 @@ func TestNodesOf(t *testing.T) {
 	peers := map[cluster.ID]*v09.ForeignCluster{
 		a.ID: liqotest.ForeignCluster(a, true, false), evil.ID: liqotest.ForeignCluster(evil, true, false),
 	}
-	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, peers[a.ID], peers[evil.ID], offerOf(a, ""), offerOf(evil, ""),
+	r := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{}, peers[a.ID], peers[evil.ID], offerOf(a, ""), offerOf(evil, ""),
 		offerOf(evil, "no-node"),
 		nodeThatSays("liqo-a", a.ID), nodeThatSays("liqo-evil", a.ID), nodeThatSays("liqo-old", a.ID)), "", nil)
 	for id, want := range map[cluster.ID][]string{
@@ -249,7 +249,7 @@ func TestNodesOf(t *testing.T) {
 // TestCapacityOfLyingNode has a pod on a node that says it is of another provider.
 func TestCapacityOfLyingNode(t *testing.T) {
 	a, evil := cluster.Identity{ID: "id-a", Name: "a"}, cluster.Identity{ID: "id-evil", Name: "evil"}
-	snap, err := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{},
+	snap, err := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{},
 		liqotest.ForeignCluster(a, true, false), liqotest.ForeignCluster(evil, true, false), offerOf(a, ""), offerOf(evil, ""),
 		provider(a.ID, "4", v1alpha1.SchedulingActive), provider(evil.ID, "8", v1alpha1.SchedulingActive), nodeThatSays("liqo-a", a.ID),
 		nodeThatSays("liqo-evil", a.ID), pod("of-c", "liqo-a", "1", corev1.PodRunning), pod("of-c", "liqo-evil", "2", corev1.PodRunning),
@@ -287,7 +287,7 @@ func TestNamesake(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, tc.older, tc.same, other), "", nil)
+			r := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{}, tc.older, tc.same, other), "", nil)
 			for _, ask := range []struct {
 				fc   *v09.ForeignCluster
 				want string
@@ -339,7 +339,7 @@ func TestCheckNodeName(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if err := snapshot.New(c, "", nil).CheckNodeName(t.Context(), c, tc.peer, tc.name); !errors.Is(err, tc.want) {
+			if err := snapshot.New(v09.Line{}, c, "", nil).CheckNodeName(t.Context(), c, tc.peer, tc.name); !errors.Is(err, tc.want) {
 				t.Errorf("%s\nCheckNodeName() = %v, want %v", tc.reason, err, tc.want)
 			}
 		})
@@ -349,7 +349,7 @@ func TestCheckNodeName(t *testing.T) {
 			return boom
 		},
 	})
-	if err := snapshot.New(c, "", nil).CheckNodeName(t.Context(), unreadable, evil.ID, "new"); !errors.Is(err, boom) {
+	if err := snapshot.New(v09.Line{}, c, "", nil).CheckNodeName(t.Context(), unreadable, evil.ID, "new"); !errors.Is(err, boom) {
 		t.Errorf("a node that cannot be read: %v", err)
 	}
 }

@@ -25,8 +25,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
 	"github.com/capacitorset/liqo-broker/pkg/controller/watch"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
-	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
 // accountingPause is how long the offers may change before the statuses follow: a
@@ -36,18 +34,21 @@ const accountingPause = time.Second
 // Setup registers the controller with a manager. The broker runs the given modes.
 func Setup(mgr ctrl.Manager, cfg Config) error {
 	r := New(cfg)
-	err := ctrl.NewControllerManagedBy(mgr).
+	kinds := r.reader.Line().Kinds()
+	b := ctrl.NewControllerManagedBy(mgr).
 		Named("consumer").
 		For(&v1alpha1.Consumer{}).
-		Watches(&v09.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(watch.OfForeignCluster(r.reader))).
-		Watches(&v09.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(r.reader))).
-		Watches(&v1alpha1.Provider{}, r.accountHandler(), builder.WithPredicates(accountChanged())).
-		Watches(&v1alpha1.Consumer{}, r.accountHandler(), builder.WithPredicates(accountChanged())).
-		Watches(&v1alpha1.PlacementPolicy{}, r.accountHandler(), builder.WithPredicates(accountChanged())).
-		Watches(&v1alpha1.PlacementDecision{}, r.accountHandler(), builder.WithPredicates(accountChanged())).
-		Watches(&corev1.Pod{}, r.accountHandler(), builder.WithPredicates(accountChanged())).
-		Complete(conflict.Requeue(r))
-	if err != nil {
+		Watches(kinds.Record, handler.EnqueueRequestsFromMapFunc(watch.OfRecord(r.reader))).
+		Watches(kinds.Offer, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(r.reader))).
+		Watches(&v1alpha1.Provider{}, r.accountHandler(), builder.WithPredicates(r.accountChanged())).
+		Watches(&v1alpha1.Consumer{}, r.accountHandler(), builder.WithPredicates(r.accountChanged())).
+		Watches(&v1alpha1.PlacementPolicy{}, r.accountHandler(), builder.WithPredicates(r.accountChanged())).
+		Watches(&v1alpha1.PlacementDecision{}, r.accountHandler(), builder.WithPredicates(r.accountChanged())).
+		Watches(&corev1.Pod{}, r.accountHandler(), builder.WithPredicates(r.accountChanged()))
+	for _, kind := range kinds.Peering {
+		b = b.Watches(kind, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(r.reader)))
+	}
+	if err := b.Complete(conflict.Requeue(r)); err != nil {
 		return fmt.Errorf("set up the consumer controller: %w", err)
 	}
 	return nil
@@ -76,9 +77,9 @@ func (r *Reconciler) accountHandler() handler.EventHandler {
 
 // accountChanged lets only those updates of an object pass that change an account:
 // not those of what the broker itself measures and writes.
-func accountChanged() predicate.Predicate {
+func (r *Reconciler) accountChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return snapshot.AccountChanged(e.ObjectOld, e.ObjectNew)
+		return r.reader.AccountChanged(e.ObjectOld, e.ObjectNew)
 	}}
 }
 

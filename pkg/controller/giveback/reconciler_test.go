@@ -64,7 +64,7 @@ func newHarness(t *testing.T, c client.Client) *harness {
 	t.Helper()
 	h := &harness{t: t, clock: testingclock.NewFakePassiveClock(began), events: record.NewFakeRecorder(100)}
 	h.Reconciler = New(Config{
-		Client: c, Recorder: h.events, Reader: snapshot.New(c, own, nil), After: after,
+		Client: c, Recorder: h.events, Reader: snapshot.New(v09.Line{}, c, own, nil), After: after,
 		Given: prometheus.NewCounterVec(prometheus.CounterOpts{}, []string{"consumer"}), Clock: h.clock,
 	})
 	return h

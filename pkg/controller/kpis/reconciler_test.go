@@ -60,7 +60,7 @@ func begin(t *testing.T, objects ...client.Object) *harness {
 
 // restart begins with a daemon that has no memory.
 func (h *harness) restart() {
-	h.r = New(Config{Client: h.client, Live: h.client, Reader: snapshot.New(h.client, "", nil), Clock: h.clock})
+	h.r = New(Config{Client: h.client, Live: h.client, Reader: snapshot.New(v09.Line{}, h.client, "", nil), Clock: h.clock})
 }
 
 // reconcile returns the provider after a reconciliation.

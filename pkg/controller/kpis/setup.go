@@ -22,23 +22,23 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/watch"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // Setup registers the controller with a manager.
 func Setup(mgr ctrl.Manager, cfg Config) error {
 	r := New(cfg)
-	err := ctrl.NewControllerManagedBy(mgr).
+	kinds := r.reader.Line().Kinds()
+	b := ctrl.NewControllerManagedBy(mgr).
 		Named("kpis").
 		For(&v1alpha1.Provider{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(watch.OfNode(r.reader)), builder.WithPredicates(nodeChanged())).
 		Watches(&corev1.Pod{}, r.pods.handler()).
-		Watches(&v09.TunnelEndpoint{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(r.reader))).
-		Watches(&v09.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(watch.OfForeignCluster(r.reader)),
-			builder.WithPredicates(boughtChanged())).
-		Watches(&v09.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(r.reader)), builder.WithPredicates(offerChanged())).
-		Complete(r)
-	if err != nil {
+		Watches(kinds.Record, handler.EnqueueRequestsFromMapFunc(watch.OfRecord(r.reader)), builder.WithPredicates(boughtChanged())).
+		Watches(kinds.Offer, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(r.reader)), builder.WithPredicates(r.offerChanged()))
+	for _, kind := range append(kinds.Tunnels, kinds.Network) {
+		b = b.Watches(kind, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(r.reader)))
+	}
+	if err := b.Complete(r); err != nil {
 		return fmt.Errorf("set up the controller of KPIs: %w", err)
 	}
 	return nil
@@ -52,10 +52,9 @@ func nodeChanged() predicate.Predicate {
 }
 
 // offerChanged lets an offer pass that changed its prices, or came into force.
-func offerChanged() predicate.Predicate {
+func (r *Reconciler) offerChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, after := e.ObjectOld.(*v09.ResourceOffer), e.ObjectNew.(*v09.ResourceOffer)
-		was, is := v09.OfferOf(before), v09.OfferOf(after)
+		was, is := r.reader.Line().OfferOf(e.ObjectOld), r.reader.Line().OfferOf(e.ObjectNew)
 		return was.Accepted != is.Accepted || !equality.Semantic.DeepEqual(was.Prices, is.Prices)
 	}}
 }
@@ -63,6 +62,6 @@ func offerChanged() predicate.Predicate {
 // boughtChanged lets a foreign cluster pass that costs something else.
 func boughtChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return liqo.CorePrice(e.ObjectOld.(*v09.ForeignCluster)) != liqo.CorePrice(e.ObjectNew.(*v09.ForeignCluster))
+		return liqo.CorePrice(e.ObjectOld) != liqo.CorePrice(e.ObjectNew)
 	}}
 }

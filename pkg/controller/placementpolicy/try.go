@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
@@ -37,11 +38,11 @@ type Tried struct {
 	Err error
 }
 
-// Try returns what a policy would decide at a time with the providers, the consumers and the other policies of a cluster. A policy
+// Try returns what a policy would decide, on a cluster with a line of Liqo, at a time with the providers, the consumers and the other policies of a cluster. A policy
 // of the same name there does not count. It writes nothing.
-func Try(ctx context.Context, c client.Client, now time.Time, p *v1alpha1.PlacementPolicy) (Trial, error) {
+func Try(ctx context.Context, of line.Line, c client.Client, now time.Time, p *v1alpha1.PlacementPolicy) (Trial, error) {
 	// For whom it would decide, beside the other policies that there are.
-	r := New(Config{Client: c, Reader: snapshot.New(c, "", nil)})
+	r := New(Config{Client: c, Reader: snapshot.New(of, c, "", nil)})
 	roster, err := r.roster(ctx)
 	if err != nil {
 		return Trial{}, err

@@ -29,22 +29,24 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/watch"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
 // Setup registers the controller with a manager.
 func Setup(mgr ctrl.Manager, cfg Config) error {
 	r := New(cfg)
-	err := ctrl.NewControllerManagedBy(mgr).
+	kinds := r.reader.Line().Kinds()
+	b := ctrl.NewControllerManagedBy(mgr).
 		Named("provider").
 		For(&v1alpha1.Provider{}).
-		Watches(&v09.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(watch.OfForeignCluster(r.reader))).
-		Watches(&v09.ResourceOffer{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(r.reader))).
+		Watches(kinds.Record, handler.EnqueueRequestsFromMapFunc(watch.OfRecord(r.reader))).
+		Watches(kinds.Offer, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(r.reader))).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(watch.OfNode(r.reader)), builder.WithPredicates(nodeChanged())).
-		Watches(&corev1.Pod{}, r.podHandler()).
-		Complete(conflict.Requeue(r))
-	if err != nil {
+		Watches(&corev1.Pod{}, r.podHandler())
+	for _, kind := range kinds.Peering {
+		b = b.Watches(kind, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(r.reader)))
+	}
+	if err := b.Complete(conflict.Requeue(r)); err != nil {
 		return fmt.Errorf("set up the provider controller: %w", err)
 	}
 	return nil

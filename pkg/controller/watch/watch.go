@@ -19,7 +19,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 )
 
 // Provider returns a request for the Provider or Consumer of a cluster; none for an empty ID.
@@ -30,18 +30,20 @@ func Provider(id cluster.ID) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: string(id)}}}
 }
 
-// Namesakes finds clusters that Liqo cannot tell apart.
-type Namesakes interface {
+// Records tells whose the records of peers are, and finds clusters that Liqo cannot tell apart.
+type Records interface {
+	// Line is the line of Liqo that keeps the records.
+	Line() line.Line
 	// Namesakes returns the others that have the same unique name as a cluster.
 	Namesakes(ctx context.Context, id cluster.Identity) ([]cluster.ID, error)
 }
 
-// OfForeignCluster is for the Provider or Consumer of a foreign cluster, and for those
+// OfRecord is for the Provider or Consumer of the cluster of which Liqo keeps a record, and for those
 // whose unique name is the same: one of them may have it now. It returns a handler.MapFunc.
-func OfForeignCluster(namesakes Namesakes) handler.MapFunc {
+func OfRecord(records Records) handler.MapFunc {
 	return func(ctx context.Context, o client.Object) []reconcile.Request {
-		id := v09.Identity(o.(*v09.ForeignCluster))
-		others, err := namesakes.Namesakes(ctx, id)
+		id := records.Line().IdentityOf(o)
+		others, err := records.Namesakes(ctx, id)
 		if err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "Cannot find the clusters of the same name", "foreignCluster", o.GetName())
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/controller/watch"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
@@ -29,7 +30,7 @@ func TestWhoIsConcerned(t *testing.T) {
 	elsewhere.Namespace = "elsewhere"
 	sameName := liqotest.ForeignCluster(second, true, false)
 	sameName.Name = "second"
-	r := snapshot.New(snapshottest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(a, true, false),
+	r := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(a, true, false),
 		liqotest.ForeignCluster(b, true, false),
 		liqotest.ForeignCluster(first, true, false), sameName, liqotest.Offer(a, nil), liqotest.Offer(b, nil)), "", nil)
 	cases := map[string]struct {
@@ -46,11 +47,11 @@ func TestWhoIsConcerned(t *testing.T) {
 		"Node":      {reason: "A node is of who offers it.", of: watch.OfNode(r), object: liqotest.VirtualNode(a, true), want: []string{"id-a"}},
 		"Lying":     {reason: "One that says otherwise matters to both.", of: watch.OfNode(r), object: lying, want: []string{"id-a", "id-b"}},
 		"Peer": {
-			reason: "A foreign cluster matters to its own objects.", of: watch.OfForeignCluster(r), object: liqotest.ForeignCluster(a, true, false),
+			reason: "A foreign cluster matters to its own objects.", of: watch.OfRecord(r), object: liqotest.ForeignCluster(a, true, false),
 			want: []string{"id-a"},
 		},
 		"Namesake": {
-			reason: "And to those of who may have its name now.", of: watch.OfForeignCluster(r), object: sameName,
+			reason: "And to those of who may have its name now.", of: watch.OfRecord(r), object: sameName,
 			want: []string{"id-1561", "id-1363"},
 		},
 	}

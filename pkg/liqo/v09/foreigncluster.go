@@ -59,11 +59,7 @@ func Peers(ctx context.Context, reader client.Reader) ([]liqo.Peer, error) {
 	if err := reader.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the peers of this cluster: %w", err)
 	}
-	peers := make([]liqo.Peer, len(all.Items))
-	for i := range all.Items {
-		peers[i] = PeerOf(&all.Items[i])
-	}
-	return peers, nil
+	return peersOf(&all), nil
 }
 
 // Outgoing returns the peering over which the foreign cluster provides.

@@ -65,10 +65,15 @@ func CheckOffer(o *ResourceOffer, peer cluster.ID) error {
 	}
 }
 
-// OfferBy returns the value of an offer that a peer makes to this cluster.
-func OfferBy(peer cluster.Identity, o *ResourceOffer) liqo.Offer {
+// offerWith returns what an offer says in the tenant namespace of a peer, or of nobody.
+func offerWith(tenant cluster.Identity, o *ResourceOffer) liqo.Offer {
 	offer := OfferOf(o)
-	offer.Node = NodeName(o, peer)
+	offer.With = tenant.ID
+	if offer.FromPeer {
+		offer.Node, offer.Wrong = NodeName(o, tenant), CheckOffer(o, tenant.ID)
+	} else if to := OfferedTo(o); to != tenant.ID {
+		offer.Wrong = fmt.Errorf("it is for %q, in the tenant namespace of %q", to, tenant.ID)
+	}
 	return offer
 }
 
@@ -76,7 +81,7 @@ func OfferBy(peer cluster.Identity, o *ResourceOffer) liqo.Offer {
 func OfferOf(o *ResourceOffer) liqo.Offer {
 	ending := !o.Spec.WithdrawalTimestamp.IsZero() || !o.DeletionTimestamp.IsZero()
 	return liqo.Offer{
-		Tenant: o.Namespace, Name: o.Name, FromPeer: FromPeer(o), Node: NamedNode(o),
+		Tenant: o.Namespace, Name: o.Name, FromPeer: FromPeer(o), Node: NamedNode(o), Deleted: !o.DeletionTimestamp.IsZero(),
 		Resources: o.Spec.ResourceQuota.Hard, Prices: o.Spec.Prices, Unreadable: lenient.Unreadable(o),
 		Accepted: o.Status.Phase == sharingv1alpha1.ResourceOfferAccepted && !ending, Ending: ending,
 	}

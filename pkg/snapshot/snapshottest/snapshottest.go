@@ -18,6 +18,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
@@ -50,7 +51,7 @@ func NewClient(tb testing.TB, funcs interceptor.Funcs, objects ...client.Object)
 		WithObjects(objects...).
 		WithStatusSubresource(&v1alpha1.Provider{}, &v1alpha1.Consumer{}, &v1alpha1.PlacementPolicy{}, &v1alpha1.ProviderQuery{}).
 		WithInterceptorFuncs(funcs)
-	for _, i := range snapshot.Indexes() {
+	for _, i := range snapshot.Indexes(v09.Line{}) {
 		b = b.WithIndex(i.Object, i.Field, i.Extract)
 	}
 	return b.Build()

@@ -105,7 +105,7 @@ func offered(t *testing.T, change func(*v09.ResourceOffer), shadows []*v09.Shado
 		t.Fatal(err)
 	}
 	d.Handler = New(Config{
-		Scheme: liqotest.Scheme(t), Namespaces: api, Peers: snapshot.New(api, "own", nil), Tally: tally, Grants: NewGrants(d.clock),
+		Scheme: liqotest.Scheme(t), Namespaces: api, Peers: snapshot.New(v09.Line{}, api, "own", nil), Tally: tally, Grants: NewGrants(d.clock),
 	})
 	return d
 }

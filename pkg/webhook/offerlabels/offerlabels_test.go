@@ -102,7 +102,7 @@ func TestHandle(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			answer := New(c.Scheme(), snapshot.New(c, own, nil), writer).
+			answer := New(c.Scheme(), snapshot.New(v09.Line{}, c, own, nil), writer).
 				Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 					Namespace: tc.offer.Namespace, Object: runtime.RawExtension{Raw: raw},
 					UserInfo: authenticationv1.UserInfo{Username: cmp.Or(tc.writer, writer)},

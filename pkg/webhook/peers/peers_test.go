@@ -282,7 +282,7 @@ func asked() map[string]struct {
 func newHandler(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *peers.Handler {
 	t.Helper()
 	known := append([]client.Object{liqotest.ForeignCluster(peer, true, true), liqotest.ForeignCluster(victim, true, true)}, objects...)
-	return peers.New(snapshot.New(snapshottest.NewClient(t, funcs, known...), "", nil), snapshottest.NewClient(t, funcs, objects...), own)
+	return peers.New(snapshot.New(v09.Line{}, snapshottest.NewClient(t, funcs, known...), "", nil), snapshottest.NewClient(t, funcs, objects...), own)
 }
 
 func TestWebhook(t *testing.T) {

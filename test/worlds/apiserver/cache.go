@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
@@ -153,7 +154,7 @@ func selects(wanted *client.ListOptions, o client.Object) bool {
 
 // indexed returns the values by which an index finds an object.
 func indexed(o client.Object, field string) []string {
-	for _, index := range snapshot.Indexes() {
+	for _, index := range snapshot.Indexes(v09.Line{}) {
 		if index.Field == field && reflect.TypeOf(index.Object) == reflect.TypeOf(o) {
 			return index.Extract(o)
 		}

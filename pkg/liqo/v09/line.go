@@ -1,0 +1,108 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v09
+
+import (
+	"net/netip"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
+)
+
+// Line is Liqo 0.9.
+type Line struct{}
+
+var _ line.Line = Line{}
+
+// Name implements line.Line.
+func (Line) Name() string { return "0.9" }
+
+// AddToScheme implements line.Line.
+func (Line) AddToScheme(s *runtime.Scheme) error { return AddToScheme(s) }
+
+// Kinds implements line.Line. The ForeignCluster says how far peerings have come, and the TunnelEndpoint how the way is.
+func (Line) Kinds() line.Kinds {
+	return line.Kinds{Record: &ForeignCluster{}, Offer: &ResourceOffer{}, Network: &TunnelEndpoint{}}
+}
+
+// Dropped implements line.Line. Of ShadowPods the metadata without annotations is kept, of NamespaceOffloadings what is selected and which
+// clusters have the namespace, and of ResourceOffers all but images.
+func (Line) Dropped(compactor *liqo.Compactor) map[client.Object]func(client.Object) {
+	return map[client.Object]func(client.Object){
+		&ShadowPod{}:           func(o client.Object) { o.SetAnnotations(nil) },
+		&NamespaceOffloading{}: func(o client.Object) { CompactOffloading(compactor, o.(*NamespaceOffloading)) },
+		&ResourceOffer{}:       func(o client.Object) { DropImages(o.(*ResourceOffer)) },
+	}
+}
+
+// Index fields, for client.MatchingFields.
+const (
+	indexID         = "broker.clusterID"
+	indexTenant     = "broker.tenant"
+	indexName       = "broker.clusterName"
+	indexUniqueName = "broker.uniqueName"
+	// indexNode finds ResourceOffers by the node that they name.
+	indexNode = "broker.offeredNode"
+)
+
+// Indexes implements line.Line.
+func (Line) Indexes() []line.Index {
+	ofRecord := func(field string, value func(fc *ForeignCluster) string) line.Index {
+		return line.Index{Object: &ForeignCluster{}, Field: field, Extract: func(o client.Object) []string {
+			return nonEmpty(value(o.(*ForeignCluster)))
+		}}
+	}
+	return []line.Index{
+		ofRecord(indexID, func(fc *ForeignCluster) string { return string(Identity(fc).ID) }),
+		ofRecord(indexTenant, TenantNamespace),
+		ofRecord(indexName, func(fc *ForeignCluster) string { return Identity(fc).Name }),
+		ofRecord(indexUniqueName, func(fc *ForeignCluster) string { return UniqueName(Identity(fc)) }),
+		{Object: &ResourceOffer{}, Field: indexNode, Extract: func(o client.Object) []string {
+			return nonEmpty(NamedNode(o.(*ResourceOffer)))
+		}},
+	}
+}
+
+func nonEmpty(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return []string{s}
+}
+
+// Reader implements line.Line.
+func (Line) Reader(objects client.Reader) line.Reader { return reader{objects} }
+
+// IdentityOf implements line.Line.
+func (Line) IdentityOf(record client.Object) cluster.Identity {
+	return Identity(record.(*ForeignCluster))
+}
+
+// OfferOf implements line.Line.
+func (Line) OfferOf(offer client.Object) liqo.Offer { return OfferOf(offer.(*ResourceOffer)) }
+
+// SeenOf implements line.Line.
+func (Line) SeenOf(network client.Object) []netip.Prefix {
+	return seenPrefixes(network.(*TunnelEndpoint))
+}
+
+// AccountChanged implements line.Line. An offer that is for or from another cluster or for another node, or about to go, changes it, and so
+// does a peer that has another name or tenant namespace.
+func (Line) AccountChanged(before, after any) bool {
+	switch after := after.(type) {
+	case *ResourceOffer:
+		before := before.(*ResourceOffer)
+		return OfferedTo(before) != OfferedTo(after) || OfferedBy(before) != OfferedBy(after) || !SameNode(before, after) ||
+			before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
+	case *ForeignCluster:
+		before := before.(*ForeignCluster)
+		return TenantNamespace(before) != TenantNamespace(after) || Identity(before) != Identity(after)
+	default:
+		return true
+	}
+}
