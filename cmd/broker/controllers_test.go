@@ -17,7 +17,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/twin"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
-	"github.com/capacitorset/liqo-broker/pkg/snapshot"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
 // TestOptionsReachTheControllers checks that controllers go by the options of the daemon, and lack nothing else.
@@ -39,7 +39,7 @@ func TestOptionsReachTheControllers(t *testing.T) {
 	}
 	m := newBrokerMetrics(mgr.GetClient(), nil)
 	o := brokering{
-		cfg: &b.cfg, mgr: mgr, own: own, reader: snapshot.New(v09.Line{}, mgr.GetClient(), own.ID, nil),
+		cfg: &b.cfg, mgr: mgr, own: own, reader: snapshottest.Reader(mgr.GetClient(), own.ID),
 		planner: twin.NewPlanner(nil, clock.RealClock{}), metrics: m,
 	}
 	twins, givesBack := o.twinConfig(), o.giveBackConfig()

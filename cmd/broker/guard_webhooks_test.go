@@ -17,9 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/isolation"
 	"github.com/capacitorset/liqo-broker/test/admission"
@@ -98,7 +96,7 @@ func TestGuardWebhooks(t *testing.T) {
 
 	api := snapshottest.NewClient(t, interceptor.Funcs{})
 	served, err := (&guard{guardOptions: guardOptions{liqoNamespace: "liqo"}, level: isolation.DefaultLevel, scheme: liqotest.Scheme(t)}).
-		handlers(snapshot.New(v09.Line{}, api, "own", nil), nil, api)
+		handlers(snapshottest.Reader(api, "own"), nil, api)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -92,7 +92,9 @@ func newBusy(providers, consumers int) *busy {
 func BenchmarkReads(b *testing.B) {
 	c := newBusy(1000, 100)
 	c.Client = snapshottest.NewClient(b, interceptor.Funcs{})
-	api, err := New(Config{Client: c, Line: v09.Line{}, Reviewer: delegatedauth.New(c, Audience), Orchestrator: true, Log: logr.Discard(), Own: broker})
+	api, err := New(Config{
+		Client: c, Line: v09.Line{}, Reviewer: delegatedauth.New(c, Audience), Orchestrator: true, Log: logr.Discard(), Own: broker,
+	})
 	if err != nil {
 		b.Fatal(err)
 	}

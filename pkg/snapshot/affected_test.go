@@ -16,7 +16,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
@@ -59,7 +58,7 @@ func TestAffectedBy(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{}, tc.objects...), "", nil)
+			r := snapshottest.Reader(snapshottest.NewClient(t, interceptor.Funcs{}, tc.objects...), "")
 			got, err := r.AffectedBy(t.Context(), tc.id)
 			if err != nil {
 				t.Fatalf("AffectedBy(): %v", err)
@@ -69,7 +68,7 @@ func TestAffectedBy(t *testing.T) {
 			}
 		})
 	}
-	r := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{}, objects()...), "", nil)
+	r := snapshottest.Reader(snapshottest.NewClient(t, interceptor.Funcs{}, objects()...), "")
 	for name, want := range map[string][]string{"names": {"named"}, "wished": {"wishes"}, "other": nil} {
 		got, err := r.FollowersOf(t.Context(), name, "id-c")
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
@@ -99,7 +98,7 @@ func TestOnlyWhatConcerns(t *testing.T) {
 		v09.ForgeOffloading(namespace, "DefaultName", []cluster.ID{"id-s", "id-gone"}),
 		liqotest.VirtualNode(cluster.Identity{ID: "id-o", Name: "o"}, true), shadow, liqotest.Pod(shadow, "liqo-o"),
 	)
-	r := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{}, objects...), "", nil)
+	r := snapshottest.Reader(snapshottest.NewClient(t, interceptor.Funcs{}, objects...), "")
 	n, err := r.Twin(t.Context(), liqotest.TwinNamespace(namespace, consumer))
 	if err != nil {
 		t.Fatalf("Twin(): %v", err)

@@ -97,10 +97,10 @@ func TestConfusedCapacity(t *testing.T) {
 		consumer := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(c.ID)}}
 		consumer.Spec.Capacity.Reserved = v1alpha1.Quantities(cpu("2"))
 		consumer.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason}}
-		snap, err := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{},
+		snap, err := snapshottest.Reader(snapshottest.NewClient(t, interceptor.Funcs{},
 			provider(a.ID, "4", v1alpha1.SchedulingActive), liqotest.VirtualNode(a, true), liqotest.TwinNamespace("of-c", c), consumer,
 			pod("of-c", "liqo-a", "1", corev1.PodRunning),
-		), "", nil).Capacity(t.Context())
+		), "").Capacity(t.Context())
 		if err != nil {
 			t.Fatalf("Capacity(): %v", err)
 		}
@@ -120,10 +120,10 @@ func TestCordonedCapacity(t *testing.T) {
 		v1alpha1.SchedulingDrained:   {"2", "2"},
 		v1alpha1.Scheduling("Other"): {"3", "2"},
 	} {
-		snap, err := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{},
+		snap, err := snapshottest.Reader(snapshottest.NewClient(t, interceptor.Funcs{},
 			provider(a.ID, "3", scheduling), provider(b.ID, "2", v1alpha1.SchedulingActive), liqotest.VirtualNode(a, true),
 			liqotest.VirtualNode(b, true), liqotest.TwinNamespace("of-c", c), pod("of-c", "liqo-a", "1", corev1.PodRunning),
-		), "", nil).Capacity(t.Context())
+		), "").Capacity(t.Context())
 		if err != nil {
 			t.Fatalf("Capacity(): %v", err)
 		}
@@ -154,7 +154,7 @@ func TestCapacity(t *testing.T) {
 		pod("of-a", "liqo-b", "250m", corev1.PodRunning),
 		pod("else", "liqo-a", "500m", corev1.PodRunning),
 	}
-	snap, err := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{}, objects...), "", nil).Capacity(t.Context())
+	snap, err := snapshottest.Reader(snapshottest.NewClient(t, interceptor.Funcs{}, objects...), "").Capacity(t.Context())
 	if err != nil {
 		t.Fatalf("Capacity(): %v", err)
 	}
@@ -187,8 +187,8 @@ func TestHugePod(t *testing.T) {
 	for n := range 1000 {
 		huge.Spec.Containers[0].Resources.Requests[corev1.ResourceName(fmt.Sprintf("evil.com/%d", n))] = resource.MustParse("1")
 	}
-	snap, err := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{},
-		provider(a.ID, "4", v1alpha1.SchedulingActive), node, liqotest.TwinNamespace("of-evil", evil), huge), "", nil).Capacity(t.Context())
+	snap, err := snapshottest.Reader(snapshottest.NewClient(t, interceptor.Funcs{},
+		provider(a.ID, "4", v1alpha1.SchedulingActive), node, liqotest.TwinNamespace("of-evil", evil), huge), "").Capacity(t.Context())
 	if err != nil {
 		t.Fatalf("Capacity(): %v", err)
 	}
@@ -212,7 +212,7 @@ func TestCapacityCache(t *testing.T) {
 			return c.List(ctx, list, opts...)
 		},
 	}, provider("id-a", "4", v1alpha1.SchedulingActive))
-	l := snapshot.NewCapacityCache(snapshot.New(v09.Line{}, c, "", nil))
+	l := snapshot.NewCapacityCache(snapshottest.Reader(c, ""))
 	look := func() corev1.ResourceList {
 		t.Helper()
 		snap, err := l.Capacity(t.Context())
@@ -250,7 +250,7 @@ func TestCapacityCacheConcurrently(t *testing.T) {
 			return nil
 		},
 	})
-	l := snapshot.NewCapacityCache(snapshot.New(v09.Line{}, c, "", nil))
+	l := snapshot.NewCapacityCache(snapshottest.Reader(c, ""))
 	var all sync.WaitGroup
 	for range sides {
 		all.Go(func() {
@@ -306,7 +306,7 @@ func TestAccountChanged(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := snapshot.New(v09.Line{}, nil, "", nil).AccountChanged(tc.before, tc.after); got != tc.want {
+			if got := snapshottest.Reader(nil, "").AccountChanged(tc.before, tc.after); got != tc.want {
 				t.Errorf("%s\nAccountChanged() = %v", tc.reason, got)
 			}
 		})

@@ -18,7 +18,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/placement"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
@@ -66,7 +65,7 @@ func TestFailoverRule(t *testing.T) {
 				tc.spec.AppliesTo.Scope = v1alpha1.ScopeDefault
 				objects = append(objects, &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: "policy"}, Spec: *tc.spec})
 			}
-			got, err := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{}, objects...), "", nil).
+			got, err := snapshottest.Reader(snapshottest.NewClient(t, interceptor.Funcs{}, objects...), "").
 				Twin(t.Context(), liqotest.TwinNamespace(namespace, consumer))
 			if err != nil {
 				t.Fatalf("Twin(): %v", err)
@@ -98,7 +97,7 @@ func TestDirect(t *testing.T) {
 		}
 		objects = append(objects, p, fc, said)
 	}
-	r := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{}, objects...), "", nil)
+	r := snapshottest.Reader(snapshottest.NewClient(t, interceptor.Funcs{}, objects...), "")
 	got, err := r.Twin(t.Context(), liqotest.TwinNamespace(namespace, consumer))
 	if err != nil {
 		t.Fatalf("Twin(): %v", err)
@@ -137,7 +136,7 @@ func TestDirectIsReadSeldom(t *testing.T) {
 			return c.Get(ctx, key, o, opts...)
 		},
 	}, liqotest.TwinNamespace(namespace, consumer), p, liqotest.ForeignCluster(providerA, true, false), said, forged)
-	r := snapshot.New(v09.Line{}, c, "", nil)
+	r := snapshottest.Reader(c, "")
 	looks := func(reason string, r *snapshot.Reader, direct bool) {
 		t.Helper()
 		got, err := r.Twin(t.Context(), liqotest.TwinNamespace(namespace, consumer))
@@ -153,7 +152,7 @@ func TestDirectIsReadSeldom(t *testing.T) {
 		t.Fatal(err)
 	}
 	looks("For a moment it is not asked again.", r, true)
-	looks("Who asks for the first time is told that it does not any more.", snapshot.New(v09.Line{}, c, "", nil), false)
+	looks("Who asks for the first time is told that it does not any more.", snapshottest.Reader(c, ""), false)
 	want := liqotest.Tenant(providerA) + "/" + remoteipam.DirectName
 	if !slices.Equal(asked, []string{want, want}) {
 		t.Errorf("asked for %v, want %s twice", asked, want)

@@ -193,7 +193,7 @@ func TestPools(t *testing.T) {
 				liqotest.VirtualNode(cluster.Identity{ID: "id-a", Name: "a"}, true),
 				liqotest.VirtualNode(cluster.Identity{ID: "id-b", Name: "b"}, true),
 			})
-			r := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{}, objects...), ownID, nil)
+			r := snapshottest.Reader(snapshottest.NewClient(t, interceptor.Funcs{}, objects...), ownID)
 			snap, err := r.Capacity(t.Context())
 			if err != nil {
 				t.Fatalf("Capacity(): %v", err)
@@ -222,7 +222,7 @@ func TestResourceThatNobodyHasAnyMore(t *testing.T) {
 			tell := func(objects ...client.Object) (offers []client.Object) {
 				t.Helper()
 				objects = append(objects, seen(v1alpha1.ModeOrchestrated, nodes), liqotest.ForeignCluster(consumerC, false, true), gpus, other)
-				snap, err := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{}, objects...), ownID, nil).Capacity(t.Context())
+				snap, err := snapshottest.Reader(snapshottest.NewClient(t, interceptor.Funcs{}, objects...), ownID).Capacity(t.Context())
 				if err != nil {
 					t.Fatalf("Capacity(): %v", err)
 				}
@@ -263,8 +263,8 @@ func TestResourcesOfOtherNames(t *testing.T) {
 	for n := range 1000 {
 		o.Spec.ResourceQuota.Hard[corev1.ResourceName(fmt.Sprintf("example.com/%d", n))] = resource.Quantity{}
 	}
-	snap, err := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{},
-		seen(v1alpha1.ModeOrchestrated, v1alpha1.NodesOne), liqotest.ForeignCluster(consumerC, false, true), o), ownID, nil).Capacity(t.Context())
+	snap, err := snapshottest.Reader(snapshottest.NewClient(t, interceptor.Funcs{},
+		seen(v1alpha1.ModeOrchestrated, v1alpha1.NodesOne), liqotest.ForeignCluster(consumerC, false, true), o), ownID).Capacity(t.Context())
 	if err != nil {
 		t.Fatalf("Capacity(): %v", err)
 	}
@@ -277,8 +277,8 @@ func TestResourcesOfOtherNames(t *testing.T) {
 func TestPinned(t *testing.T) {
 	forged := told(nodeB)
 	forged.Namespace = "liqo-tenant-evil"
-	r := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{},
-		liqotest.ForeignCluster(consumerC, false, true), provider("id-a", "4", v1alpha1.SchedulingActive), told(nodeGone), forged), ownID, nil)
+	r := snapshottest.Reader(snapshottest.NewClient(t, interceptor.Funcs{},
+		liqotest.ForeignCluster(consumerC, false, true), provider("id-a", "4", v1alpha1.SchedulingActive), told(nodeGone), forged), ownID)
 	cases := map[string]struct {
 		reason, node string
 		provider     string
@@ -354,7 +354,7 @@ func TestNodesChanged(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := snapshot.New(v09.Line{}, nil, "", nil).AccountChanged(tc.before, tc.after); got != tc.want {
+			if got := snapshottest.Reader(nil, "").AccountChanged(tc.before, tc.after); got != tc.want {
 				t.Errorf("%s\nAccountChanged() = %v", tc.reason, got)
 			}
 		})

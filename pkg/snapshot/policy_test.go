@@ -16,9 +16,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/placement"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
@@ -119,7 +117,7 @@ func TestPolicy(t *testing.T) {
 			objects := slices.Concat(tc.objects, []client.Object{
 				&v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "id-a"}}, &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "id-b"}},
 			})
-			r := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{}, objects...), "", nil)
+			r := snapshottest.Reader(snapshottest.NewClient(t, interceptor.Funcs{}, objects...), "")
 			n, err := r.Twin(t.Context(), liqotest.TwinNamespace(namespace, consumer))
 			if err != nil {
 				t.Fatalf("Twin(): %v", err)
@@ -212,7 +210,7 @@ func TestBinding(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			n, err := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{}, decided(tc.policies...)...), "", nil).Twin(t.Context(), ns)
+			n, err := snapshottest.Reader(snapshottest.NewClient(t, interceptor.Funcs{}, decided(tc.policies...)...), "").Twin(t.Context(), ns)
 			if err != nil {
 				t.Fatalf("Twin(): %v", err)
 			}
@@ -249,7 +247,7 @@ func TestHides(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{}, tc.objects...), "", nil)
+			r := snapshottest.Reader(snapshottest.NewClient(t, interceptor.Funcs{}, tc.objects...), "")
 			if got, err := r.Hides(t.Context(), "twin"); got != tc.want || err != nil {
 				t.Errorf("%s\nHides() = %t, %v", tc.reason, got, err)
 			}

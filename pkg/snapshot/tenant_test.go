@@ -99,7 +99,7 @@ func TestClusterOf(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			objects := append(slices.Clone(tc.offers), liqotest.ForeignCluster(a, true, false), liqotest.ForeignCluster(evil, true, false))
-			r := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{}, objects...), "", nil)
+			r := snapshottest.Reader(snapshottest.NewClient(t, interceptor.Funcs{}, objects...), "")
 			owners, err := r.Owners(t.Context())
 			if err != nil {
 				t.Fatalf("Owners(): %v", err)
@@ -130,8 +130,8 @@ func TestOffersByTenant(t *testing.T) {
 	toEvil.Name, replicated.Name = "to-evil", "replicated"
 	replicated.Labels[liqo.LabelReplicated] = "true"
 
-	r := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{}, offerOf(a, "honest"), forged, own, origin, claim, toA,
-		toEvil, replicated), "", nil)
+	r := snapshottest.Reader(snapshottest.NewClient(t, interceptor.Funcs{}, offerOf(a, "honest"), forged, own, origin, claim, toA,
+		toEvil, replicated), "")
 	names := func(offers []liqo.Offer) (names []string) {
 		for i := range offers {
 			names = append(names, offers[i].Name)
@@ -217,9 +217,9 @@ func TestNodesOf(t *testing.T) {
 	peers := map[cluster.ID]*v09.ForeignCluster{
 		a.ID: liqotest.ForeignCluster(a, true, false), evil.ID: liqotest.ForeignCluster(evil, true, false),
 	}
-	r := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{}, peers[a.ID], peers[evil.ID], offerOf(a, ""), offerOf(evil, ""),
+	r := snapshottest.Reader(snapshottest.NewClient(t, interceptor.Funcs{}, peers[a.ID], peers[evil.ID], offerOf(a, ""), offerOf(evil, ""),
 		offerOf(evil, "no-node"),
-		nodeThatSays("liqo-a", a.ID), nodeThatSays("liqo-evil", a.ID), nodeThatSays("liqo-old", a.ID)), "", nil)
+		nodeThatSays("liqo-a", a.ID), nodeThatSays("liqo-evil", a.ID), nodeThatSays("liqo-old", a.ID)), "")
 	for id, want := range map[cluster.ID][]string{
 		a.ID:    {"liqo-a offered own", "liqo-evil", "liqo-old own"},
 		evil.ID: {"liqo-evil offered own"},
@@ -249,11 +249,11 @@ func TestNodesOf(t *testing.T) {
 // TestCapacityOfLyingNode has a pod on a node that says it is of another provider.
 func TestCapacityOfLyingNode(t *testing.T) {
 	a, evil := cluster.Identity{ID: "id-a", Name: "a"}, cluster.Identity{ID: "id-evil", Name: "evil"}
-	snap, err := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{},
+	snap, err := snapshottest.Reader(snapshottest.NewClient(t, interceptor.Funcs{},
 		liqotest.ForeignCluster(a, true, false), liqotest.ForeignCluster(evil, true, false), offerOf(a, ""), offerOf(evil, ""),
 		provider(a.ID, "4", v1alpha1.SchedulingActive), provider(evil.ID, "8", v1alpha1.SchedulingActive), nodeThatSays("liqo-a", a.ID),
 		nodeThatSays("liqo-evil", a.ID), pod("of-c", "liqo-a", "1", corev1.PodRunning), pod("of-c", "liqo-evil", "2", corev1.PodRunning),
-	), "", nil).Capacity(t.Context())
+	), "").Capacity(t.Context())
 	if err != nil {
 		t.Fatalf("Capacity(): %v", err)
 	}
@@ -287,7 +287,7 @@ func TestNamesake(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{}, tc.older, tc.same, other), "", nil)
+			r := snapshottest.Reader(snapshottest.NewClient(t, interceptor.Funcs{}, tc.older, tc.same, other), "")
 			for _, ask := range []struct {
 				fc   *v09.ForeignCluster
 				want string
@@ -339,7 +339,7 @@ func TestCheckNodeName(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if err := snapshot.New(v09.Line{}, c, "", nil).CheckNodeName(t.Context(), c, tc.peer, tc.name); !errors.Is(err, tc.want) {
+			if err := snapshottest.Reader(c, "").CheckNodeName(t.Context(), c, tc.peer, tc.name); !errors.Is(err, tc.want) {
 				t.Errorf("%s\nCheckNodeName() = %v, want %v", tc.reason, err, tc.want)
 			}
 		})
@@ -349,7 +349,7 @@ func TestCheckNodeName(t *testing.T) {
 			return boom
 		},
 	})
-	if err := snapshot.New(v09.Line{}, c, "", nil).CheckNodeName(t.Context(), unreadable, evil.ID, "new"); !errors.Is(err, boom) {
+	if err := snapshottest.Reader(c, "").CheckNodeName(t.Context(), unreadable, evil.ID, "new"); !errors.Is(err, boom) {
 		t.Errorf("a node that cannot be read: %v", err)
 	}
 }

@@ -23,7 +23,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
@@ -148,7 +147,7 @@ func TestCopies(t *testing.T) {
 			liqotest.PutInForce(ns, o, providerA)
 			nodes := []client.Object{liqotest.VirtualNode(providerA, true), liqotest.VirtualNode(providerB, false), silent}
 			c := snapshottest.NewClient(t, interceptor.Funcs{}, slices.Concat(tc.objects, []client.Object{o}, nodes)...)
-			got, err := snapshot.New(v09.Line{}, c, "", nil).Twin(t.Context(), ns)
+			got, err := snapshottest.Reader(c, "").Twin(t.Context(), ns)
 			if err != nil {
 				t.Fatalf("%s\nTwin(): %v", tc.reason, err)
 			}
@@ -241,7 +240,7 @@ func TestProviders(t *testing.T) {
 			ns := liqotest.TwinNamespace(namespace, consumer)
 			o := v09.ForgeOffloading(namespace, "DefaultName", []cluster.ID{providerA.ID})
 			liqotest.PutInForce(ns, o, providerA)
-			got, err := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{}, p, o), "", nil).Twin(t.Context(), ns)
+			got, err := snapshottest.Reader(snapshottest.NewClient(t, interceptor.Funcs{}, p, o), "").Twin(t.Context(), ns)
 			if err != nil {
 				t.Fatalf("%s\nTwin(): %v", tc.reason, err)
 			}
@@ -272,7 +271,7 @@ func TestRoom(t *testing.T) {
 		}
 		c := snapshottest.NewClient(t, interceptor.Funcs{}, p, policy, shadow, pod, liqotest.ShadowPod(namespace, "web-1", nil),
 			liqotest.VirtualNode(providerA, true))
-		got, err := snapshot.New(v09.Line{}, c, "", nil).Twin(t.Context(), liqotest.TwinNamespace(namespace, consumer))
+		got, err := snapshottest.Reader(c, "").Twin(t.Context(), liqotest.TwinNamespace(namespace, consumer))
 		if err != nil {
 			t.Fatalf("Twin(): %v", err)
 		}
@@ -311,7 +310,7 @@ func TestWiderPlacing(t *testing.T) {
 			pod := liqotest.Pod(shadow, "", both...)
 			liqo.Place(pod, []cluster.ID{providerB.ID})
 			c := snapshottest.NewClient(t, interceptor.Funcs{}, o, shadow, pod)
-			got, err := snapshot.New(v09.Line{}, c, "id-broker", nil).Twin(t.Context(), ns)
+			got, err := snapshottest.Reader(c, "id-broker").Twin(t.Context(), ns)
 			if err != nil {
 				t.Fatalf("Twin(): %v", err)
 			}

@@ -162,7 +162,8 @@ func TestReconcile(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := snapshottest.NewClient(t, interceptor.Funcs{}, tc.objects...)
-			r := New(Config{Client: c, Reader: snapshot.New(v09.Line{}, c, "", nil), Capacity: snapshot.New(v09.Line{}, c, "", tc.modes.Serves).Capacity, Modes: tc.modes})
+			served := snapshot.New(v09.Line{}, c, "", tc.modes.Serves)
+			r := New(Config{Client: c, Reader: snapshottest.Reader(c, ""), Capacity: served.Capacity, Modes: tc.modes})
 			req := ctrl.Request{NamespacedName: client.ObjectKey{Name: string(consumer.ID)}}
 			for range 3 { // The first time may create it, and the next one finds its mode.
 				if _, err := r.Reconcile(t.Context(), req); err != nil {
@@ -210,7 +211,7 @@ func TestNameTaken(t *testing.T) {
 	younger.Name = "younger"
 	c := snapshottest.NewClient(t, interceptor.Funcs{}, older, younger, provider("id-a", "4", v1alpha1.SchedulingActive))
 	r := New(Config{
-		Client: c, Reader: snapshot.New(v09.Line{}, c, "", nil), Capacity: snapshot.New(v09.Line{}, c, "", nil).Capacity, Modes: Modes{Orchestrator: true},
+		Client: c, Reader: snapshottest.Reader(c, ""), Capacity: snapshottest.Reader(c, "").Capacity, Modes: Modes{Orchestrator: true},
 	})
 	for id, want := range map[cluster.ID]struct{ why, cpu string }{
 		first.ID: {v1alpha1.ReasonOffering, "4"}, second.ID: {v1alpha1.ReasonClusterNameTaken, "0"},
@@ -303,7 +304,7 @@ func TestStatus(t *testing.T) {
 				&v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "id-d"}, Spec: tc.others},
 			)
 			r := New(Config{
-				Client: c, Reader: snapshot.New(v09.Line{}, c, "", nil), Capacity: snapshot.New(v09.Line{}, c, "", nil).Capacity, Modes: Modes{Orchestrator: true},
+				Client: c, Reader: snapshottest.Reader(c, ""), Capacity: snapshottest.Reader(c, "").Capacity, Modes: Modes{Orchestrator: true},
 			})
 			req := ctrl.Request{NamespacedName: client.ObjectKey{Name: string(consumer.ID)}}
 			if _, err := r.Reconcile(t.Context(), req); err != nil {
@@ -352,7 +353,7 @@ func TestReadableAmounts(t *testing.T) {
 			Mode: v1alpha1.ModeOrchestrated, Nodes: v1alpha1.NodesPerProvider,
 		}})
 	r := New(Config{
-		Client: c, Reader: snapshot.New(v09.Line{}, c, "", nil), Capacity: snapshot.New(v09.Line{}, c, "", nil).Capacity, Modes: Modes{Orchestrator: true},
+		Client: c, Reader: snapshottest.Reader(c, ""), Capacity: snapshottest.Reader(c, "").Capacity, Modes: Modes{Orchestrator: true},
 	})
 	key := client.ObjectKey{Name: string(consumer.ID)}
 	got := &v1alpha1.Consumer{}

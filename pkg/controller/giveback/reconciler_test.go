@@ -25,7 +25,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/nodename"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
@@ -64,7 +63,7 @@ func newHarness(t *testing.T, c client.Client) *harness {
 	t.Helper()
 	h := &harness{t: t, clock: testingclock.NewFakePassiveClock(began), events: record.NewFakeRecorder(100)}
 	h.Reconciler = New(Config{
-		Client: c, Recorder: h.events, Reader: snapshot.New(v09.Line{}, c, own, nil), After: after,
+		Client: c, Recorder: h.events, Reader: snapshottest.Reader(c, own), After: after,
 		Given: prometheus.NewCounterVec(prometheus.CounterOpts{}, []string{"consumer"}), Clock: h.clock,
 	})
 	return h

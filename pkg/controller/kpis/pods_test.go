@@ -18,9 +18,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/snapshot"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
 var consumer = cluster.Identity{ID: "id-c", Name: "consumer"}
@@ -84,7 +83,7 @@ func TestPods(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			h := begin(t, liqotest.VirtualNode(providerA, true), liqotest.TwinNamespace("twin", consumer))
-			r := New(Config{Client: h.client, Live: h.client, Reader: snapshot.New(v09.Line{}, h.client, "", nil), Clock: h.clock})
+			r := New(Config{Client: h.client, Live: h.client, Reader: snapshottest.Reader(h.client, ""), Clock: h.clock})
 			update := r.pods.handler().Update
 			for uid := range 3 {
 				pod := liqotest.Pod(liqotest.ShadowPod("twin", "pod", nil), "")
@@ -102,7 +101,7 @@ func TestPods(t *testing.T) {
 				h.clock.Step(time.Minute)
 			}
 			// After a restart.
-			got := values(h.reconcileWith(New(Config{Client: h.client, Live: h.client, Reader: snapshot.New(v09.Line{}, h.client, "", nil), Clock: h.clock})))
+			got := values(h.reconcileWith(New(Config{Client: h.client, Live: h.client, Reader: snapshottest.Reader(h.client, ""), Clock: h.clock})))
 			for name := range got {
 				if name != "failureRate" && name != "startupMedian" && name != "startupP90" {
 					delete(got, name)
@@ -121,7 +120,7 @@ func TestPods(t *testing.T) {
 // TestDeletedPodsAreForgotten deletes a pod before it is ready.
 func TestDeletedPodsAreForgotten(t *testing.T) {
 	h := begin(t)
-	w := New(Config{Client: h.client, Live: h.client, Reader: snapshot.New(v09.Line{}, h.client, "", nil), Clock: h.clock}).pods
+	w := New(Config{Client: h.client, Live: h.client, Reader: snapshottest.Reader(h.client, ""), Clock: h.clock}).pods
 	before, after := &corev1.Pod{}, &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}}
 	w.handler().Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, nil)
 	if len(w.bound) != 1 {

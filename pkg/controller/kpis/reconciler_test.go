@@ -24,7 +24,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
@@ -60,7 +59,7 @@ func begin(t *testing.T, objects ...client.Object) *harness {
 
 // restart begins with a daemon that has no memory.
 func (h *harness) restart() {
-	h.r = New(Config{Client: h.client, Live: h.client, Reader: snapshot.New(v09.Line{}, h.client, "", nil), Clock: h.clock})
+	h.r = New(Config{Client: h.client, Live: h.client, Reader: snapshottest.Reader(h.client, ""), Clock: h.clock})
 }
 
 // reconcile returns the provider after a reconciliation.

@@ -14,10 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/promquery"
 	"github.com/capacitorset/liqo-broker/pkg/promquery/promquerytest"
-	"github.com/capacitorset/liqo-broker/pkg/snapshot"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
 // TestPrometheus keeps what a real Prometheus measures, in real time: it rises, its
@@ -32,7 +31,9 @@ func TestPrometheus(t *testing.T) {
 	if err != nil {
 		t.Fatalf("New(): %v", err)
 	}
-	h.r = New(Config{Client: h.client, Reader: snapshot.New(v09.Line{}, h.client, "", nil), Recorder: h.recorder, Clock: clock.RealClock{}, Asker: asker})
+	h.r = New(Config{
+		Client: h.client, Reader: snapshottest.Reader(h.client, ""), Recorder: h.recorder, Clock: clock.RealClock{}, Asker: asker,
+	})
 	until := func(providers, condition string) {
 		t.Helper()
 		for end := time.Now().Add(time.Minute); ; {

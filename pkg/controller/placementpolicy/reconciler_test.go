@@ -28,10 +28,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/kpi"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/promquery"
-	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
@@ -109,7 +107,9 @@ func begin(t *testing.T, objects ...client.Object) *harness {
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
 	}, objects...)
-	h.r = New(Config{Client: h.client, Reader: snapshot.New(v09.Line{}, h.client, "", nil), Recorder: h.recorder, Clock: h.clock, Asker: promquery.None{}})
+	h.r = New(Config{
+		Client: h.client, Reader: snapshottest.Reader(h.client, ""), Recorder: h.recorder, Clock: h.clock, Asker: promquery.None{},
+	})
 	return h
 }
 
@@ -400,7 +400,7 @@ func TestStatusRefused(t *testing.T) {
 		},
 	}, policy, consumer("c"), provider("a", "1"))
 	clock := testingclock.NewFakeClock(now)
-	r := New(Config{Client: c, Reader: snapshot.New(v09.Line{}, c, "", nil), Recorder: recorder, Clock: clock, Asker: promquery.None{}})
+	r := New(Config{Client: c, Reader: snapshottest.Reader(c, ""), Recorder: recorder, Clock: clock, Asker: promquery.None{}})
 	for range 3 { // Of which one has an event.
 		result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: policy.Name}})
 		if err != nil || result.RequeueAfter != interval {
@@ -425,7 +425,9 @@ func TestSteady(t *testing.T) {
 		t.Errorf("at first: chosen %v, again after %s, better %v", h.chosen(), again, h.last("c").Better)
 	}
 	// The daemon was killed.
-	h.r = New(Config{Client: h.client, Reader: snapshot.New(v09.Line{}, h.client, "", nil), Recorder: h.recorder, Clock: h.clock, Asker: promquery.None{}})
+	h.r = New(Config{
+		Client: h.client, Reader: snapshottest.Reader(h.client, ""), Recorder: h.recorder, Clock: h.clock, Asker: promquery.None{},
+	})
 	if _, again = h.decide(50 * time.Second); h.chosen()["c"] != "a" || again != 10*time.Second {
 		t.Errorf("then: chosen %v, again after %s", h.chosen(), again)
 	}
@@ -459,7 +461,9 @@ func TestAway(t *testing.T) {
 	if got := h.last("c").Chosen; h.chosen()["c"] != "a,b" || got[0].AwaySinceTime == nil || got[1].AwaySinceTime != nil {
 		t.Errorf("out of reach: chosen %v", got)
 	}
-	h.r = New(Config{Client: h.client, Reader: snapshot.New(v09.Line{}, h.client, "", nil), Recorder: h.recorder, Clock: h.clock, Asker: promquery.None{}})
+	h.r = New(Config{
+		Client: h.client, Reader: snapshottest.Reader(h.client, ""), Recorder: h.recorder, Clock: h.clock, Asker: promquery.None{},
+	})
 	if h.decide(50 * time.Second); h.chosen()["c"] != "a,b" {
 		t.Errorf("after 50 s: chosen %v", h.chosen())
 	}
@@ -479,7 +483,9 @@ func TestAwayForAMoment(t *testing.T) {
 	if got := h.last("c").Chosen; h.chosen()["c"] != "a,b" || got[0].Substitute || !got[1].Substitute {
 		t.Errorf("out of reach: chosen %v", got)
 	}
-	h.r = New(Config{Client: h.client, Reader: snapshot.New(v09.Line{}, h.client, "", nil), Recorder: h.recorder, Clock: h.clock, Asker: promquery.None{}})
+	h.r = New(Config{
+		Client: h.client, Reader: snapshottest.Reader(h.client, ""), Recorder: h.recorder, Clock: h.clock, Asker: promquery.None{},
+	})
 	h.change(a, func() { a.Status.Conditions[0].Status = metav1.ConditionTrue })
 	if h.decide(5 * time.Second); h.chosen()["c"] != "a" {
 		t.Errorf("after 5 s: chosen %v, want the one that was away for a moment", h.chosen())

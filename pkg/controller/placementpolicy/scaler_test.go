@@ -17,9 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/promquery"
-	"github.com/capacitorset/liqo-broker/pkg/snapshot"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
 // server is a Prometheus of which a test says what it answers, at the time of a clock.
@@ -58,7 +57,7 @@ func keep(t *testing.T, policy *v1alpha1.PlacementPolicy) (*harness, *server) {
 	t.Helper()
 	h := begin(t, policy, consumer("c"), provider("a", "1"), provider("b", "2"), provider("d", "3"), provider("e", "4"))
 	s := &server{h: h}
-	h.r = New(Config{Client: h.client, Reader: snapshot.New(v09.Line{}, h.client, "", nil), Recorder: h.recorder, Clock: h.clock, Asker: s})
+	h.r = New(Config{Client: h.client, Reader: snapshottest.Reader(h.client, ""), Recorder: h.recorder, Clock: h.clock, Asker: s})
 	return h, s
 }
 
@@ -104,7 +103,7 @@ func TestScaling(t *testing.T) {
 		t.Errorf("above, not for long enough: chosen %s, %+v", h.chosen()["c"], last)
 	}
 	// The daemon was killed.
-	h.r = New(Config{Client: h.client, Reader: snapshot.New(v09.Line{}, h.client, "", nil), Recorder: h.recorder, Clock: h.clock, Asker: s})
+	h.r = New(Config{Client: h.client, Reader: snapshottest.Reader(h.client, ""), Recorder: h.recorder, Clock: h.clock, Asker: s})
 	if h.pass(15 * time.Second); h.chosen()["c"] != "a,b" || h.last("c").Scaling.SinceTime != nil {
 		t.Errorf("above for a minute: chosen %s, %+v", h.chosen()["c"], h.last("c").Scaling)
 	}
@@ -149,7 +148,7 @@ func TestKeepHolds(t *testing.T) {
 		"Unusable": {"The answer is too long.", func(_ *harness, s *server) { s.err = promquery.ErrAnswer }, "UnusableAnswer"},
 		"None": {"The flag was taken away.", func(h *harness, _ *server) {
 			h.r = New(Config{
-				Client: h.client, Reader: snapshot.New(v09.Line{}, h.client, "", nil), Recorder: h.recorder, Clock: h.clock, Asker: promquery.None{},
+				Client: h.client, Reader: snapshottest.Reader(h.client, ""), Recorder: h.recorder, Clock: h.clock, Asker: promquery.None{},
 			})
 		}, "NoPrometheus"},
 	} {
@@ -183,7 +182,7 @@ func TestKeepNamesake(t *testing.T) {
 	evil.Status.ClusterName = "c"
 	h := begin(t, policy, consumer("c"), evil, provider("a", "1"), provider("b", "2"))
 	s := &server{h: h, samples: map[string]float64{"c": 250}}
-	h.r = New(Config{Client: h.client, Reader: snapshot.New(v09.Line{}, h.client, "", nil), Recorder: h.recorder, Clock: h.clock, Asker: s})
+	h.r = New(Config{Client: h.client, Reader: snapshottest.Reader(h.client, ""), Recorder: h.recorder, Clock: h.clock, Asker: s})
 	if p := h.pass(90 * time.Second); measured(p) != "False NoData" || h.last("evil").Scaling.Value != "" {
 		t.Errorf("measured %s, last %+v", measured(p), h.last("evil").Scaling)
 	}
@@ -230,7 +229,7 @@ func TestKeepZones(t *testing.T) {
 		}
 	}
 	h.r = New(Config{
-		Client: h.client, Reader: snapshot.New(v09.Line{}, h.client, "", nil), Recorder: h.recorder, Clock: h.clock,
+		Client: h.client, Reader: snapshottest.Reader(h.client, ""), Recorder: h.recorder, Clock: h.clock,
 		Asker: &server{h: h, samples: map[string]float64{"c": 250}},
 	})
 	if h.pass(time.Minute); h.chosen()["c"] != "a" {
@@ -276,7 +275,7 @@ func TestExampleDelay(t *testing.T) {
 	}
 	h := begin(t, objects...)
 	s := &server{h: h, samples: map[string]float64{"c": 150}}
-	h.r = New(Config{Client: h.client, Reader: snapshot.New(v09.Line{}, h.client, "", nil), Recorder: h.recorder, Clock: h.clock, Asker: s})
+	h.r = New(Config{Client: h.client, Reader: snapshottest.Reader(h.client, ""), Recorder: h.recorder, Clock: h.clock, Asker: s})
 	for _, step := range []struct {
 		delay float64
 		after time.Duration

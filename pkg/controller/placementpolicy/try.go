@@ -38,8 +38,8 @@ type Tried struct {
 	Err error
 }
 
-// Try returns what a policy would decide, on a cluster with a line of Liqo, at a time with the providers, the consumers and the other policies of a cluster. A policy
-// of the same name there does not count. It writes nothing.
+// Try returns what a policy would decide at a time with the providers, the consumers and the other policies of a cluster with a line of
+// Liqo. A policy of the same name there does not count. It writes nothing.
 func Try(ctx context.Context, of line.Line, c client.Client, now time.Time, p *v1alpha1.PlacementPolicy) (Trial, error) {
 	// For whom it would decide, beside the other policies that there are.
 	r := New(Config{Client: c, Reader: snapshot.New(of, c, "", nil)})

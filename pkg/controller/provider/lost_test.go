@@ -17,9 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
@@ -118,7 +116,7 @@ func TestReachable(t *testing.T) {
 				liqotest.EndPeering(fc)
 			}
 			c := snapshottest.NewClient(t, interceptor.Funcs{}, append(tc.objects, p, fc)...)
-			r := New(Config{Client: c, Reader: snapshot.New(v09.Line{}, c, "", nil), Clock: testingclock.NewFakePassiveClock(noon), Plans: plans()})
+			r := New(Config{Client: c, Reader: snapshottest.Reader(c, ""), Clock: testingclock.NewFakePassiveClock(noon), Plans: plans()})
 			if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: p.Name}}); err != nil {
 				t.Fatalf("Reconcile(): %v", err)
 			}

@@ -71,7 +71,7 @@ func settle(t *testing.T, c client.Client) error {
 
 func settleBy(t *testing.T, c client.Client, plans Plans) error {
 	t.Helper()
-	r := New(Config{Client: c, Reader: snapshot.New(v09.Line{}, c, "", nil), Clock: clock.RealClock{}, Plans: plans})
+	r := New(Config{Client: c, Reader: snapshottest.Reader(c, ""), Clock: clock.RealClock{}, Plans: plans})
 	req := ctrl.Request{NamespacedName: client.ObjectKey{Name: string(providerA.ID)}}
 	for range 2 {
 		if _, err := r.Reconcile(t.Context(), req); err != nil {
@@ -435,7 +435,7 @@ func TestCreate(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := snapshottest.NewClient(t, interceptor.Funcs{}, tc.fc)
-			r := New(Config{Client: c, Reader: snapshot.New(v09.Line{}, c, "", nil), Clock: clock.RealClock{}, Plans: plans()})
+			r := New(Config{Client: c, Reader: snapshottest.Reader(c, ""), Clock: clock.RealClock{}, Plans: plans()})
 			r.fromConsumers = tc.fromConsumers
 			for range 2 {
 				if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: string(providerA.ID)}}); err != nil {
@@ -481,7 +481,9 @@ func TestConsumesLater(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := snapshottest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(providerA, true, false))
-			r := New(Config{Client: c, Reader: snapshot.New(v09.Line{}, c, "", nil), Clock: clock.RealClock{}, Plans: plans(), FromConsumers: tc.fromConsumers})
+			r := New(Config{
+				Client: c, Reader: snapshottest.Reader(c, ""), Clock: clock.RealClock{}, Plans: plans(), FromConsumers: tc.fromConsumers,
+			})
 			p := &v1alpha1.Provider{}
 			reconcile := func() {
 				t.Helper()

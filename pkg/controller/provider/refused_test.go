@@ -23,7 +23,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
@@ -201,7 +200,7 @@ func TestClusterNameTaken(t *testing.T) {
 	offer := liqotest.Offer(second, amount("2"))
 	offer.Namespace = v09.TenantNamespace(younger)
 	c := snapshottest.NewClient(t, interceptor.Funcs{}, older, younger, offer, liqotest.VirtualNode(second, true))
-	r := New(Config{Client: c, Reader: snapshot.New(v09.Line{}, c, "", nil), Clock: clock.RealClock{}, Plans: plans()})
+	r := New(Config{Client: c, Reader: snapshottest.Reader(c, ""), Clock: clock.RealClock{}, Plans: plans()})
 	reason := func(id cluster.Identity) string {
 		t.Helper()
 		request := watch.Provider(id.ID)[0]

@@ -14,9 +14,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
@@ -84,7 +82,7 @@ func TestOfPod(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := snapshottest.NewClient(t, interceptor.Funcs{}, newProvider(tc.is), liqotest.VirtualNode(providerA, true))
-			r := New(Config{Client: c, Reader: snapshot.New(v09.Line{}, c, "", nil), Clock: clock.RealClock{}, Plans: plans()})
+			r := New(Config{Client: c, Reader: snapshottest.Reader(c, ""), Clock: clock.RealClock{}, Plans: plans()})
 			got, draining := r.ofPod(t.Context(), liqotest.Pod(shadow, tc.node))
 			if got != tc.want || draining != tc.draining {
 				t.Errorf("%s\nofPod() = %q, %v", tc.reason, got, draining)

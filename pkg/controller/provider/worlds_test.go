@@ -21,9 +21,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 	"github.com/capacitorset/liqo-broker/test/worlds"
 )
@@ -47,7 +45,7 @@ func anyProvider(t *testing.T, r *rand.Rand) {
 	}, objects...)
 	clock := testingclock.NewFakeClock(time.Unix(1_000_000, 0))
 	key := client.ObjectKey{Name: string(providerA.ID)}
-	reconciler := New(Config{Client: c, Reader: snapshot.New(v09.Line{}, c, "", nil), Clock: clock, Plans: plans()})
+	reconciler := New(Config{Client: c, Reader: snapshottest.Reader(c, ""), Clock: clock, Plans: plans()})
 	for look := range 4 {
 		if look == 2 {
 			writes = 0

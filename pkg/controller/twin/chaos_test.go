@@ -33,7 +33,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 	"github.com/capacitorset/liqo-broker/test/worlds"
 )
@@ -76,7 +75,7 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	x.c = snapshottest.NewClient(t, interceptor.Funcs{}, objects...)
 	cached := interceptor.NewClient(x.c.(client.WithWatch), interceptor.Funcs{List: x.list, Delete: x.remove})
 	x.twin = New(Config{
-		Client: cached, Live: x.c, Reader: snapshot.New(v09.Line{}, cached, "", nil), Clock: x.clock,
+		Client: cached, Live: x.c, Reader: snapshottest.Reader(cached, ""), Clock: x.clock,
 		Planner: NewPlanner(record.NewFakeRecorder(100_000), x.clock), Recorder: record.NewFakeRecorder(100_000), Own: broker,
 		Strategy: "DefaultName", Metrics: NewMetrics(prometheus.NewHistogram(prometheus.HistogramOpts{})),
 	})

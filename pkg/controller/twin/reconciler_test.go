@@ -108,7 +108,7 @@ func start(t *testing.T, objects ...client.Object) *harness {
 		},
 	}, objects...)
 	h.r = New(Config{
-		Client: h.client, Live: h.client, Reader: snapshot.New(v09.Line{}, h.client, "", nil), Clock: clock.RealClock{},
+		Client: h.client, Live: h.client, Reader: snapshottest.Reader(h.client, ""), Clock: clock.RealClock{},
 		Planner: NewPlanner(h.recorder, clock.RealClock{}), Recorder: h.recorder, Own: broker, Strategy: "DefaultName",
 		Metrics: NewMetrics(prometheus.NewHistogram(prometheus.HistogramOpts{})),
 	})
@@ -559,7 +559,7 @@ func TestUnserved(t *testing.T) {
 	if placing := v09.Placing(h.offloading()); len(placing) > 0 {
 		t.Errorf("new pods are placed on %v", placing)
 	}
-	h.r.reader = snapshot.New(v09.Line{}, h.client, broker.ID, nil)
+	h.r.reader = snapshottest.Reader(h.client, broker.ID)
 	h.reconcile()
 	if placing := v09.Placing(h.offloading()); !slices.Equal(placing, []cluster.ID{providerA.ID}) {
 		t.Errorf("once the mode is run, new pods are placed on %v", placing)
@@ -718,7 +718,7 @@ func TestWriteFails(t *testing.T) {
 		},
 	}, slices.Concat(offloaded(providerA), workload("broker", "web-0"), []client.Object{off(providerA), ready(providerB)})...)
 	r := New(Config{
-		Metrics: h.r.metrics, Client: h.client, Live: h.client, Reader: snapshot.New(v09.Line{}, h.client, "", nil), Clock: clock.RealClock{},
+		Metrics: h.r.metrics, Client: h.client, Live: h.client, Reader: snapshottest.Reader(h.client, ""), Clock: clock.RealClock{},
 		Planner: NewPlanner(h.recorder, clock.RealClock{}), Recorder: h.recorder, Strategy: "DefaultName",
 	})
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: namespace}}); !errors.Is(err, boom) {

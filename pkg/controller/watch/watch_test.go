@@ -13,9 +13,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/controller/watch"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
@@ -30,9 +28,9 @@ func TestWhoIsConcerned(t *testing.T) {
 	elsewhere.Namespace = "elsewhere"
 	sameName := liqotest.ForeignCluster(second, true, false)
 	sameName.Name = "second"
-	r := snapshot.New(v09.Line{}, snapshottest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(a, true, false),
+	r := snapshottest.Reader(snapshottest.NewClient(t, interceptor.Funcs{}, liqotest.ForeignCluster(a, true, false),
 		liqotest.ForeignCluster(b, true, false),
-		liqotest.ForeignCluster(first, true, false), sameName, liqotest.Offer(a, nil), liqotest.Offer(b, nil)), "", nil)
+		liqotest.ForeignCluster(first, true, false), sameName, liqotest.Offer(a, nil), liqotest.Offer(b, nil)), "")
 	cases := map[string]struct {
 		reason string
 		of     handler.MapFunc

@@ -43,6 +43,11 @@ func Decision(policy *v1alpha1.PlacementPolicy, consumer cluster.ID, chosen ...c
 	return d
 }
 
+// Reader returns one that reads Liqo 0.9 by a client, on a cluster that runs all modes.
+func Reader(objects client.Reader, own cluster.ID) *snapshot.Reader {
+	return snapshot.New(v09.Line{}, objects, own, nil)
+}
+
 // NewClient returns a client that holds the objects.
 func NewClient(tb testing.TB, funcs interceptor.Funcs, objects ...client.Object) client.Client {
 	tb.Helper()

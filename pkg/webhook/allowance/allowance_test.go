@@ -28,7 +28,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
@@ -105,7 +104,7 @@ func offered(t *testing.T, change func(*v09.ResourceOffer), shadows []*v09.Shado
 		t.Fatal(err)
 	}
 	d.Handler = New(Config{
-		Scheme: liqotest.Scheme(t), Namespaces: api, Peers: snapshot.New(v09.Line{}, api, "own", nil), Tally: tally, Grants: NewGrants(d.clock),
+		Scheme: liqotest.Scheme(t), Namespaces: api, Peers: snapshottest.Reader(api, "own"), Tally: tally, Grants: NewGrants(d.clock),
 	})
 	return d
 }

@@ -20,9 +20,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/nodename"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
@@ -132,7 +130,7 @@ func checkFlavor(t *testing.T, flavor queued) {
 		c := snapshottest.NewClient(t, interceptor.Funcs{}, []client.Object{
 			provider, liqotest.VirtualNode(of, true), liqotest.ForeignCluster(of, true, false), liqotest.Offer(of, nil),
 		}...)
-		labels, err := New(c.Scheme(), snapshot.New(v09.Line{}, c, own, nil), "liqo").labels(t.Context(), nodename.Name(own, of))
+		labels, err := New(c.Scheme(), snapshottest.Reader(c, own), "liqo").labels(t.Context(), nodename.Name(own, of))
 		if err != nil {
 			t.Fatal(err)
 		}

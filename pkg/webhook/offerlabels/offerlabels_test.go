@@ -26,7 +26,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/nodename"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
@@ -102,7 +101,7 @@ func TestHandle(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			answer := New(c.Scheme(), snapshot.New(v09.Line{}, c, own, nil), writer).
+			answer := New(c.Scheme(), snapshottest.Reader(c, own), writer).
 				Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 					Namespace: tc.offer.Namespace, Object: runtime.RawExtension{Raw: raw},
 					UserInfo: authenticationv1.UserInfo{Username: cmp.Or(tc.writer, writer)},

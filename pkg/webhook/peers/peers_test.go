@@ -24,7 +24,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
-	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/peers"
 )
@@ -282,7 +281,7 @@ func asked() map[string]struct {
 func newHandler(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *peers.Handler {
 	t.Helper()
 	known := append([]client.Object{liqotest.ForeignCluster(peer, true, true), liqotest.ForeignCluster(victim, true, true)}, objects...)
-	return peers.New(snapshot.New(v09.Line{}, snapshottest.NewClient(t, funcs, known...), "", nil), snapshottest.NewClient(t, funcs, objects...), own)
+	return peers.New(snapshottest.Reader(snapshottest.NewClient(t, funcs, known...), ""), snapshottest.NewClient(t, funcs, objects...), own)
 }
 
 func TestWebhook(t *testing.T) {

@@ -27,9 +27,9 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/provider"
 	"github.com/capacitorset/liqo-broker/pkg/controller/quota"
 	"github.com/capacitorset/liqo-broker/pkg/controller/twin"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 
+	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 	"github.com/capacitorset/liqo-broker/test/worlds/apiserver"
 )
 
@@ -64,7 +64,7 @@ func (w *world) newProcess() *process {
 	with := func(name string, made func(c client.Client, r *snapshot.Reader) reconcile.Reconciler) {
 		own := &controller{name: name, cache: apiserver.NewCache(w.server, false)}
 		c := &brokerClient{cache: own.cache, scheme: w.scheme, process: p, controller: own}
-		own.Reconciler = made(c, snapshot.New(v09.Line{}, c, broker.ID, nil))
+		own.Reconciler = made(c, snapshottest.Reader(c, broker.ID))
 		p.controllers[name] = own
 	}
 	recorder := &record.FakeRecorder{}
