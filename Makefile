@@ -30,8 +30,8 @@ TOPOLOGIES   ?= equal distinct partial nested
 ADDRESS_TESTS := TestAggregator|TestOrchestrator|TestServicesReachTheConsumer|TestProvidersReachEachOther|TestAddressesFollow
 # They run a Prometheus in the lab, leave a second broker there, or measure.
 ON_ITS_OWN   := TestDelay|TestTwoBrokers|TestSpeed|TestBusyNode
-# They go a way that others go for the most part.
-OTHER_WAYS   := TestFrontDoor/ByHand|TestFrontDoor/Helm|TestInstallationInTheWrongOrder|TestIPAMPortOpensToVirtualKubelets|TestLongNames|TestOffloadedTwice|TestPeeringByCredentials|TestPodsWaitForTheDaemon|TestPools|TestRelayAddressesEndWithTheirPods|TestRelayAddressesOfEndpointsLast|TestSecondVirtualKubelet
+# They go a way that others go for the most part, or take their time for what is not ours alone.
+OTHER_WAYS   := TestAppliedAtOnce|TestClaimsAreRefused|TestDevices|TestDrainOfDatabase|TestFrontDoor/ByHand|TestFrontDoor/Helm|TestGatewayStopped|TestInstallationInTheWrongOrder|TestIPAMPortOpensToVirtualKubelets|TestLongNames|TestNamespacesLeaveNothing|TestOffloadedTwice|TestPeeringByCredentials|TestPodsWaitForTheDaemon|TestPools|TestRelayAddressesEndWithTheirPods|TestRelayAddressesOfEndpointsLast|TestSecondVirtualKubelet|TestUDP|TestVolumesStayAtHome
 # They say for how long nobody may be without an answer, which depends on what else the machine does, or go other ways.
 FULL_ONLY    := TestFaults|TestSlowAPIServers|$(OTHER_WAYS)
 # The same source gives the same bytes in any folder: nothing of the machine, and of git only what VERSION says.
@@ -229,15 +229,17 @@ test-worlds: ## Decide in random worlds, other ones each time, for three minutes
 	cat .build/worlds
 
 .PHONY: test-full
-test-full: test test-race test-worlds test-cidrs ## Run everything, the race detector, random worlds, other ways, faults of 90 s, stock Liqo 1.2, and the journeys again on the second version of Kubernetes.
+test-full: test test-race test-worlds test-cidrs ## Run everything, the race detector, random worlds, other ways, faults of 90 s, stock Liqo 1.2, and the journeys again on the other versions of Kubernetes.
 	bin/lab down
 	LIQO_BROKER_FAULT_SECONDS=90 $(JOURNEYS) -tags=e2e -count=1 -timeout=90m -run TestFaults ./test/e2e
 	bin/lab down
 	LIQO_BROKER_SLOW_SECONDS=120 $(JOURNEYS) -tags=e2e -count=1 -timeout=30m -run TestSlowAPIServers ./test/e2e
 	bin/lab down
-	$(JOURNEYS) -tags=e2e -count=1 -timeout=60m -run '$(OTHER_WAYS)' ./test/e2e
+	$(JOURNEYS) -tags=e2e -count=1 -timeout=90m -run '$(OTHER_WAYS)' ./test/e2e
 	bin/lab down
 	LIQO_BROKER_KUBERNETES=v1.28 $(MAKE) test-e2e
+	bin/lab down
+	LIQO_BROKER_KUBERNETES=v1.37 $(MAKE) test-e2e
 	bin/lab down
 	$(MAKE) test-stock
 	bin/lab down

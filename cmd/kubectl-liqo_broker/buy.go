@@ -47,7 +47,8 @@ func (r *reading) buyCommand() *cobra.Command {
 		Long: "Buy capacity by a contract. It comes as a virtual node, and is gone at the end of the contract.\n\n" +
 			"Without an argument, a CapacityRequest says what is needed: the connector buys the cheapest plan that fits, and looks for another " +
 			"one if that\nfails. With PARTY/OFFER/PLAN, as kubectl liqo-broker offers prints it, a Purchase names what is bought.\n\n" +
-			"Whoever buys pays: --dry-run shows what would be bought now, and writes nothing.",
+			"Whoever buys pays: --dry-run shows what would be bought now, and writes nothing. If it cannot be used yet when --wait has " +
+			"waited for\n--timeout, the exit code is 3: it goes on.",
 		Example: "  kubectl liqo-broker buy --name nightly --cpu 8 --memory 32Gi --pods 50 --for 720h --region eu-north --max-price '0.1 " +
 			"EUR/h' --wait\n  kubectl liqo-broker buy --name render abcde/compute/small --for 24h",
 		Args:              usage(cobra.MaximumNArgs(1)),

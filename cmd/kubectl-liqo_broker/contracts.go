@@ -261,7 +261,7 @@ func decided(command *cobra.Command, o *deedOptions) {
 
 var deeds = []deed{
 	{
-		verb: "end", short: "End a contract: workloads leave, and the clusters part", done: "is being ended", flags: reasoned,
+		verb: "end", short: "End a contract: workloads leave, and the peering ends", done: "is being ended", flags: reasoned,
 		do: func(c *theContract, o *deedOptions) error {
 			end := &connectorv1alpha1.ContractEnd{Reason: o.reason}
 			switch {

@@ -25,7 +25,9 @@ type installing func(*install.Installer, context.Context, *install.Setup) error
 // installation is a command that changes the installation of a cluster.
 type installation struct {
 	use, short, long string
-	do               installing
+	// examples are the flags with which it is shown; an empty text shows it without any.
+	examples []string
+	do       installing
 	// flags are those that it has besides the ones of all.
 	flags func(*cobra.Command, *install.Options)
 	// done says what comes next; doneOne does so if one broker is named.
@@ -39,7 +41,8 @@ func addInstallation(parent *cobra.Command, s *session) {
 			use: "install", short: "Make this cluster a broker",
 			long: "Make this cluster, which runs Liqo 0.9, a broker: the daemon, its rules, the patches of Liqo and of the virtual kubelets " +
 				"that exist, and the offer of the remote IPAM. What is there already stays; an interrupted run is finished by the next one.",
-			do: (*install.Installer).Install,
+			examples: []string{"", "--dry-run=server", "--modes orchestrator --registry registry.example/liqo-broker"},
+			do:       (*install.Installer).Install,
 			flags: func(c *cobra.Command, o *install.Options) {
 				imageFlags(c, o)
 				exportFlag(c, o)
@@ -53,14 +56,16 @@ func addInstallation(parent *cobra.Command, s *session) {
 			use: "upgrade", short: "Bring a broker to the version of this plugin",
 			long: "Bring a broker to the version of this plugin. It takes the steps of install, which change only what is different, and makes no " +
 				"cluster a broker that is none.",
-			do: (*install.Installer).Upgrade, flags: func(c *cobra.Command, o *install.Options) { imageFlags(c, o); modeFlags(c, o) },
+			examples: []string{"--dry-run=server", ""},
+			do:       (*install.Installer).Upgrade, flags: func(c *cobra.Command, o *install.Options) { imageFlags(c, o); modeFlags(c, o) },
 			done: "The broker is up to date. Run \"kubectl liqo-broker prepare\" on each consumer, for its virtual kubelets.",
 		},
 		{
 			use: "uninstall", short: "Make a broker a cluster with nothing but Liqo again",
 			long: "Remove the broker, its objects with it, and what was changed of Liqo. What consumers have here must be gone first. A cluster " +
 				"that trades keeps what its trade needs; one that is no broker, but a consumer or trades, is left alone.",
-			do: (*install.Installer).Uninstall,
+			examples: []string{"--dry-run=server", ""},
+			do:       (*install.Installer).Uninstall,
 			flags: func(c *cobra.Command, o *install.Options) {
 				c.Flags().BoolVar(&o.Force, "force", false,
 					"remove the broker although consumers use it: what runs goes on, and nobody places new pods")
@@ -72,7 +77,8 @@ func addInstallation(parent *cobra.Command, s *session) {
 			use: "prepare", short: "Make this cluster the consumer of a broker",
 			long: "Make this cluster, which runs Liqo 0.9 and peers with a broker, its consumer: Liqo gets the broker's virtual kubelet, " +
 				"which asks the broker's remote IPAM for addresses.",
-			do: (*install.Installer).Prepare,
+			examples: []string{"", "--broker frankfurt --dry-run=server"},
+			do:       (*install.Installer).Prepare,
 			flags: func(c *cobra.Command, o *install.Options) {
 				imageFlags(c, o)
 				exportFlag(c, o)
@@ -87,7 +93,8 @@ func addInstallation(parent *cobra.Command, s *session) {
 			long: "Give Liqo its own virtual kubelet back. Pods that run stay, and those at providers are no longer reached through the " +
 				"broker. With --broker, a consumer of several brokers leaves one of them. A cluster that trades keeps our virtual kubelet, which its " +
 				"guard needs.",
-			do: (*install.Installer).Unprepare,
+			examples: []string{"", "--broker frankfurt"},
+			do:       (*install.Installer).Unprepare,
 			flags: func(c *cobra.Command, o *install.Options) {
 				c.Flags().StringVar(&o.Broker, "broker", "", "the broker to leave: its name, or the beginning of its cluster ID (default all)")
 			},
@@ -97,7 +104,8 @@ func addInstallation(parent *cobra.Command, s *session) {
 			use: "guard", short: "Keep the peers in bounds that contracts bring to this cluster",
 			long: "Keep the peers in bounds that contracts bring to this cluster, which runs Liqo 0.9 and a connector: the guard, its rules, our " +
 				"virtual kubelet, and Liqo asking the connector what to offer. Without it nothing is bought or sold. A broker has the guard already.",
-			do: (*install.Installer).Guard, flags: func(c *cobra.Command, o *install.Options) {
+			examples: []string{"", "--pull-secret ci/registry"},
+			do:       (*install.Installer).Guard, flags: func(c *cobra.Command, o *install.Options) {
 				imageFlags(c, o)
 				exportFlag(c, o)
 				pullFlag(c, o)
@@ -108,8 +116,9 @@ func addInstallation(parent *cobra.Command, s *session) {
 			use: "unguard", short: "Take the guard from a cluster that does not trade any more",
 			long: "Remove the guard and its rules, and give Liqo its own virtual kubelet back. The connector must be gone, and the cluster " +
 				"neither a broker nor a consumer of one.",
-			do:   (*install.Installer).Unguard,
-			done: "Nothing of the guard is left.",
+			examples: []string{"--dry-run=server", ""},
+			do:       (*install.Installer).Unguard,
+			done:     "Nothing of the guard is left.",
 		},
 	} {
 		parent.AddCommand(s.installationCommand(c))
@@ -118,12 +127,20 @@ func addInstallation(parent *cobra.Command, s *session) {
 
 func (s *session) installationCommand(c installation) *cobra.Command {
 	var options install.Options
-	command := &cobra.Command{Use: c.use, Short: c.short, Long: c.long, Args: usage(cobra.NoArgs)}
+	// The command, with the flags that all of these have and its own.
+	examples := make([]string, 0, len(c.examples))
+	for _, flags := range c.examples {
+		examples = append(examples, strings.TrimSpace("kubectl liqo-broker "+c.use+" "+flags))
+	}
+	command := &cobra.Command{
+		Use: c.use, Short: c.short, Long: c.long, Example: "  " + strings.Join(examples, "\n  "), Args: usage(cobra.NoArgs),
+	}
 	s.dryRun.add(command)
 	command.Flags().DurationVar(&options.Timeout, "timeout", install.DefaultTimeout, "for how long each step may wait")
 	if c.flags != nil {
 		c.flags(command, &options)
 	}
+	// What it does: change the cluster, and say what comes next.
 	command.RunE = func(cmd *cobra.Command, _ []string) error {
 		options.DryRun, options.Tried = s.dryRun != dryRunNone, s.dryRun == dryRunServer
 		if err := options.Validate(); err != nil {

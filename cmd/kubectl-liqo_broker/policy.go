@@ -28,8 +28,9 @@ const maxPolicyFile = 8 << 20
 
 func (r *reading) policyCommand() *cobra.Command {
 	command := &cobra.Command{
-		Use:   "policy",
-		Short: "Check placement policies before they are applied",
+		Use:     "policy",
+		Short:   "Check placement policies before they are applied",
+		Example: "  kubectl liqo-broker policy check cheapest.yaml",
 	}
 	command.AddCommand(r.policyCheckCommand())
 	return command

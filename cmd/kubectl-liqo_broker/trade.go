@@ -412,8 +412,8 @@ func (m *seenCatalog) reference(text string) (offer.Key, string, error) {
 	return key, parts[2], nil
 }
 
-// errNotReady is the end of a wait that was too long.
-var errNotReady = errors.New("it is not ready yet")
+// errNotReady is the end of a wait that was too long: what was ordered goes on.
+var errNotReady = program.WithCode(errors.New("it is not ready yet"), exitUnhealthy)
 
 // conditionText says how far something is.
 func conditionText(conditions []metav1.Condition) string {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/pages"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
@@ -262,12 +263,17 @@ func TestBuy(t *testing.T) {
 
 // TestBuyWaits waits for what happens, and no longer.
 func TestBuyWaits(t *testing.T) {
-	for reason, want := range map[string]string{
-		connectorv1alpha1.ReasonActive: "", connectorv1alpha1.ReasonRejected: "was not bought", connectorv1alpha1.ReasonNoOffer: "not ready yet",
+	for reason, want := range map[string]struct {
+		says string
+		code int
+	}{
+		connectorv1alpha1.ReasonActive:   {},
+		connectorv1alpha1.ReasonRejected: {"was not bought", program.ExitFailure},
+		connectorv1alpha1.ReasonNoOffer:  {"not ready yet", exitUnhealthy},
 	} {
 		cli := newCLI(t, market(t)...)
 		status := metav1.ConditionFalse
-		if want == "" {
+		if want.says == "" {
 			status = metav1.ConditionTrue
 		}
 		go func() {
@@ -282,7 +288,8 @@ func TestBuyWaits(t *testing.T) {
 			}
 		}()
 		_, errOut, err := cli.run(t, "buy --name x --cpu 2 --memory 4Gi --pods 1 --for 24h --wait --timeout 3s")
-		if fmt.Sprint(err) == "<nil>" != (want == "") || want != "" && !strings.Contains(err.Error(), want) ||
+		if fmt.Sprint(err) == "<nil>" != (want.says == "") ||
+			want.says != "" && (!strings.Contains(err.Error(), want.says) || program.ExitCode(err) != want.code) ||
 			!strings.Contains(errOut, reason) ||
 			!strings.Contains(errOut, "End it with: kubectl delete capacityrequest x") {
 			t.Errorf("%s: %v: %s", reason, err, errOut)

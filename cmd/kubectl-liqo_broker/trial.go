@@ -45,7 +45,8 @@ func (s *session) testCommand() *cobra.Command {
 		Long: "Run some pods at the broker of this cluster, which is its consumer; ask each of them, and a Service of them, from a pod at\n" +
 			"home; print where they ran, by which path they were reached and how they answered; and remove all of it.\n\n" +
 			"It makes the namespace " + trialNamespace + ", which must not be there, or be of an earlier test. Its pods run the image\n" +
-			"liqo-broker-network-manager as nobody and without rights; consumer and providers pull it.",
+			"liqo-broker-network-manager as nobody and without rights; consumer and providers pull it. With something that is not as it should\n" +
+			"be, the exit code is 3.",
 		Example: "  kubectl liqo-broker test\n  kubectl liqo-broker test --pods 10 --keep",
 		Args:    usage(cobra.NoArgs),
 		RunE:    func(command *cobra.Command, _ []string) error { return s.test(command.Context(), &t) },

@@ -85,7 +85,7 @@ func newCommand() *cobra.Command {
 	flags.StringVar(&o.listen, "listen", ":"+strconv.Itoa(remoteipam.Port), "address that serves the remote IPAM")
 	flags.StringVar(&o.ipamServer, "ipam-server", "127.0.0.1:6000", "address of Liqo's IPAM")
 	flags.StringVar(&o.metricsAddress, "metrics-address", ":6002",
-		`address that serves Prometheus metrics over TLS, to who may get the path /metrics of this cluster; "0" for none`)
+		`address that serves Prometheus metrics over TLS, to whoever may get the path /metrics of this cluster; "0" for none`)
 	flags.StringVar(&o.healthAddress, "health-address", ":6003", `address that serves /healthz and /readyz; "0" for none`)
 	// How much of it one consumer may have.
 	flags.IntVar(&o.maxConnections, "max-connections", server.DefaultMaxConnections,

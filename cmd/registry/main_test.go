@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +56,47 @@ func TestHelp(t *testing.T) {
 	}
 	show(newCommand())
 	golden.Check(t, "help.txt", out.String())
+}
+
+// TestUnit holds that what the service of systemd and the container of the page for operators run is a command with its flags, and that the
+// service keeps its state where systemd makes a folder for it.
+func TestUnit(t *testing.T) {
+	unit, err := os.ReadFile("../../deploy/registry/systemd/liqo-broker-registry.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../docs/trade/operator.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	service := regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/registry (.*)$`).FindSubmatch(unit)
+	container := regexp.MustCompile(`(?m)capacitorset/liqo-broker-registry:\S+ (.*)$`).FindSubmatch(page)
+	if service == nil || container == nil {
+		t.Fatalf("the unit starts %q, and the container %q", service, container)
+	}
+	for _, line := range []string{string(service[1]), string(container[1])} {
+		root := newCommand()
+		command, rest, err := root.Find(strings.Fields(line))
+		if err != nil || command == root {
+			t.Fatalf("registry %s: %v", line, err)
+		}
+		if err := command.ParseFlags(rest); err != nil || command.Flags().NArg() > 0 {
+			t.Errorf("registry %s: %v, with the arguments %q", line, err, command.Flags().Args())
+		}
+	}
+
+	folder := regexp.MustCompile(`(?m)^StateDirectory=(.*)$`).FindSubmatch(unit)
+	if folder == nil {
+		t.Fatal("the unit has no folder")
+	}
+	for _, kept := range []string{"--key-file=/var/lib/%s/registry.key", storeVariable + "=sqlite:/var/lib/%s/registry.db"} {
+		if kept = fmt.Sprintf(kept, folder[1]); !strings.Contains(string(unit), kept) {
+			t.Errorf("the unit does not say %s", kept)
+		}
+	}
+	if !strings.Contains(string(page), fmt.Sprintf("`--store sqlite:/var/lib/%s/registry.db`", folder[1])) {
+		t.Error("docs/trade/operator.md does not say where the store of the service is")
+	}
 }
 
 // TestMistyped gives commands what they cannot mean: each says so, and exits as the command line that cannot be understood.

@@ -50,7 +50,7 @@ type serveOptions struct {
 	address, metricsAddress, healthAddress string
 	keyFile, certFile, certKeyFile         string
 	authorities                            string
-	anonymousRead, anonymousEnrol          bool
+	anonymousRead, autoApprove             bool
 	mdns                                   bool
 	lease, drop                            time.Duration
 	limits                                 server.Limits
@@ -84,7 +84,7 @@ func newServe(d *database) *cobra.Command {
 	flags.StringVar(&o.authorities, "ca-file", "",
 		"file with certificates of authorities: parties whose current key they have certified are approved at once; read again when it changes")
 	flags.BoolVar(&o.anonymousRead, "anonymous-read", false, "let everybody read what is offered, without a certificate")
-	flags.BoolVar(&o.anonymousEnrol, "anonymous-enrol", false, "approve every party that announces itself")
+	flags.BoolVar(&o.autoApprove, "auto-approve", false, "approve every party that announces itself")
 	flags.BoolVar(&o.mdns, "mdns", false,
 		"announce the registry in the local network, with the port of --address and the fingerprint of its own key: "+
 			"kubectl liqo-broker registry join --lan finds it")
@@ -190,7 +190,7 @@ func (o *serveOptions) runServer(ctx context.Context, d *database, log logr.Logg
 	}
 	defer s.Close()
 	registry, err := server.New(ctx, server.Config{
-		Store: s, Log: log, Authorities: authorities, AnonymousRead: o.anonymousRead, AnonymousEnrol: o.anonymousEnrol,
+		Store: s, Log: log, Authorities: authorities, AnonymousRead: o.anonymousRead, AutoApprove: o.autoApprove,
 		Lease: o.lease, Drop: o.drop, Limits: o.limits, Version: version.String(),
 	})
 	if err != nil {

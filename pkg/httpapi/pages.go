@@ -87,7 +87,7 @@ func pageOf[T any](ctx context.Context, v *v1, kind feed.Kind, q query[T]) (*lis
 			page.End()
 			break
 		}
-		tag, err := who.tagOf(item.Tag, value)
+		tag, err := tagFor(who, item.Tag, value)
 		if err != nil {
 			return nil, err
 		}
@@ -128,7 +128,7 @@ func itemOf[T any](ctx context.Context, v *v1, kind feed.Kind, key string, known
 			return nil, rest.Refusal(http.StatusForbidden, messageHidden)
 		}
 	}
-	tag, err := who.tagOf(item.Tag, value)
+	tag, err := tagFor(who, item.Tag, value)
 	if err != nil {
 		return nil, err
 	}
@@ -145,9 +145,9 @@ func ownOf[T any](value T, hides bool) (T, bool) {
 	return own.Own(hides), true
 }
 
-// tagOf returns the tag of what a caller sees of an item, whose own tag would tell a consumer when something changes that is hidden from
+// tagFor returns the tag of what a caller sees of an item, whose own tag would tell a consumer when something changes that is hidden from
 // it.
-func (c caller) tagOf(tag string, shown any) (string, error) {
+func tagFor[T any](c caller, tag string, shown T) (string, error) {
 	if c.consumer == "" {
 		return tag, nil
 	}

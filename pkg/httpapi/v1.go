@@ -54,6 +54,7 @@ func newREST(cfg *Config, mux *http.ServeMux) *rest.API {
 					"is its own.",
 			},
 		},
+		Host: "liqo-broker.liqo-broker.svc", Port: "8000",
 		Base: base, Timeout: answerTimeout, MaxBody: maxBody, Failed: messageFailed,
 		Caller: func(ctx context.Context) string { return callerOf(ctx).called() }, Log: cfg.Log,
 	}, mux)

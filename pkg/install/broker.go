@@ -492,7 +492,7 @@ func (i *Installer) tellingOfMetrics(s step) step {
 		}
 		args, err := i.managerArgs(ctx)
 		if slices.Contains(args, "--kubelet-metrics-enabled=true") {
-			fmt.Fprintln(i.run.out, "      metrics of virtual kubelets are then read over TLS, by who may read those of nodes: Liqo's own "+
+			fmt.Fprintln(i.run.out, "      metrics of virtual kubelets are then read over TLS, by whoever may read those of nodes: Liqo's own "+
 				"PodMonitor of them is refused")
 		}
 		return all, err

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/await"
 	"github.com/capacitorset/liqo-broker/pkg/sheet"
+	"github.com/capacitorset/liqo-broker/pkg/version"
 )
 
 // A step brings a part of the cluster into a state. It can be taken any number of times, and begins where another one was interrupted.
@@ -71,7 +73,7 @@ func (r *runner) runSteps(ctx context.Context, steps []step) error {
 			if ctx.Err() != nil {
 				err = fmt.Errorf("interrupted; run the same command again to go on: %w", context.Cause(ctx))
 			}
-			return &stepError{fmt.Errorf("step %d of %d, %s: %w", i+1, len(steps), s.name, err)}
+			return &stepError{fmt.Errorf("step %d of %d, %s: %w%s", i+1, len(steps), s.name, err, whoDenies(err))}
 		}
 		switch {
 		case changed == 0:
@@ -115,6 +117,25 @@ func (r *runner) take(ctx context.Context, s step) (changed int, err error) {
 // (k8s.io/apiserver/pkg/util/webhook/error.go@v0.34.4, ErrCallingWebhook).
 func unanswered(err error) bool {
 	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook")
+}
+
+// denials match how the API server says that a rule of the cluster denies a write, and have the name of the rule
+// (k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go and pkg/admission/plugin/policy/validating/plugin.go@v0.34.4).
+var denials = regexp.MustCompile(
+	`admission webhook "([^"]+)" denied the request|ValidatingAdmissionPolicy '([^']+)' with binding '[^']*' denied request`)
+
+// whoDenies says of an error where to read what rules of a cluster have to let pass, if one has denied a write that is neither ours nor
+// Liqo's; else nothing.
+func whoDenies(err error) string {
+	found := denials.FindStringSubmatch(err.Error())
+	if found == nil {
+		return ""
+	}
+	rule := found[1] + found[2]
+	if strings.HasSuffix(rule, ".liqo.io") {
+		return ""
+	}
+	return fmt.Sprintf(". What rule %s has to let pass: %s", rule, version.Document("docs/compatibility.md#openshift-and-policy-engines"))
 }
 
 // apply makes changes, or only says them.

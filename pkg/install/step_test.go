@@ -6,6 +6,7 @@ package install
 import (
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -133,6 +134,29 @@ func TestTried(t *testing.T) {
 				t.Errorf("it does not say %q:\n%s", tc.wantOut, out.String())
 			}
 		})
+	}
+}
+
+// TestDenied has rules of a cluster deny a change: of those of others, the error says where to read what they have to let pass.
+func TestDenied(t *testing.T) {
+	const page = "docs/compatibility.md#openshift-and-policy-engines"
+	resource := schema.GroupResource{Group: "apps", Resource: "deployments"}
+	for says, want := range map[string]string{
+		`admission webhook "validate.kyverno.svc-fail" denied the request: no root`: "What rule validate.kyverno.svc-fail has to let pass",
+		`ValidatingAdmissionPolicy 'digests' with binding 'all' denied request: no`: "What rule digests has to let pass",
+		`admission webhook "policies.brokering.liqo.io" denied the request: no KPI`: "",
+		`ValidatingAdmissionPolicy 'a.liqo.io' with binding 'b' denied request: no`: "",
+		"it is not yours": "",
+	} {
+		denied := apierrors.NewForbidden(resource, "liqo-broker", errors.New(says))
+		r := runner{out: io.Discard, timeout: DefaultTimeout}
+		err := r.runSteps(t.Context(), []step{{"run the daemon", func(context.Context) ([]change, error) {
+			return []change{{verb: "create", object: "Deployment", do: func(context.Context) error { return denied }}}, nil
+		}, nil}})
+		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), page) != (want != "") || !apierrors.IsForbidden(err) {
+			t.Errorf("%s: run() = %v, want %q", says, err, want)
+		}
 	}
 }
 

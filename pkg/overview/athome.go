@@ -40,7 +40,8 @@ func AtHome(namespaces []corev1.Namespace, offloadings []v09.NamespaceOffloading
 	home := map[string][]*corev1.Pod{}
 	for i := range pods {
 		pod := &pods[i]
-		if remote[pod.Namespace] && !virtual[pod.Spec.NodeName] && !liqo.Admitted(pod) && !podstate.Ended(pod) && !ofNode(pod) {
+		if remote[pod.Namespace] && !virtual[pod.Spec.NodeName] && !liqo.Admitted(pod) && !podstate.Ended(pod) && !ofNode(pod) &&
+			pod.DeletionTimestamp.IsZero() {
 			home[pod.Namespace] = append(home[pod.Namespace], pod)
 		}
 	}

@@ -69,6 +69,7 @@ func TestAtHome(t *testing.T) {
 				p.Spec.NodeName = ""
 				liqo.Admit(p)
 			}), made("", "", "away", func(p *corev1.Pod) { p.Spec.NodeName = node.Name }),
+			made("ReplicaSet", "web-5f4d", "web-5f4d-3", func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.Now()) }),
 		}},
 		"AlsoHere": {strategy: "LocalAndRemote", pods: []corev1.Pod{web(1)}},
 		"OnlyHere": {strategy: "Local", pods: []corev1.Pod{web(1)}},

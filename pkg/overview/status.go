@@ -213,7 +213,7 @@ func (s *Status) String() string {
 	line("Policies", "%s", &s.Policies)
 	line("Decisions", "%s", &s.Decisions)
 	line("Queries", "%s", &s.Queries)
-	line("Offers", "%d of %d accepted from providers, %d of %d accepted by consumers",
+	line("Offers", "%d of %d from providers accepted, %d of %d to consumers accepted",
 		s.Offers.FromProviders.Accepted, s.Offers.FromProviders.Total, s.Offers.ToConsumers.Accepted, s.Offers.ToConsumers.Total)
 	if len(s.Capacity.Offered) > 0 {
 		line("Capacity", "%s offered; %s used; %s free", sheet.Amount(s.Capacity.Offered), amountOrNothing(s.Capacity.Used),

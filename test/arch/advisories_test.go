@@ -4,10 +4,13 @@
 package arch
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/version"
 )
@@ -34,6 +37,9 @@ func TestAdvisories(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if late := overdue(string(text), time.Now()); late != "" {
+		t.Log(late) // A test that fails by itself on some day would fail for whoever builds an old release.
+	}
 	rows := 0
 	for line := range strings.Lines(string(text)) {
 		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
@@ -59,6 +65,46 @@ func TestAdvisories(t *testing.T) {
 	}
 	if rows == 0 {
 		t.Error("build/advisories.txt has no rows")
+	}
+}
+
+// advisoriesLast is how long nobody need have asked the world for new advisories.
+const advisoriesLast = 90 * 24 * time.Hour
+
+// overdue says that a list of advisories is old, by the date in it; nothing if it is not.
+func overdue(list string, now time.Time) string {
+	found := regexp.MustCompile(`(?m)^# As of (\d{4}-\d\d-\d\d)$`).FindStringSubmatch(list)
+	if found == nil {
+		return "build/advisories.txt does not say of when it is"
+	}
+	of, err := time.Parse(time.DateOnly, found[1])
+	if err != nil || now.Sub(of) > advisoriesLast {
+		return fmt.Sprintf("build/advisories.txt is of %s: run make advisories, and write down what is new and the date", found[1])
+	}
+	return ""
+}
+
+// TestOverdue holds that the list of advisories has a date, and that somebody is told when that is long ago.
+func TestOverdue(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "build/advisories.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := time.Date(2026, time.November, 27, 0, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		list string
+		now  time.Time
+		says string
+	}{
+		"Ours":    {string(text), of, ""},
+		"Fresh":   {"# a list\n# As of 2026-11-27\n", of.Add(advisoriesLast), ""},
+		"Old":     {"# a list\n# As of 2026-11-27\n", of.Add(advisoriesLast + time.Hour), "is of 2026-11-27: run make advisories"},
+		"NoDay":   {"# As of 2026-13-27\n", of, "is of 2026-13-27: run make advisories"},
+		"Undated": {"# a list\n", of, "does not say of when it is"},
+	} {
+		if says := overdue(tc.list, tc.now); (says != "") != (tc.says != "") || !strings.Contains(says, tc.says) {
+			t.Errorf("%s: %q, want %q", name, says, tc.says)
+		}
 	}
 }
 

@@ -171,8 +171,8 @@ func TestRegistrySwitches(t *testing.T) {
 			has: `"--tls-cert-file=/etc/liqo-broker/tls/tls.crt","--tls-private-key-file=/etc/liqo-broker/tls/tls.key"`, hasNot: "--key-file"},
 		"Authorities": {release: release{set: "authorities.existingConfigMap=cas"}, reason: "Authorities let parties in.", object: set,
 			has: `"--ca-file=/etc/liqo-broker/authorities/ca.crt"`},
-		"Open": {release: release{set: "anonymous.read=true,anonymous.enrol=true"}, reason: "Who opens it to all is told so.", object: set,
-			has: `"--anonymous-read","--anonymous-enrol"`, reworded: "Everybody who reaches the registry is let in"},
+		"Open": {release: release{set: "anonymous.read=true,autoApprove=true"}, reason: "Who opens it to all is told so.", object: set,
+			has: `"--anonymous-read","--auto-approve"`, reworded: "Everybody who reaches the registry is let in"},
 		"Flags": {
 			release: release{set: "extraArgs={--max-offers=50}"}, reason: "Every flag can be given.", object: set, has: `"--max-offers=50"]`,
 		},

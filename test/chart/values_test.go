@@ -375,7 +375,7 @@ func TestObjectsAreKubernetes(t *testing.T) {
 		"SQLite": {reason: "A registry with all that is mounted.", chart: registryChart, help: "registry/testdata/help.txt",
 			unknown: []string{"PodMonitor"},
 			set: "dashboards.enabled=true,persistence.storageClassName=fast,persistence.accessModes={ReadWriteOncePod},key.existingSecret=k," +
-				"authorities.existingConfigMap=c,anonymous.read=true,anonymous.enrol=true," + pods + spread + volumes + service},
+				"authorities.existingConfigMap=c,anonymous.read=true,autoApprove=true," + pods + spread + volumes + service},
 		"Claim": {reason: "A volume that is there.", chart: registryChart, help: "registry/testdata/help.txt", unknown: []string{"PodMonitor"},
 			set: "persistence.existingClaim=c," + pods + spread + volumes + service},
 		"PostgreSQL": {reason: "The other store, with an ordinary certificate.", chart: registryChart, help: "registry/testdata/help.txt",

@@ -41,7 +41,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		what, args = args[0], args[1:]
 	}
 	flags := flag.NewFlagSet("demo "+what, flag.ContinueOnError)
-	kubernetes := flags.String("kubernetes", "v1.34", "line of Kubernetes of the clusters: v1.34 or v1.28")
+	kubernetes := flags.String("kubernetes", "v1.34", "line of Kubernetes of the clusters: v1.37, v1.34 or v1.28")
 	root := flags.String("root", ".", "folder of the repository")
 	if err := flags.Parse(args); err != nil {
 		return err

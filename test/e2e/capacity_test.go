@@ -306,6 +306,12 @@ spec:
       - matchExpressions: [{key: liqo.io/remote-cluster-id, operator: In, values: [%[2]s]}]
 `, namespace, fed.Broker.ID))
 	})
+	awaitOffloading(t, c, namespace)
+}
+
+// awaitOffloading waits until Liqo has taken note that a namespace of a cluster is offloaded.
+func awaitOffloading(t *testing.T, c *federation.Cluster, namespace string) {
+	t.Helper()
 	eventually(t, time.Minute, func(ctx context.Context) error {
 		phase, err := c.Kubectl(ctx, "get", "namespaceoffloading", "offloading", "--namespace="+namespace,
 			"--output=jsonpath={.status.offloadingPhase}")

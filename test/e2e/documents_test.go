@@ -227,11 +227,11 @@ func tenantNamespace(t *testing.T, c, peer *federation.Cluster) string {
 // serveLiqosCharts serves Liqo's chart as its repository does, and returns the address.
 func serveLiqosCharts(t *testing.T) string {
 	t.Helper()
-	folder := t.TempDir()
+	folder, version := t.TempDir(), fed.Broker.Lab.LiqoVersion()
 	server := httptest.NewServer(http.FileServer(http.Dir(folder)))
 	t.Cleanup(server.Close)
 	for _, args := range [][]string{
-		{"package", filepath.Join(fed.Broker.Lab.LiqoPath(), "chart"), "--version", fed.Broker.Lab.LiqoVersion(), "--app-version", fed.Broker.Lab.LiqoVersion(), "--destination", folder},
+		{"package", filepath.Join(fed.Broker.Lab.LiqoPath(), "chart"), "--version", version, "--app-version", version, "--destination", folder},
 		{"repo", "index", folder, "--url", server.URL},
 	} {
 		if out, err := exec.CommandContext(t.Context(), filepath.Join(root, "bin", "helm"), args...).CombinedOutput(); err != nil {

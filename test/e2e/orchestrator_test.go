@@ -174,7 +174,7 @@ func received(c *federation.Cluster) (uint64, error) {
 	return bytes, err
 }
 
-// A readyWatch keeps in mind how few replicas of a Deployment were ready.
+// A readyWatch keeps in mind how few replicas of a workload were ready.
 type readyWatch struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
@@ -184,11 +184,17 @@ type readyWatch struct {
 // watchReady looks at the ready replicas of the workload of a namespace of the consumer until it is stopped.
 func watchReady(t *testing.T, namespace string) *readyWatch {
 	t.Helper()
+	return watchCount(t, func(ctx context.Context) (int, error) { return fed.ReadyReplicas(ctx, namespace, federation.Web) })
+}
+
+// watchCount counts again and again until it is stopped.
+func watchCount(t *testing.T, count func(context.Context) (int, error)) *readyWatch {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	w := &readyWatch{cancel: cancel, least: 1 << 30}
 	w.done.Go(func() {
 		for ctx.Err() == nil {
-			if ready, err := fed.ReadyReplicas(ctx, namespace, federation.Web); err == nil {
+			if ready, err := count(ctx); err == nil {
 				w.least = min(w.least, ready)
 			}
 			select {

@@ -170,26 +170,42 @@ func (f *Federation) reportCopies(ctx context.Context, out io.Writer, namespace 
 	return nil
 }
 
-// reportMemory writes the resident memory of our programs, as the nodes' process tables have it.
+// reportMemory writes the resident memory of our programs.
 func (f *Federation) reportMemory(ctx context.Context, out io.Writer) error {
 	fmt.Fprintln(out, "  CLUSTER\tPROGRAM\tMEMORY")
+	all, err := f.Residents(ctx)
+	for _, r := range all {
+		fmt.Fprintf(out, "  %s\t%s\t%d MiB\n", r.Cluster, r.Program, r.MiB)
+	}
+	return err
+}
+
+// A Resident is a process of one of our programs, with its number in its cluster's node, and the memory that it has there.
+type Resident struct {
+	Cluster, Program string
+	PID, MiB         int
+}
+
+// Residents returns the processes of our programs on the consumer and on the broker, as the nodes' process tables have them.
+func (f *Federation) Residents(ctx context.Context) ([]Resident, error) {
+	var all []Resident
 	for _, c := range []*Cluster{f.Consumer, f.Broker} {
 		var processes strings.Builder
-		err := c.Lab.Exec(ctx, node.Command{Args: []string{"ps", "-eo", "rss=,args="}, Stdout: &processes})
+		err := c.Lab.Exec(ctx, node.Command{Args: []string{"ps", "-eo", "pid=,rss=,args="}, Stdout: &processes})
 		if err != nil {
-			return fmt.Errorf("list the processes of cluster %s: %w", c.Name, err)
+			return nil, fmt.Errorf("list the processes of cluster %s: %w", c.Name, err)
 		}
 		for line := range strings.Lines(processes.String()) {
-			var kibibytes int
+			var pid, kibibytes int
 			var program string
-			if _, err := fmt.Sscan(line, &kibibytes, &program); err != nil {
+			if _, err := fmt.Sscan(line, &pid, &kibibytes, &program); err != nil {
 				continue // A process without a command line is none of ours.
 			}
 			switch program {
 			case "/usr/bin/broker", "/usr/bin/network-manager", "/usr/bin/virtual-kubelet":
-				fmt.Fprintf(out, "  %s\t%s\t%d MiB\n", c.Name, strings.TrimPrefix(program, "/usr/bin/"), kibibytes>>10)
+				all = append(all, Resident{c.Name, strings.TrimPrefix(program, "/usr/bin/"), pid, kibibytes >> 10})
 			}
 		}
 	}
-	return nil
+	return all, nil
 }

@@ -406,6 +406,32 @@ func (f *Federation) Host(ctx context.Context, address string) (string, error) {
 	return asks.host("http://" + address + "/")
 }
 
+// HostByUDP asks a web server of the workload Web at HOST:PORT for its host name by a datagram, from the network of the cluster's pod
+// `tools`.
+func (c *Cluster) HostByUDP(ctx context.Context, address string) (string, error) {
+	dial, err := c.dialer(ctx)
+	if err != nil {
+		return "", err
+	}
+	conn, err := dial(ctx, "udp", address)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = conn.Close() }()
+	if err := conn.SetDeadline(time.Now().Add(probePatience)); err != nil {
+		return "", err
+	}
+	if _, err := conn.Write([]byte("?")); err != nil {
+		return "", fmt.Errorf("send a datagram to %s: %w", address, err)
+	}
+	answer := make([]byte, 256)
+	n, err := conn.Read(answer)
+	if err != nil {
+		return "", fmt.Errorf("wait for the datagram of %s: %w", address, err)
+	}
+	return string(answer[:n]), nil
+}
+
 // Hosts asks a Service of web servers of the workload Web for their host names, as many times, each on a connection of its own, from the
 // consumer's pod `tools`. A connection goes to any of them: who wants to see all asks far more often than there are servers.
 func (f *Federation) Hosts(ctx context.Context, service string, times int) ([]string, error) {

@@ -298,12 +298,14 @@ func TestFlags(t *testing.T) {
 	if err != nil || len(helps) < 4 {
 		t.Fatalf("only %d commands have a help: %v", len(helps), err)
 	}
+	files := map[string]string{}
 	for _, help := range helps {
-		command := filepath.Base(filepath.Dir(filepath.Dir(help)))
-		if part := strings.TrimPrefix(strings.TrimSuffix(filepath.Base(help), ".txt"), "help"); part != "" {
-			command += " " + strings.Trim(part, "-_.")
-		}
-		fmt.Fprintf(&out, "## %s\n\n```text\n%s\n```\n\n", command, strings.Join(lines(t, help), "\n"))
+		program := filepath.Base(filepath.Dir(filepath.Dir(help)))
+		part := strings.TrimPrefix(strings.TrimSuffix(filepath.Base(help), ".txt"), "help")
+		files[program+strings.ReplaceAll(part, "-", " ")] = help
+	}
+	for _, command := range slices.Sorted(maps.Keys(files)) {
+		fmt.Fprintf(&out, "## %s\n\n```text\n%s\n```\n\n", command, strings.Join(lines(t, files[command]), "\n"))
 	}
 	golden.Check(t, page("flags.md"), strings.TrimSuffix(out.String(), "\n"))
 }

@@ -30,7 +30,8 @@ func TestOneHop(t *testing.T) {
 	})
 }
 
-// chain makes a namespace of the consumer whose pods go to the broker, and from there to the provider, and returns the name that it has there.
+// chain makes a namespace of the consumer whose pods go to the broker, and from there to the provider, and returns the name that it has at
+// the broker.
 func chain(t *testing.T, namespace string) (twin string) {
 	t.Helper()
 	apply(t, consumer, fmt.Sprintf(`{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": %q}}`, namespace))

@@ -26,8 +26,8 @@ import (
 // patience is how long Liqo may take for a step, beside whatever else the machine does.
 const patience = 2 * time.Minute
 
-// The consumer uses the broker, and the broker the provider. The consumer and the provider are peered as well, and so are the broker and the
-// consumer in the other direction.
+// The consumer uses the broker, and the broker the provider. The consumer and the provider are peered as well, and so are the broker and
+// the consumer in the other direction.
 var consumer, broker, provider *lab.Cluster
 
 func TestMain(m *testing.M) {

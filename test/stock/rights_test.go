@@ -37,8 +37,8 @@ func secret(t *testing.T, c *lab.Cluster, namespace, name, field string) []byte 
 	return data
 }
 
-// peer is the identity that the provider gave to the broker, as an administrator of the broker can use it: from this machine, the provider's
-// API server has another address than from the broker.
+// peer is the identity that the provider gave to the broker, as an administrator of the broker can use it: from this machine, the
+// provider's API server has another address than from the broker.
 func peer(t *testing.T) *clientcmdapi.Config {
 	t.Helper()
 	namespace, name := "liqo-tenant-"+provider.Name, "kubeconfig-controlplane-"+provider.Name
@@ -79,8 +79,8 @@ func atProvider(ctx context.Context, t *testing.T, config *clientcmdapi.Config, 
 	return provider.Kubectl(ctx, append([]string{"--kubeconfig", write(t, "kubeconfig", text)}, args...)...)
 }
 
-// TestAnyPeerBecomesAdministrator asks a provider as kubeadm makes it for a certificate with one group more than Liqo looks at: it is signed,
-// and what the provider keeps secret can be read with it.
+// TestAnyPeerBecomesAdministrator asks a provider as kubeadm makes it for a certificate with one group more than Liqo looks at: it is
+// signed, and what the provider keeps secret can be read with it.
 func TestAnyPeerBecomesAdministrator(t *testing.T) {
 	const administrators, name = "kubeadm:cluster-admins", "one-more-group"
 	apply(t, provider, fmt.Sprintf(`
@@ -111,8 +111,9 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: %q}]
 		"apiVersion": "authentication.liqo.io/v1beta1", "kind": "ResourceSlice",
 		"metadata": map[string]any{
 			"name": name, "namespace": "liqo-tenant-" + broker.Name,
+			// Liqo on the broker would remove what is said to come from there, and does not.
 			"labels": map[string]string{
-				"liqo.io/originID": broker.Name, "liqo.io/replicated": "true", "liqo.io/remoteID": provider.Name,
+				"liqo.io/originID": "nobody", "liqo.io/replicated": "true", "liqo.io/remoteID": provider.Name,
 				"liqo.io/remote-cluster-id": broker.Name,
 			},
 		},

@@ -78,8 +78,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
             {{- if .Values.anonymous.read }}
             - --anonymous-read
             {{- end }}
-            {{- if .Values.anonymous.enrol }}
-            - --anonymous-enrol
+            {{- if .Values.autoApprove }}
+            - --auto-approve
             {{- end }}
             {{- range .Values.extraArgs }}
             - {{ . | quote }}

@@ -22,7 +22,7 @@ const (
 	ReasonSettingUp = "SettingUp"
 	// ReasonContractSuspended: the seller grants nothing for now.
 	ReasonContractSuspended = "ContractSuspended"
-	// ReasonEnding: the workloads leave, and the clusters part.
+	// ReasonEnding: the workloads leave, and the peering ends.
 	ReasonEnding = "Ending"
 	// ReasonEnded: it is over as agreed.
 	ReasonEnded = "Ended"

@@ -272,7 +272,7 @@ type PurchaseStatus struct {
 	// +listType=atomic
 	// +optional
 	Nodes []string `json:"nodes,omitempty"`
-	// podsLeft is how many pods still have to leave before the clusters part.
+	// podsLeft is how many pods still have to leave before the peering ends.
 	// +optional
 	PodsLeft int32 `json:"podsLeft,omitempty"`
 }

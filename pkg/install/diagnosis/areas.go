@@ -62,8 +62,12 @@ func (l *look) liqo(ctx context.Context) []Check {
 		return append(all, cannot(area, "the Deployments of namespace liqo", err)...)
 	}
 	ready := 0
+	kept := map[string][]string{}
 	for i := range deployments.Items {
 		d := &deployments.Items[i]
+		if by := keeper(d); by != "" {
+			kept[by] = append(kept[by], d.Name)
+		}
 		if why := behind(d); why != "" {
 			all = append(all, one(area, Problem, "kubectl describe pods -n liqo; kubectl logs -n liqo deploy/"+d.Name, "Deployment liqo/%s: %s",
 				d.Name, why))
@@ -71,12 +75,55 @@ func (l *look) liqo(ctx context.Context) []Check {
 		}
 		ready++
 		if d.Name == v09.GatewayName && !requestsCPU(d) {
-			all = append(all, one(area, Note, "Where one of its nodes has as much left: kubectl set resources deployment "+d.Name+" -n liqo "+
-				"--requests=cpu=250m,memory=64Mi. It starts again, which interrupts its tunnels", "Liqo's gateway requests no CPU: on a busy node "+
+			all = append(all, one(area, Note, l.gatewayShare(), "Liqo's gateway requests no CPU: on a busy node "+
 				"it may not renew its lease in time, and ends then, with what goes through its tunnels"))
 		}
 	}
+	// What is patched of Liqo has to be in the repository, or is taken away again.
+	for _, by := range slices.Sorted(maps.Keys(kept)) {
+		if l.again() != "" {
+			all = append(all, one(area, Note, "If it does not have the patches of this project, or does not leave them alone, they are taken away: "+
+				version.Document("docs/gitops.md"), "%s keeps Deployments of Liqo as a repository says: %s", by, some(kept[by])))
+		}
+	}
 	return append(all, one(area, OK, "", "%d of %d Deployments of Liqo are ready", ready, len(deployments.Items)))
+}
+
+// keeper returns what keeps an object as a repository says, by the marks that it leaves on it; empty if nothing is known to.
+func keeper(o client.Object) string {
+	switch {
+	case o.GetAnnotations()["argocd.argoproj.io/tracking-id"] != "" || o.GetLabels()["argocd.argoproj.io/instance"] != "":
+		return "Argo CD"
+	case o.GetLabels()["helm.toolkit.fluxcd.io/name"] != "" || o.GetLabels()["kustomize.toolkit.fluxcd.io/name"] != "":
+		return "Flux"
+	default:
+		return ""
+	}
+}
+
+// gatewayShare says what gives Liqo's gateway CPU that nobody else can take. Where something of this project is set up, that gives it a
+// priority and a longer lease besides.
+func (l *look) gatewayShare() string {
+	const restarts = "It starts again, which interrupts its tunnels"
+	if again := l.again(); again != "" {
+		return "Run " + again + " again, which also gives it a priority and a longer lease. " + restarts
+	}
+	return "Where one of its nodes has as much left: kubectl set resources deployment " + v09.GatewayName + " -n liqo " +
+		"--requests=cpu=250m,memory=64Mi. " + restarts
+}
+
+// again returns the command that set this cluster up, which can be run again; empty if nothing of this project is set up.
+func (l *look) again() string {
+	switch {
+	case l.setup.Broker:
+		return install0
+	case l.setup.Trades && len(l.setup.Brokers) == 0:
+		return guard0
+	case len(l.setup.RemoteIPAMs) > 0:
+		return prepare0
+	default:
+		return ""
+	}
 }
 
 // requestsCPU reports whether a container of a Deployment has CPU that nobody else can take.
@@ -130,14 +177,7 @@ func (l *look) nodes(ctx context.Context) []Check {
 // steps looks at what the installation did.
 func (l *look) steps(ctx context.Context, installer *install.Installer) []Check {
 	const area = "Set-up"
-	do := install0
-	switch {
-	case l.setup.Broker:
-	case l.setup.Trades && len(l.setup.Brokers) == 0:
-		do = guard0
-	default:
-		do = prepare0
-	}
+	do := cmp.Or(l.again(), prepare0)
 	var all []Check
 	if tag := installer.Tag(); l.setup.Tag != "" && l.setup.Tag != tag {
 		all = append(all, one(area, Note, l.otherVersion(), "The images have tag %s, and those of this plugin %s", l.setup.Tag, tag))

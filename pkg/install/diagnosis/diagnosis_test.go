@@ -10,6 +10,7 @@ import (
 	"errors"
 	"maps"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -345,7 +346,7 @@ func TestStock(t *testing.T) {
 		"BusyGateway": {
 			[]func(*testing.T, client.Client){provides, offer(accepted), change(gateway, func() {
 				gateway.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
-			})}, []string{"provider"}, true, "Liqo's gateway requests no CPU",
+			})}, []string{"provider"}, true, gatewayShare,
 		},
 		"Provider": {
 			[]func(*testing.T, client.Client){provides, offer(accepted)}, []string{"provider"}, true,
@@ -379,6 +380,70 @@ func TestStock(t *testing.T) {
 			}
 		})
 	}
+}
+
+// gatewayShare is what gives the gateway of a provider its share of a busy node, as the page for its admin has it.
+const gatewayShare = "kubectl set resources deployment liqo-gateway -n liqo --requests=cpu=250m,memory=64Mi"
+
+// TestGatewayShare holds that one that requests nothing gets it by the command that set the cluster up, with what else that gives it. On a
+// provider nothing was set up, and its admin's page has the command.
+func TestGatewayShare(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/admin/provider.md")
+	if err != nil || !strings.Contains(string(page), gatewayShare) {
+		t.Errorf("docs/admin/provider.md does not say %q: %v", gatewayShare, err)
+	}
+	c := fakeCluster(t, interceptor.Funcs{})
+	broker(t, c)
+	gateway := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: liqoNamespace, Name: v09.GatewayName}}
+	change(gateway, func() { gateway.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{} })(t, c)
+	if d := diagnose(t, c); strings.Contains(d.String(), gatewayShare) ||
+		!strings.Contains(d.String(), "Run kubectl liqo-broker install again, which also gives it a priority and a longer lease") {
+		t.Errorf("%s", d)
+	}
+}
+
+// TestKept has Argo CD and Flux keep what is patched of Liqo: their marks are seen, on a cluster on which something is patched.
+func TestKept(t *testing.T) {
+	marks := []string{
+		"argocd.argoproj.io/tracking-id", "argocd.argoproj.io/instance", "helm.toolkit.fluxcd.io/name", "kustomize.toolkit.fluxcd.io/name",
+	}
+	const keeps = " keeps Deployments of Liqo as a repository says: liqo-gateway\n"
+	c := fakeCluster(t, interceptor.Funcs{})
+	gateway := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: liqoNamespace, Name: v09.GatewayName}}
+	looks := func(mark func(*appsv1.Deployment), says string) {
+		t.Helper()
+		change(gateway, func() {
+			for _, key := range marks {
+				delete(gateway.Annotations, key)
+				delete(gateway.Labels, key)
+			}
+			mark(gateway)
+		})(t, c)
+		if d := diagnose(t, c); strings.Contains(d.String(), "as a repository says") != (says != "") || !strings.Contains(d.String(), says) {
+			t.Errorf("it does not say %q:\n%s", says, d)
+		}
+	}
+	looks(labelled(marks[3]), "") // Nothing of this project is set up.
+	looks(func(*appsv1.Deployment) {}, "")
+	broker(t, c)
+	looks(func(*appsv1.Deployment) {}, "")
+	looks(annotated(marks[0]), "* Argo CD"+keeps)
+	looks(labelled(marks[1]), "* Argo CD"+keeps)
+	looks(labelled(marks[2]), "* Flux"+keeps)
+	looks(labelled(marks[3]), "* Flux"+keeps)
+	if d := diagnose(t, c); !d.Healthy {
+		t.Errorf("a note is a problem:\n%s", d)
+	}
+}
+
+func annotated(key string) func(*appsv1.Deployment) {
+	return func(d *appsv1.Deployment) {
+		metav1.SetMetaDataAnnotation(&d.ObjectMeta, key, "milan:apps/Deployment:liqo/"+d.Name)
+	}
+}
+
+func labelled(key string) func(*appsv1.Deployment) {
+	return func(d *appsv1.Deployment) { metav1.SetMetaDataLabel(&d.ObjectMeta, key, "milan") }
 }
 
 // create has a test create an object.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"hash"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -38,6 +39,8 @@ type Page[T any] struct {
 	paging     Paging
 	list, last string
 	versions   hash.Hash
+	// line is written to versions next. It is there so that an item needs no memory of its own.
+	line []byte
 }
 
 // NewPage returns a page without items, and the key after which its items begin. What list it is of is a text that differs for other
@@ -62,7 +65,9 @@ func (p *Page[T]) Full() bool { return len(p.Items) == p.paging.Limit }
 // Add adds an item with its key, and a text that is another one for each version of it.
 func (p *Page[T]) Add(key, version string, item T) {
 	p.Items, p.last = append(p.Items, item), key
-	fmt.Fprintf(p.versions, "%q %q,", key, version)
+	// Quoted, no key and version together look like others.
+	p.line = strconv.AppendQuote(strconv.AppendQuote(p.line[:0], key), version)
+	p.versions.Write(p.line)
 }
 
 // Pass passes over an item that is not in the list.

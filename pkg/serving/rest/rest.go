@@ -38,6 +38,8 @@ type Config struct {
 	// Title and Description are those of the OpenAPI document, and Schemes say how callers show who they are.
 	Title, Description string
 	Schemes            map[string]*huma.SecurityScheme
+	// Host and Port say where the API is if nobody has chosen otherwise, for whoever reads the document; empty if that is not to be said.
+	Host, Port string
 	// Base is the beginning of the paths of operations.
 	Base string
 	// Timeout is how long an operation may take, and MaxBody bounds the body of a request in bytes.
@@ -73,6 +75,14 @@ func New(cfg Config, mux *http.ServeMux) *API {
 	described.Info.Description = cfg.Description
 	described.Info.Contact = &huma.Contact{Name: "Issues", URL: "https://github.com/capacitorset/liqo-broker/issues"}
 	described.Info.License = &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}
+	if cfg.Host != "" {
+		described.Servers = []*huma.Server{{
+			URL: "https://{host}:{port}",
+			Variables: map[string]*huma.ServerVariable{
+				"host": {Default: cfg.Host, Description: "A name or an address at which it is reached."}, "port": {Default: cfg.Port},
+			},
+		}}
+	}
 	described.OpenAPIPath, described.DocsPath, described.SchemasPath, described.CreateHooks = "", "", "", nil
 	format := huma.DefaultJSONFormat
 	if cfg.Unmarshal != nil {

@@ -313,6 +313,35 @@ func TestPages(t *testing.T) {
 }
 
 // TestAcceptable reads headers Accept.
+// TestPageItems adds items to a page: none takes memory beside the list of them, and what differs in keys or versions has another ETag.
+func TestPageItems(t *testing.T) {
+	newPage := func() *Page[int] {
+		page, _, err := NewPage[int](Paging{Limit: 500}, "list")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return page
+	}
+	page := newPage()
+	page.Items = make([]int, 0, 500)
+	key, version := strings.Repeat("k", 8), strings.Repeat("v", 8) // Constants would take none in any case.
+	if allocated := testing.AllocsPerRun(100, func() { page.Add(key, version, 1) }); allocated != 0 {
+		t.Errorf("an item takes %v allocations", allocated)
+	}
+	seen := map[string][]string{}
+	for _, pairs := range [][]string{{"a", "bc"}, {"ab", "c"}, {"a", "b", "c", "d"}, {"a", `b""c""d`}, {"a", "b", "c", "e"}} {
+		page := newPage()
+		for pair := range slices.Chunk(pairs, 2) {
+			page.Add(pair[0], pair[1], 1)
+		}
+		etag, err := page.ETag()
+		if err != nil || seen[etag] != nil {
+			t.Errorf("ETag of %q: %s, %v, which is that of %q", pairs, etag, err, seen[etag])
+		}
+		seen[etag] = pairs
+	}
+}
+
 func TestAcceptable(t *testing.T) {
 	got := map[string]bool{}
 	want := map[string]bool{
@@ -346,5 +375,29 @@ func TestCallers(t *testing.T) {
 	time.Sleep(time.Millisecond)
 	if short.Of(source.Caller("a")) == first {
 		t.Error("who has not called for long is not forgotten")
+	}
+}
+
+// TestServers holds that a document says where its API is, and where the host is not its own, that it is one's to name.
+func TestServers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		host, port string
+		want       string
+	}{
+		"Said":   {"broker.example", "8000", "https://broker.example:8000"},
+		"Unsaid": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			said := ""
+			for _, server := range New(Config{Title: "test", Host: tc.host, Port: tc.port}, http.NewServeMux()).OpenAPI().Servers {
+				said = server.URL
+				for variable, is := range server.Variables {
+					said = strings.ReplaceAll(said, "{"+variable+"}", is.Default)
+				}
+			}
+			if said != tc.want {
+				t.Errorf("the document says that the API is at %q, want %q", said, tc.want)
+			}
+		})
 	}
 }

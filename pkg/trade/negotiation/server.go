@@ -179,6 +179,7 @@ func describe(cfg Config) (*Server, error) {
 		Schemes: map[string]*huma.SecurityScheme{"key": {
 			Type: "mutualTLS", Description: "A self-signed certificate of the caller's Ed25519 key, over TLS 1.3.",
 		}},
+		Host: "connector.example", Port: "8446",
 		Base: negotiationv1.Base, Timeout: MaxWait + answerTimeout, MaxBody: maxBody, Secret: true, Unmarshal: strictly, Explain: explain,
 		Failed: messageFailed, Caller: func(ctx context.Context) string { return string(callerOf(ctx).ID()) }, Log: cfg.Log,
 	}, s.mux)

@@ -125,14 +125,22 @@ func hide(event *corev1.Event) {
 	})
 }
 
-// hideNodes takes out of the status of a pod what the scheduler says of the nodes.
+// hideNodes takes out of the status of a pod what the scheduler says of the nodes. What it says of the pod's own claim stays.
 func hideNodes(pod *corev1.Pod) {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			if claim := missingClaim.FindStringSubmatch(c.Message); claim != nil {
+				c.Message = claim[1]
+				continue
+			}
 			c.Message = unscheduled
 		}
 	}
 }
+
+// missingClaim finds what the scheduler says of a pod whose claim is not there, and what this handler has made of it before. The scheduler
+// looks at no node then (k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding/volume_binding.go@v1.34.4).
+var missingClaim = regexp.MustCompile(`^(?:0/[0-9]+ nodes are available: )?(persistentvolumeclaim "[^"]+" not found)(?:\.|$)`)
 
 // addresses finds what may be an IP address.
 var addresses = regexp.MustCompile(`[0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}`)

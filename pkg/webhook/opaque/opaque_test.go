@@ -122,17 +122,24 @@ func TestHandle(t *testing.T) {
 
 // TestWaiting has a pod of which the scheduler says why no node takes it.
 func TestWaiting(t *testing.T) {
-	pod := liqotest.Pod(liqotest.ShadowPod("aggregated", "web", nil), "")
-	pod.Status.Conditions = []corev1.PodCondition{
-		{Type: corev1.PodReady, Status: corev1.ConditionFalse, Message: "containers"},
-		{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/4 nodes are available"},
-	}
-	raw, err := json.Marshal(pod)
-	if err != nil {
-		t.Fatal(err)
-	}
+	const lacking = "0/4 nodes are available: 4 Insufficient cpu."
+	const claim, preempted = `persistentvolumeclaim "data" not found`, ". preemption: 0/4 nodes are available: 4 Preemption is not helpful."
 	handler := New(fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).Build(), hider{})
-	for namespace, want := range map[string]string{"aggregated": unscheduled, "orchestrated": "0/4 nodes are available"} {
+	for _, tc := range []struct{ namespace, message, want string }{
+		{"aggregated", lacking, unscheduled}, {"orchestrated", lacking, lacking},
+		{"aggregated", "0/4 nodes are available: " + claim + preempted, claim}, {"aggregated", claim, claim},
+		{"aggregated", lacking + claim, unscheduled},
+	} {
+		namespace, want := tc.namespace, tc.want
+		pod := liqotest.Pod(liqotest.ShadowPod("aggregated", "web", nil), "")
+		pod.Status.Conditions = []corev1.PodCondition{
+			{Type: corev1.PodReady, Status: corev1.ConditionFalse, Message: "containers"},
+			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: tc.message},
+		}
+		raw, err := json.Marshal(pod)
+		if err != nil {
+			t.Fatal(err)
+		}
 		answer := handler.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 			Namespace: namespace, Kind: metav1.GroupVersionKind{Kind: "Pod"}, SubResource: "status", Object: runtime.RawExtension{Raw: raw},
 		}})

@@ -25,7 +25,7 @@ import (
 const DefaultKubernetes = "v1.34"
 
 // kubernetesVersions are the lines that there is a module for, and their versions.
-var kubernetesVersions = map[string]string{"v1.34": "v1.34.4", "v1.28": "v1.28.15"}
+var kubernetesVersions = map[string]string{"v1.37": "v1.37.2", "v1.34": "v1.34.4", "v1.28": "v1.28.15"}
 
 // kubernetesPrograms are the names under which the one Kubernetes binary is started.
 var kubernetesPrograms = []string{
@@ -110,7 +110,9 @@ func (b Builder) kubernetes(ctx context.Context, line, version string) (string, 
 }
 
 // images returns a store with all images of a lab. Those of Liqo are on top of the base layer of the lab's if they are asked for with one.
-func (b Builder) images(ctx context.Context, liqo func(base image.Layer, programs string) []image.Image, coredns, programs string) (string, error) {
+func (b Builder) images(
+	ctx context.Context, liqo func(base image.Layer, programs string) []image.Image, coredns, programs string,
+) (string, error) {
 	base, err := image.Rootfs()
 	if err != nil {
 		return "", err

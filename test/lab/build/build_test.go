@@ -30,20 +30,20 @@ func TestKubernetesVersion(t *testing.T) {
 			}
 		})
 	}
-	if _, err := KubernetesVersion("v1.2"); err == nil || !strings.Contains(err.Error(), "v1.28, v1.34") {
+	if _, err := KubernetesVersion("v1.2"); err == nil || !strings.Contains(err.Error(), "v1.28, v1.34, v1.37") {
 		t.Errorf("error %v, want one that tells which lines there are", err)
 	}
 }
 
-func TestLiqoVersion(t *testing.T) {
+func TestFindLiqo(t *testing.T) {
 	source, err := FindSource()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for line, l := range liqoLines() {
 		t.Run(line, func(t *testing.T) {
-			if got, err := LiqoVersion(line); err != nil || got != l.version || !strings.HasPrefix(got, "v"+line+".") {
-				t.Errorf("LiqoVersion = %s, %v; want %s", got, err, l.version)
+			if got, err := findLiqo(line); err != nil || got.version != l.version || !strings.HasPrefix(got.version, "v"+line+".") {
+				t.Errorf("the version is %s, %v; want %s", got.version, err, l.version)
 			}
 			// The tag of the images must be the version that they are built from.
 			module, err := os.ReadFile(filepath.Join(source, l.module, "go.mod"))
@@ -55,7 +55,7 @@ func TestLiqoVersion(t *testing.T) {
 			}
 		})
 	}
-	if _, err := LiqoVersion("1.1"); err == nil || !strings.Contains(err.Error(), "0.9, 1.2") {
+	if _, err := findLiqo("1.1"); err == nil || !strings.Contains(err.Error(), "0.9, 1.2") {
 		t.Errorf("error %v, want one that tells which lines there are", err)
 	}
 }

@@ -37,8 +37,8 @@ type liqoLine struct {
 	// layered are images of another kind than one program by itself; base is the layer that they stand on, liqo the folder of Liqo's
 	// programs, and programs that of the lab's own.
 	layered func(base image.Layer, liqo, programs string) []image.Image
-	// single are the images that have one program by itself, by their names in Liqo's registry, with the names of the programs.
-	single map[string]string
+	// single are the images that have one program by itself, which is called like the last element of the name in Liqo's registry.
+	single []string
 }
 
 // liqoLines returns the lines that the lab can build.
@@ -50,10 +50,7 @@ func liqoLines() map[string]liqoLine {
 				"auth-service", "crd-replicator", "discovery", "liqo-controller-manager", "liqoctl", "liqonet", "metric-agent", "virtual-kubelet",
 			},
 			layered: layered09,
-			single: map[string]string{
-				"auth-service": "auth-service", "crd-replicator": "crd-replicator", "discovery": "discovery",
-				"liqo-controller-manager": "liqo-controller-manager", "metric-agent": "metric-agent", "virtual-kubelet": "virtual-kubelet",
-			},
+			single:  []string{"auth-service", "crd-replicator", "discovery", "liqo-controller-manager", "metric-agent", "virtual-kubelet"},
 		},
 		"1.2": {
 			version: "v1.2.0", module: "test/lab/liqo/v1.2", patched: true,
@@ -62,21 +59,15 @@ func liqoLines() map[string]liqoLine {
 				"crd-replicator", "fabric", "gateway", "gateway/geneve", "gateway/wireguard", "ipam", "liqo-controller-manager", "liqoctl",
 				"proxy", "uninstaller", "virtual-kubelet", "webhook",
 			},
-			single: map[string]string{
-				"crd-replicator": "crd-replicator", "fabric": "fabric", "gateway": "gateway", "gateway/geneve": "geneve",
-				"gateway/wireguard": "wireguard", "ipam": "ipam", "liqo-controller-manager": "liqo-controller-manager", "proxy": "proxy",
-				"uninstaller": "uninstaller", "virtual-kubelet": "virtual-kubelet", "webhook": "webhook",
+			single: []string{
+				"crd-replicator", "fabric", "gateway", "gateway/geneve", "gateway/wireguard", "ipam", "liqo-controller-manager", "proxy",
+				"uninstaller", "virtual-kubelet", "webhook",
 			},
 		},
 	}
 }
 
-// LiqoVersion returns the full version of a line such as 0.9.
-func LiqoVersion(line string) (string, error) {
-	l, err := findLiqo(line)
-	return l.version, err
-}
-
+// findLiqo returns a line such as 0.9.
 func findLiqo(line string) (liqoLine, error) {
 	lines := liqoLines()
 	l, ok := lines[line]
@@ -103,8 +94,8 @@ func (l liqoLine) images(liqo string) func(base image.Layer, programs string) []
 		if l.layered != nil {
 			list = l.layered(base, liqo, programs)
 		}
-		for _, name := range slices.Sorted(maps.Keys(l.single)) {
-			program := l.single[name]
+		for _, name := range l.single {
+			program := path.Base(name)
 			list = append(list, image.Single(liqoRegistry+name+":"+l.version, filepath.Join(liqo, program), path.Join("/usr/bin", program)))
 		}
 		return list

@@ -83,6 +83,8 @@ disabled_plugins = [
         SystemdCgroup = false
 `
 
+// kubeletConfig lets kubelets of 1.35 and later run on a machine with the first version of control groups; those of 1.28 do not know the
+// field, and ignore it.
 func (c Cluster) kubeletConfig() string {
 	return fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -96,6 +98,7 @@ cgroupRoot: /%s
 cgroupsPerQOS: true
 enforceNodeAllocatable: [pods]
 failSwapOn: false
+failCgroupV1: false
 clusterDNS: [%s]
 clusterDomain: cluster.local
 resolvConf: /etc/resolv.conf

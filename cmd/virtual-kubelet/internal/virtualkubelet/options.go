@@ -47,7 +47,7 @@ type Options struct {
 	// ClientCA tells which authority signs the certificates with which the API server of
 	// this cluster calls kubelets: NAMESPACE/CONFIGMAP/KEY.
 	ClientCA string
-	// MetricsAuthentication serves the metrics over TLS, to who may get those of the virtual node; else to everybody, in clear.
+	// MetricsAuthentication serves the metrics over TLS, to whoever may get those of the virtual node; else over plain HTTP, to everybody.
 	MetricsAuthentication bool
 }
 
@@ -79,7 +79,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.ClientCA, "kubelet-client-ca", o.ClientCA,
 		"CA that signs the client certificates that the kubelet API accepts, as NAMESPACE/CONFIGMAP/KEY")
 	flags.BoolVar(&o.MetricsAuthentication, "metrics-authentication", o.MetricsAuthentication,
-		"Serve the metrics over TLS, to callers that may get nodes/metrics of the virtual node; if false to everybody, in clear, as Liqo does")
+		"Serve the metrics over TLS, to callers that may get nodes/metrics of the virtual node; if false over plain HTTP, to everybody, as Liqo "+
+			"does")
 }
 
 // guardedNamespace returns the namespace of which only the Service of the IPAM is reflected.

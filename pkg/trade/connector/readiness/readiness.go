@@ -30,7 +30,7 @@ var states = map[contract.State]said{
 	contract.Active:       {connectorv1alpha1.ReasonActive, "The contract is in use."},
 	contract.Resizing:     {connectorv1alpha1.ReasonActive, "The contract is in use, and new terms are being agreed."},
 	contract.Suspended:    {connectorv1alpha1.ReasonContractSuspended, "The seller grants nothing for now."},
-	contract.Terminating:  {connectorv1alpha1.ReasonEnding, "The contract ends: the pods leave, and then the clusters part."},
+	contract.Terminating:  {connectorv1alpha1.ReasonEnding, "The contract ends: the pods leave, and then the peering ends."},
 	contract.Ended:        {connectorv1alpha1.ReasonEnded, "The contract is over."},
 	contract.Rejected:     {connectorv1alpha1.ReasonRejected, "The seller does not sell it."},
 	contract.Expired:      {connectorv1alpha1.ReasonExpired, "The contract was not approved or not signed in time."},

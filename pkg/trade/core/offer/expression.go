@@ -23,7 +23,7 @@ const MaxExpression = 1024
 // two, and the bound is about a tenth of a millisecond: a registry evaluates it for thousands of plans.
 const maxCost = 2_000
 
-// maxUncounted is up to which cost an expression is not counted, but taken to cost as much as it can.
+// maxUncounted is up to which cost an expression of a compiler that counts is not counted, but taken to cost as much as it can.
 const maxUncounted = 200
 
 // maxNesting bounds how deep an expression is nested: one that people write is below ten.
@@ -40,16 +40,25 @@ type Expression struct {
 }
 
 // Compiler compiles expressions. It can be used concurrently.
-type Compiler struct{ env *cel.Env }
+type Compiler struct {
+	env *cel.Env
+	// uncounted is up to which cost an expression is taken to cost as much as it can.
+	uncounted uint64
+}
 
-// NewCompiler returns a compiler. What it compiles shares what all expressions know.
+// NewCompiler returns a compiler. What it compiles shares what all expressions know, and is taken to cost as much as it can wherever that
+// is within the bound: to count the cost takes ten times as long as a usual expression.
 func NewCompiler() (*Compiler, error) {
 	env, err := environment()
 	if err != nil {
 		return nil, fmt.Errorf("make the environment of expressions: %w", err)
 	}
-	return &Compiler{env: env}, nil
+	return &Compiler{env: env, uncounted: maxCost}, nil
 }
+
+// Counting returns a compiler whose expressions count what they have cost unless that is little in any case. It is for who evaluates the
+// expressions of others, and bounds what all of them cost together.
+func (c *Compiler) Counting() *Compiler { return &Compiler{env: c.env, uncounted: maxUncounted} }
 
 // Variables of an expression. Each is declared by its whole name, so that a wrong name does not compile.
 const (
@@ -120,8 +129,8 @@ func (c *Compiler) Compile(text string) (*Expression, error) {
 		return nil, fmt.Errorf("%q costs too much: at least %d of %d", text, estimate.Min, maxCost)
 	}
 	most := 0
-	if estimate.Max <= maxUncounted { // To count the cost takes ten times as long as a usual expression.
-		most = max(1, int(estimate.Max))
+	if estimate.Max <= c.uncounted {
+		most = max(1, int(estimate.Max)) //nolint:gosec // It is not more than a bound that is small.
 	} else {
 		options = append(options, cel.CostLimit(maxCost))
 	}

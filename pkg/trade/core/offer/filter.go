@@ -123,7 +123,8 @@ func (m *Matcher) All(o *Offer) []Match {
 }
 
 // Matches reports whether a plan of a valid offer passes, and what it has cost to evaluate the expression, in CEL's unit of cost: a
-// comparison costs about two, and a thousand about a tenth of a millisecond. It is for who looks through many offers.
+// comparison costs about two, and a thousand about a tenth of a millisecond. Unless the expression is of a [Compiler] that counts, that is
+// what it costs at most. It is for who looks through many offers.
 func (m *Matcher) Matches(o *Offer) (passes bool, cost int) {
 	if !m.sells(o) {
 		return false, 0

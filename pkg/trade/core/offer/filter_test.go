@@ -128,6 +128,37 @@ func TestMatch(t *testing.T) {
 	}
 }
 
+// TestCounting compares what an expression has cost with what it costs at most: those of a compiler that counts are told apart by what they
+// went through.
+func TestCounting(t *testing.T) {
+	compiler, err := NewCompiler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	costOf := func(c *Compiler, o Offer) int {
+		expression, err := c.Compile(`offer.kpis.exists(k, k.name.startsWith("availability") && k.value > 2.0)`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		matcher, err := Filter{}.CompileWith(expression)
+		if err != nil {
+			t.Fatal(err)
+		}
+		passes, cost := matcher.Matches(&o)
+		if passes {
+			t.Error("no KPI is above 2, and a plan passes")
+		}
+		return cost
+	}
+	measured := parse(t, "", "")
+	bare := measured
+	bare.KPIs = nil
+	counted, least, most := costOf(compiler.Counting(), measured), costOf(compiler.Counting(), bare), costOf(compiler, bare)
+	if least <= 0 || counted <= least || most <= counted || most != costOf(compiler, measured) {
+		t.Errorf("it costs %d counted, %d counted without KPIs, and %d at most, or else %d", counted, least, most, costOf(compiler, measured))
+	}
+}
+
 func TestCompileRefuses(t *testing.T) {
 	items := `[` + strings.TrimSuffix(strings.Repeat("1,", 40), ",") + `]`
 	cases := map[string]struct {

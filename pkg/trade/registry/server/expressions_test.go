@@ -73,6 +73,22 @@ func TestExpressionsAreCompiledOnce(t *testing.T) {
 	}
 }
 
+// TestExpressionsCount asks what an expression has cost that has nothing to go through, and might cost more.
+func TestExpressionsCount(t *testing.T) {
+	r := run(t, newFileDSN(t), nil)
+	expression, _, err := r.expressions.get(`offer.kpis.exists(k, k.name.startsWith("availability") && k.value > 2.0)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	matcher, err := offer.Filter{}.CompileWith(expression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if passes, cost := matcher.Matches(&offer.Offer{Plans: []offer.Plan{{Available: 1}}}); passes || cost > 10 {
+		t.Errorf("it has cost %d, or passes: %t", cost, passes)
+	}
+}
+
 // TestExpressionsTogether asks for the same expressions from many sides at the same time.
 func TestExpressionsTogether(t *testing.T) {
 	var mu sync.Mutex

@@ -17,7 +17,7 @@ import (
 // TestKeysHaveOneParty replaces keys, makes up another party of them, and is revoked: what was replaced reads nothing, and nobody takes the
 // place of another.
 func TestKeysHaveOneParty(t *testing.T) {
-	r := run(t, newFileDSN(t), func(c *Config) { c.AnonymousEnrol = false })
+	r := run(t, newFileDSN(t), func(c *Config) { c.AutoApprove = false })
 	reads := func(p *registrytest.Party) int { return r.call(t, &p.Key, http.MethodGet, "/v1/offers", "").status }
 	announce := func(p *registrytest.Party, revision int64) error {
 		_, err := p.Client(t, r.address, r.key).Announce(t.Context(), p.ID, p.Enrolment(t, revision, ""))

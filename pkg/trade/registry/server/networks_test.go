@@ -36,7 +36,7 @@ func TestNetworkOf(t *testing.T) {
 // TestNetworkFillsItsPlaces has addresses of one network announce more parties than may wait for it: one that waits from another network
 // stays.
 func TestNetworkFillsItsPlaces(t *testing.T) {
-	r := run(t, newFileDSN(t), func(c *Config) { c.AnonymousEnrol = false })
+	r := run(t, newFileDSN(t), func(c *Config) { c.AutoApprove = false })
 	announce := func(from string) *registrytest.Party {
 		t.Helper()
 		p := registrytest.NewParty(t, "waits")

@@ -144,7 +144,7 @@ func (s *Server) admitted(ctx context.Context, p store.Party, in registryv1.Enro
 	case in.Token != "":
 		kept, err := s.cfg.Store.AdmitByToken(ctx, p, store.Digest(in.Token), now)
 		return kept, s.fromStore(err, "body.announcement")
-	case s.cfg.AnonymousEnrol:
+	case s.cfg.AutoApprove:
 		p.State, p.EnrolledBy = store.Approved, store.OpenRegistry
 	}
 	kept, err := s.cfg.Store.PutParty(ctx, p, maxWaiting)

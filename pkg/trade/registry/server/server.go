@@ -55,8 +55,8 @@ type Config struct {
 	Authorities func() *x509.CertPool
 	// AnonymousRead lets everybody read what is offered, without a certificate.
 	AnonymousRead bool
-	// AnonymousEnrol lets everybody in who announces itself, without a token, a certificate or an approval.
-	AnonymousEnrol bool
+	// AutoApprove lets everybody in who announces itself, without a token, a certificate or an approval.
+	AutoApprove bool
 	// Lease is how long a party counts as alive without a word of it, and Drop for how much longer its offers are shown; the defaults if they
 	// are zero.
 	Lease, Drop time.Duration
@@ -118,7 +118,7 @@ func describe(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		expressions: newExpressions(maxExpressions, maxExpressionBytes, compiler.Compile),
+		expressions: newExpressions(maxExpressions, maxExpressionBytes, compiler.Counting().Compile),
 		cfg:         cfg, timing: cfg.Timing.orDefault(), mux: http.NewServeMux(), journal: journal.New(""),
 		watchers: source.NewLimit(cfg.Limits.Watchers, cfg.Limits.WatchersEach), pace: newPace(cfg.Limits.PerSecond),
 		effort: newEffort(effortEach), answers: source.NewLimit(answersAtOnce, answersEach),
@@ -174,6 +174,7 @@ func (s *Server) newAPI() *rest.API {
 			Type:        "mutualTLS",
 			Description: "A client certificate of the party's current key. It may be self-signed: what counts is its key.",
 		}},
+		Host: "registry.example", Port: "8443",
 		Base: registryv1.Base, Timeout: answerTimeout, MaxBody: registryv1.MaxBody, Failed: messageFailed,
 		Caller: func(ctx context.Context) string { return callerFrom(ctx).called() }, Log: s.cfg.Log,
 	}, s.mux)

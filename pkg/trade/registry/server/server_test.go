@@ -83,7 +83,7 @@ func runOn(t *testing.T, dsn string, change func(*Config), on func(net.Listener)
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	cfg := Config{Store: s, Log: logr.Discard(), Limits: DefaultLimits(), AnonymousEnrol: true}
+	cfg := Config{Store: s, Log: logr.Discard(), Limits: DefaultLimits(), AutoApprove: true}
 	cfg.Limits.PerSecond = 1000
 	if change != nil {
 		change(&cfg)
@@ -641,7 +641,7 @@ const costly = `[1,2,3,4,5,6,7,8,9,0].map(a, [1,2,3,4,5,6,7,8,9,0].map(b, [1,2,3
 func admission(t *testing.T, dsn string) {
 	authority := newAuthority(t)
 	r := run(t, dsn, func(c *Config) {
-		c.AnonymousEnrol = false
+		c.AutoApprove = false
 		c.Authorities = func() *x509.CertPool { return authority.pool }
 	})
 	if err := r.store.CreateToken(t.Context(), store.Token{

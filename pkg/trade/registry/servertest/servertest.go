@@ -56,7 +56,7 @@ func (r *Registry) Begin(tb testing.TB) {
 	limits := server.DefaultLimits()
 	limits.PerSecond, limits.Offers = 1000, 1000
 	r.Server, err = server.New(ctx, server.Config{
-		Store: s, Log: logr.Discard(), AnonymousEnrol: true, Limits: limits, Lease: 10 * time.Second,
+		Store: s, Log: logr.Discard(), AutoApprove: true, Limits: limits, Lease: 10 * time.Second,
 		Timing: server.Timing{Heartbeat: 50 * time.Millisecond},
 	})
 	if err != nil {

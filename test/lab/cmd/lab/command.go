@@ -95,7 +95,7 @@ func newUp(o *options) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&up.Kubernetes, "kubernetes", up.Kubernetes, "line of Kubernetes: v1.34 or v1.28")
+	f.StringVar(&up.Kubernetes, "kubernetes", up.Kubernetes, "line of Kubernetes: v1.37, v1.34 or v1.28")
 	f.StringVar(&liqo, "liqo", liqo, "line of Liqo: 0.9 or 1.2")
 	f.StringSliceVar(&clusters, "clusters", nil, "only these clusters (default: all)")
 	f.StringVar(&topologyName, "topology", topologyName, topology.Usage)
@@ -146,7 +146,7 @@ func newBuild() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&line, "kubernetes", line, "line of Kubernetes: v1.34 or v1.28")
+	cmd.Flags().StringVar(&line, "kubernetes", line, "line of Kubernetes: v1.37, v1.34 or v1.28")
 	cmd.Flags().StringVar(&liqo, "liqo", liqo, "line of Liqo: 0.9 or 1.2")
 	return cmd
 }

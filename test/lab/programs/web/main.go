@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command web is the server that the lab's pods run: it tells who answers, and
-// sends as many bytes as one asks for.
+// sends as many bytes as one asks for. By UDP, it answers each datagram with its
+// host name.
 package main
 
 import (
@@ -34,6 +35,7 @@ func main() {
 	if len(os.Args) > 1 {
 		address = os.Args[1]
 	}
+	go func() { fmt.Fprintln(os.Stderr, identifyByUDP(address)) }()
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /", identify)
 	mux.HandleFunc("GET /bytes/{count}", sendBytes)
@@ -58,6 +60,27 @@ func identify(w http.ResponseWriter, r *http.Request) {
 	reply := answer{Host: host, Node: os.Getenv("NODE"), Addresses: addresses, Client: client, Asked: r.Host}
 	if err := json.NewEncoder(w).Encode(reply); err != nil {
 		fmt.Fprintf(os.Stderr, "answer %s: %v\n", r.RemoteAddr, err)
+	}
+}
+
+// identifyByUDP answers each datagram that arrives at an address. It returns when it can listen no more.
+func identifyByUDP(address string) error {
+	host, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	conn, err := net.ListenPacket("udp", address)
+	if err != nil {
+		return err
+	}
+	for {
+		_, from, err := conn.ReadFrom(make([]byte, 1))
+		if err != nil {
+			return err
+		}
+		if _, err := conn.WriteTo([]byte(host), from); err != nil {
+			fmt.Fprintf(os.Stderr, "answer %s: %v\n", from, err)
+		}
 	}
 }
 
