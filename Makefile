@@ -64,7 +64,7 @@ demo-trade: deps build images bin/lab bin/demo bin/helm ## Have clusters that do
 	bin/demo trade --kubernetes $(KUBERNETES)
 
 .PHONY: test
-test: deps test-unit test-virtual-kubelet test-chart test-release test-values test-e2e test-trade ## Run the unit tests, the chart, the release, bad values, and the journeys on four clusters, peered and not.
+test: deps test-unit test-virtual-kubelet test-liqo1 test-chart test-release test-values test-e2e test-trade ## Run the unit tests, the chart, the release, bad values, and the journeys on four clusters, peered and not.
 
 ##@ Federation
 
@@ -142,7 +142,7 @@ dashboard-picture: ## Draw a dashboard from what a Prometheus knows, to docs/ima
 .PHONY: generate
 generate: .build/bin/protoc-gen-go .build/bin/protoc-gen-go-grpc .build/bin/oapi-codegen ## Generate the CRDs, the charts from the manifests, the components from the patches, and the code that is made from other code.
 	@build/deps.sh protobuf-compiler
-	go tool -modfile=build/tools/go.mod controller-gen object:headerFile=build/tools/header.txt paths=./pkg/api/...
+	go tool -modfile=build/tools/go.mod controller-gen object:headerFile=build/tools/header.txt paths=./pkg/api/... paths=./pkg/liqo/v1/api
 	go build -C build/tools -buildvcs=false -o $(CURDIR)/.build/bin/crds ./crds && .build/bin/crds
 	go build -C build/tools -buildvcs=false -o $(CURDIR)/.build/bin/chart ./chart && .build/bin/chart
 	for proto in remoteipam/remoteipamv1/remoteipam liqo/v09/resourcereader/resourcereaderv1/resourcereader; do \
@@ -187,6 +187,11 @@ test-release: $(PATCHED) ## Pack small programs as a release does, twice, push t
 .PHONY: test-virtual-kubelet
 test-virtual-kubelet: $(PATCHED) ## Run the unit tests of the virtual kubelet, and of what the source patches bring.
 	go test -C cmd/virtual-kubelet ./...
+
+# It compiles what Liqo 1.x declares, and nothing that does anything.
+.PHONY: test-liqo1
+test-liqo1: ## Compare our types of Liqo 1.x, and its labels, with those of the version that we follow.
+	go test -C test/liqo1 ./...
 
 .PHONY: test-values
 test-values: deps bin/lab ## On a real API server, write junk into all fields that the broker reads, and install, upgrade and uninstall the charts.
@@ -292,6 +297,7 @@ lint: $(GOLANGCI) $(PATCHED) ## Run the linters, and check the API against the c
 	cd cmd/virtual-kubelet && $(CURDIR)/$(GOLANGCI) run ./...
 	cd test/chart && $(CURDIR)/$(GOLANGCI) run ./...
 	cd build/release && $(CURDIR)/$(GOLANGCI) run ./...
+	cd test/liqo1 && $(CURDIR)/$(GOLANGCI) run ./...
 	go build -C build/tools -buildvcs=false -o $(CURDIR)/.build/bin/apilint ./apilint && .build/bin/apilint -test=false ./pkg/api/...
 
 # In neither verify nor test, since it asks the world: TestAdvisories has what is known here already.
@@ -318,13 +324,15 @@ verify: deps generate lint deadcode ## Check that generated files and go.mod are
 	go mod tidy -C cmd/virtual-kubelet
 	go mod tidy -C test/chart
 	go mod tidy -C build/release
+	go mod tidy -C test/liqo1
 	go vet ./...
 	go vet -tags=e2e ./test/...
 	go vet -C cmd/virtual-kubelet ./...
 	go vet -C build/tools ./...
 	go vet -C test/chart ./...
 	go vet -C build/release ./...
-	git diff --exit-code -- go.mod go.sum cmd/virtual-kubelet test/chart build/release deploy/crds deploy/connector deploy/chart deploy/chart-connector deploy/chart-registry deploy/liqo/component pkg/api pkg/liqo/v09/resourcereader pkg/remoteipam/remoteipamv1 docs/api test/apiclient
+	go vet -C test/liqo1 ./...
+	git diff --exit-code -- go.mod go.sum cmd/virtual-kubelet test/chart test/liqo1 build/release deploy/crds deploy/connector deploy/chart deploy/chart-connector deploy/chart-registry deploy/liqo/component pkg/api pkg/liqo/v1/api pkg/liqo/v09/resourcereader pkg/remoteipam/remoteipamv1 docs/api test/apiclient
 
 ##@ Help
 

@@ -250,7 +250,7 @@ func (b *broker) newBrokering(ctx context.Context, mgr ctrl.Manager, direct clie
 	if err := snapshot.AddIndexes(ctx, mgr.GetFieldIndexer(), snapshot.Indexes(b.cfg.line)); err != nil {
 		return nil, err
 	}
-	own, err := v09.OwnIdentity(ctx, direct, b.cfg.liqoNamespace)
+	own, err := b.cfg.line.OwnIdentity(ctx, direct, b.cfg.liqoNamespace)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/inventory"
 	"github.com/capacitorset/liqo-broker/pkg/httpapi"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/callers"
 	"github.com/capacitorset/liqo-broker/pkg/version"
@@ -97,7 +97,7 @@ func needs(o *options) []need {
 			need{group: "sharing.liqo.io", version: alpha, resource: "resourceoffers", verbs: read},
 			need{group: "offloading.liqo.io", version: alpha, resource: "namespaceoffloadings", verbs: append(read[:3:3], "create", "patch")},
 			need{group: "virtualkubelet.liqo.io", version: alpha, resource: "shadowpods", verbs: read},
-			need{version: "v1", resource: "configmaps", namespace: o.liqoNamespace, name: v09.IdentityName, verbs: []string{"get"}},
+			need{version: "v1", resource: "configmaps", namespace: o.liqoNamespace, name: liqo.IdentityName, verbs: []string{"get"}},
 			need{version: "v1", resource: "nodes", verbs: append(read[:3:3], "patch")},
 			need{version: "v1", resource: "pods", verbs: append(read[:3:3], "delete")},
 			need{version: "v1", resource: "pods", subresource: "status", verbs: []string{"patch"}},

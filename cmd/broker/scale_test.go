@@ -377,7 +377,7 @@ func (f federation) populate(s *server) {
 			return err
 		}
 		return c.Create(s.tb.Context(), &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: liqo.DefaultNamespace, Name: v09.IdentityName},
+			ObjectMeta: metav1.ObjectMeta{Namespace: liqo.DefaultNamespace, Name: liqo.IdentityName},
 			Data:       map[string]string{"CLUSTER_ID": "the-broker", "CLUSTER_NAME": "broker"},
 		})
 	})

@@ -20,13 +20,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // named is what Liqo calls a cluster.
 func named(id, name string) client.Object {
 	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: v09.IdentityName},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: liqo.IdentityName},
 		Data:       map[string]string{"CLUSTER_ID": id, "CLUSTER_NAME": name},
 	}
 }

@@ -25,7 +25,7 @@ func (a *API) clusters(w http.ResponseWriter, r *http.Request) {
 	if !open && !a.authorized(w, r, right("list", "providers")) {
 		return
 	}
-	entries, err := a.cfg.Line.Reader(a.cfg.Client).Catalog(r.Context())
+	entries, err := a.cfg.Line.Reader(a.cfg.Client, a.cfg.Own.ID).Catalog(r.Context())
 	if err != nil {
 		a.rest.Refuse(w, r, fmt.Errorf("read the clusters: %w", err))
 		return

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
 )
 
 // A line of Liqo's versions says how such a Liqo is made a broker's or a consumer's, and stock again. One that is known and not supported
@@ -140,7 +141,7 @@ type line1 struct{}
 func (line1) name() string { return "1.x" }
 
 func (line1) kind() schema.GroupKind {
-	return schema.GroupKind{Group: "core.liqo.io", Kind: "ForeignCluster"}
+	return schema.GroupKind{Group: api.CoreGroup, Kind: api.ForeignClusterKind}
 }
 
 func (line1) unsupported() error {

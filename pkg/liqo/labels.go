@@ -11,7 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Labels and annotations of Liqo, as v0.9.4 has them in pkg/consts and pkg/discovery: a test of [v09] compares them.
+// Labels and annotations of Liqo, as v0.9.4 has them in pkg/consts and pkg/discovery, and other names of its objects. A test of [v09]
+// compares them; those that v1.2.0 shares the module test/liqo1 compares with that version.
 const (
 	// LabelRemoteClusterID is on virtual nodes (whose cluster they stand for) and
 	// on twin namespaces (whose namespace they are a twin of).
@@ -29,8 +30,20 @@ const (
 	ManagedByShadowEndpointSlice = "shadowendpointslice"
 
 	// LabelReplicated is on the objects that a remote cluster has put here, with
-	// the value "true".
-	LabelReplicated = "liqo.io/replicated"
+	// the value "true", and LabelReplication on those that Liqo is to put there.
+	LabelReplicated  = "liqo.io/replicated"
+	LabelReplication = "liqo.io/replication"
+	// ReplicationValue is the only value of both.
+	ReplicationValue = "true"
+	// LabelOrigin is on the former, with the ID of the cluster that has put them here, and LabelDestination on both, with the ID of the one
+	// where they are put.
+	LabelOrigin      = "liqo.io/originID"
+	LabelDestination = "liqo.io/remoteID"
+
+	// IdentityName is the ConfigMap in which Liqo keeps what this cluster is called, and IdentityKey where in it its ID is
+	// (liqo/deployments/liqo/templates/liqo-clusterid-configmap.yaml).
+	IdentityName = "liqo-clusterid-configmap"
+	IdentityKey  = "CLUSTER_ID"
 
 	// labelScheduling is on namespaces whose new pods pass Liqo's webhook.
 	labelScheduling      = "liqo.io/scheduling-enabled"

@@ -5,6 +5,7 @@ package liqo
 
 import (
 	"net/netip"
+	"net/url"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -109,4 +110,23 @@ type Link struct {
 	// RoundTrip is the round-trip time that Liqo has measured in it, and Measured when; zero if it is not up, or nothing was measured.
 	RoundTrip time.Duration
 	Measured  time.Time
+}
+
+// Measure notes a round-trip time as Liqo writes it, and when that was measured. What is no time of a link that is up is passed over.
+func (l *Link) Measure(latency string, at time.Time) {
+	took, err := time.ParseDuration(latency)
+	if err == nil && took > 0 && l.Connected && !at.IsZero() {
+		l.RoundTrip, l.Measured = took, at
+	}
+}
+
+// PublicURL returns a URL without what could be a credential: user and password,
+// query and fragment. What is no URL is not shown.
+func PublicURL(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return ""
+	}
+	u.User, u.RawQuery, u.Fragment, u.RawFragment = nil, "", "", ""
+	return u.String()
 }

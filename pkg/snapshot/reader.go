@@ -92,7 +92,7 @@ func New(of line.Line, objects client.Reader, own cluster.ID, serves func(v1alph
 		serves = func(v1alpha1.Mode) bool { return true }
 	}
 	return &Reader{
-		line: of, reader: objects, liqo: of.Reader(objects), own: own, serves: serves,
+		line: of, reader: objects, liqo: of.Reader(objects, own), own: own, serves: serves,
 		said: &directs{clock: clock.RealClock{}, known: map[string]direct{}},
 	}
 }

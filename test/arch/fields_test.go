@@ -14,8 +14,12 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// TestLiqosFieldsEndInOnePlace checks that who is given one of Liqo's objects asks pkg/liqo/v09 what it says: with another version of Liqo,
-// fields move. The virtual kubelet, which is composed of Liqo's packages, is a module of its own, and lists are lists in every version.
+// liqosTypes are where Liqo's objects have their types, by the only folder that reads their fields: those of 1.x are types of our own.
+var liqosTypes = map[string]string{"pkg/liqo/v09": liqo, "pkg/liqo/v1": module + "/pkg/liqo/v1/api"}
+
+// TestLiqosFieldsEndInOnePlace checks that who is given one of Liqo's objects asks pkg/liqo/v09 or pkg/liqo/v1 what it says: with another
+// version of Liqo, fields move. The virtual kubelet, which is composed of Liqo's packages, is a module of its own, and lists are lists in
+// every version.
 func TestLiqosFieldsEndInOnePlace(t *testing.T) {
 	loaded, err := packages.Load(&packages.Config{
 		Dir: root, Mode: packages.NeedName | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports,
@@ -24,37 +28,65 @@ func TestLiqosFieldsEndInOnePlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := 0
+	seen := map[string]int{}
 	for _, p := range loaded {
 		if len(p.Errors) > 0 {
 			t.Fatalf("%s: %v", p.PkgPath, p.Errors[0])
 		}
 		folder := strings.TrimPrefix(p.PkgPath, module+"/")
-		may := within("pkg/liqo/v09", folder)
 		for _, file := range p.Syntax {
 			ast.Inspect(file, func(n ast.Node) bool {
-				if selector, is := n.(*ast.SelectorExpr); is && ofLiqo(p.TypesInfo.Selections[selector]) {
-					seen++
-					if !may {
-						t.Errorf("%s reads %s of one of Liqo's types: let pkg/liqo/v09 say what it means", p.Fset.Position(n.Pos()), selector.Sel.Name)
+				selector, is := n.(*ast.SelectorExpr)
+				if !is {
+					return true
+				}
+				for reader, types := range liqosTypes {
+					if !ofLiqo(p.TypesInfo.Selections[selector], types) {
+						continue
+					}
+					seen[reader]++
+					if !within(reader, folder) {
+						t.Errorf("%s reads %s of one of Liqo's types: let %s say what it means", p.Fset.Position(n.Pos()), selector.Sel.Name, reader)
 					}
 				}
 				return true
 			})
 		}
 	}
-	if seen < 20 {
-		t.Errorf("only %d fields of Liqo's types are found", seen)
+	for reader := range liqosTypes {
+		if seen[reader] < 20 {
+			t.Errorf("only %d fields of Liqo's types are found that %s reads", seen[reader], reader)
+		}
 	}
 }
 
-// ofLiqo reports whether a field is declared by Liqo, and is none of those that all objects have.
-func ofLiqo(s *types.Selection) bool {
+// ofLiqo reports whether a field is declared in a folder of Liqo's types, and is none of those that all objects have.
+func ofLiqo(s *types.Selection, folder string) bool {
 	if s == nil || s.Kind() != types.FieldVal {
 		return false
 	}
 	field, is := s.Obj().(*types.Var)
-	return is && field.Pkg() != nil && within(liqo, field.Pkg().Path()) && field.Name() != "Items" && !field.Embedded()
+	return is && field.Pkg() != nil && within(folder, field.Pkg().Path()) && field.Name() != "Items" && !field.Embedded()
+}
+
+// group1 is a text that names a group of Liqo 1.x which 0.9 has not, or has in another version.
+var group1 = regexp.MustCompile(`"[^"\n]*\b(?:(?:core|authentication|networking|ipam)\.liqo\.io|offloading\.liqo\.io/v1beta1)\b`)
+
+// TestGroupsOfLiqo1AreNamedInOnePlace checks that only pkg/liqo/v1 names them: which they are is checked there.
+func TestGroupsOfLiqo1AreNamedInOnePlace(t *testing.T) {
+	named := 0
+	for name, f := range goFiles(t) {
+		if !ofPrograms(name) {
+			continue
+		}
+		found := len(group1.FindAllString(f.text, -1))
+		if named += found; found > 0 && !within("pkg/liqo/v1", name) {
+			t.Errorf("%s names a group of Liqo 1.x: take it from pkg/liqo/v1/api", name)
+		}
+	}
+	if named < 4 {
+		t.Errorf("groups of Liqo 1.x are named %d times", named)
+	}
 }
 
 // signed is a value that says of an offer that its seller has signed it.

@@ -173,7 +173,7 @@ func (k *kubernetes) prepare() {
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: liqo.DefaultNamespace}},
 		&corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Name: v09.IdentityName, Namespace: liqo.DefaultNamespace},
+			ObjectMeta: metav1.ObjectMeta{Name: liqo.IdentityName, Namespace: liqo.DefaultNamespace},
 			Data:       map[string]string{"CLUSTER_ID": ownID, "CLUSTER_NAME": "own"},
 		},
 		&corev1.ServiceAccount{ObjectMeta: reader},

@@ -4,12 +4,14 @@
 // Package line says what the daemon asks of Liqo, whichever line of its versions runs: which kinds there are to watch, and what they mean
 // as the values of package liqo.
 //
-// It has no answers: package v09 has those of Liqo 0.9.
+// It has no answers: package v09 has those of Liqo 0.9, and package v1 those of Liqo 1.x.
 package line
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,8 +32,10 @@ type Line interface {
 	Dropped(compactor *liqo.Compactor) map[client.Object]func(client.Object)
 	// Indexes are those that the cache of a Reader must have.
 	Indexes() []Index
-	// Reader reads from a cache that has the Indexes.
-	Reader(objects client.Reader) Reader
+	// OwnIdentity returns what this cluster is called, as Liqo in a namespace has it.
+	OwnIdentity(ctx context.Context, objects client.Reader, namespace string) (cluster.Identity, error)
+	// Reader reads from a cache that has the Indexes, on the cluster with an ID.
+	Reader(objects client.Reader, own cluster.ID) Reader
 
 	// IdentityOf returns what a cluster is called, of which an object of Kinds.Record is the record.
 	IdentityOf(record client.Object) cluster.Identity
@@ -106,4 +110,9 @@ type Entry struct {
 	// Whole is for those who may know what the broker knows, and Provider for strangers: not whether the peer consumes. Both are written as
 	// JSON.
 	Whole, Provider any
+}
+
+// Sort puts entries into the order of their records' names: a client that asks twice gets them in the same one.
+func Sort(entries []Entry) {
+	slices.SortFunc(entries, func(a, b Entry) int { return cmp.Compare(a.Peer.Record, b.Peer.Record) })
 }

@@ -49,7 +49,7 @@ func PeerOf(fc *ForeignCluster) liqo.Peer {
 	return liqo.Peer{
 		Identity: Identity(fc), Record: fc.Name, Known: fc.CreationTimestamp.Time, Tenant: TenantNamespace(fc),
 		Outgoing: Outgoing(fc), Incoming: Incoming(fc), InBand: fc.Spec.PeeringType == discoveryv1alpha1.PeeringTypeInBand,
-		CorePrice: liqo.CorePrice(fc), AuthURL: publicURL(fc.Spec.ForeignAuthURL),
+		CorePrice: liqo.CorePrice(fc), AuthURL: liqo.PublicURL(fc.Spec.ForeignAuthURL),
 	}
 }
 

@@ -23,6 +23,9 @@ func TestLabels(t *testing.T) {
 		{liqo.LabelManagedBy, consts.ManagedByLabelKey}, {liqo.ManagedByShadowPod, consts.ManagedByShadowPodValue},
 		{liqo.ManagedByShadowEndpointSlice, consts.ManagedByShadowEndpointSliceValue},
 		{liqo.LabelReplicated, consts.ReplicationStatusLabel},
+		{liqo.LabelReplication, consts.ReplicationRequestedLabel}, {liqo.ReplicationValue, consts.ReplicationRequestedLabelValue},
+		{liqo.LabelOrigin, consts.ReplicationOriginLabel}, {liqo.LabelDestination, consts.ReplicationDestinationLabel},
+		{liqo.IdentityKey, consts.ClusterIDConfigMapKey},
 		{liqo.OffloadingName, consts.DefaultNamespaceOffloadingName},
 		{liqo.TenantNamespaceSelector().String(), discovery.TenantNamespaceLabel},
 	} {

@@ -4,6 +4,7 @@
 package v09
 
 import (
+	"context"
 	"net/netip"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -76,7 +77,12 @@ func nonEmpty(s string) []string {
 }
 
 // Reader implements line.Line.
-func (Line) Reader(objects client.Reader) line.Reader { return reader{objects} }
+func (Line) Reader(objects client.Reader, _ cluster.ID) line.Reader { return reader{objects} }
+
+// OwnIdentity implements line.Line.
+func (Line) OwnIdentity(ctx context.Context, objects client.Reader, namespace string) (cluster.Identity, error) {
+	return OwnIdentity(ctx, objects, namespace)
+}
 
 // IdentityOf implements line.Line.
 func (Line) IdentityOf(record client.Object) cluster.Identity {

@@ -188,7 +188,7 @@ func TestFittingStrategy(t *testing.T) {
 
 func TestOwnIdentity(t *testing.T) {
 	stored := func(data map[string]string) *corev1.ConfigMap {
-		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: IdentityName}, Data: data}
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: liqo.IdentityName}, Data: data}
 	}
 	cases := map[string]struct {
 		reason string
@@ -202,7 +202,7 @@ func TestOwnIdentity(t *testing.T) {
 		},
 		"NoID": {"Liqo has yet to make the ID.", stored(map[string]string{"CLUSTER_NAME": "broker"}), cluster.Identity{}, true},
 		"Missing": {
-			"Liqo is elsewhere.", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: IdentityName}},
+			"Liqo is elsewhere.", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: liqo.IdentityName}},
 			cluster.Identity{}, true,
 		},
 	}

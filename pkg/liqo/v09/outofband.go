@@ -162,7 +162,7 @@ func AsksForResources(ctx context.Context, reader client.Reader, fc *ForeignClus
 	}
 	var requests discoveryv1alpha1.ResourceRequestList
 	if err := reader.List(ctx, &requests, client.InNamespace(namespace),
-		client.MatchingLabels{liqo.LabelReplicated: replicatedValue}); err != nil {
+		client.MatchingLabels{liqo.LabelReplicated: liqo.ReplicationValue}); err != nil {
 		return false, fmt.Errorf("list the resource requests in namespace %s: %w", namespace, err)
 	}
 	return len(requests.Items) > 0, nil

@@ -127,14 +127,14 @@ func checkCopy(object []byte, peer, own cluster.ID) error {
 		return err
 	}
 	for _, label := range []struct{ key, want string }{
-		{liqo.LabelReplicated, replicatedValue}, {consts.ReplicationOriginLabel, string(peer)}, {consts.ReplicationDestinationLabel, string(own)},
+		{liqo.LabelReplicated, liqo.ReplicationValue}, {liqo.LabelOrigin, string(peer)}, {liqo.LabelDestination, string(own)},
 	} {
 		if got := o.Labels[label.key]; got != label.want {
 			return fmt.Errorf("metadata.labels[%s] is %q, want %q", label.key, got, label.want)
 		}
 	}
-	if got := o.Labels[consts.ReplicationRequestedLabel]; got == consts.ReplicationRequestedLabelValue {
-		return fmt.Errorf("metadata.labels[%s] is %q: only this cluster's own objects have that", consts.ReplicationRequestedLabel, got)
+	if got := o.Labels[liqo.LabelReplication]; got == liqo.ReplicationValue {
+		return fmt.Errorf("metadata.labels[%s] is %q: only this cluster's own objects have that", liqo.LabelReplication, got)
 	}
 	return nil
 }
@@ -292,7 +292,7 @@ func (w *PeerWrite) CheckMappings() error {
 	if err := decode(w.New, &namespaces); err != nil {
 		return err
 	}
-	if namespaces.Labels[consts.ReplicationRequestedLabel] != consts.ReplicationRequestedLabelValue {
+	if namespaces.Labels[liqo.LabelReplication] != liqo.ReplicationValue {
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(namespaces.Status.CurrentMapping)) {

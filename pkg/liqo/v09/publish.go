@@ -4,12 +4,13 @@
 package v09
 
 import (
-	"net/url"
 	"slices"
 	"strings"
 
 	discoveryv1alpha1 "github.com/liqotech/liqo/apis/discovery/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
 // PublicForeignCluster is what a catalog may show of a foreign cluster. It has
@@ -66,7 +67,7 @@ func Publish(fc *ForeignCluster) PublicForeignCluster {
 			PeeringType:            fc.Spec.PeeringType,
 			OutgoingPeeringEnabled: fc.Spec.OutgoingPeeringEnabled,
 			IncomingPeeringEnabled: fc.Spec.IncomingPeeringEnabled,
-			ForeignAuthURL:         publicURL(fc.Spec.ForeignAuthURL),
+			ForeignAuthURL:         liqo.PublicURL(fc.Spec.ForeignAuthURL),
 			InsecureSkipTLSVerify:  fc.Spec.InsecureSkipTLSVerify == nil || *fc.Spec.InsecureSkipTLSVerify,
 			TTL:                    fc.Spec.TTL,
 		},
@@ -97,15 +98,4 @@ func publicLabels(all map[string]string) map[string]string {
 		}
 	}
 	return public
-}
-
-// publicURL returns a URL without what could be a credential: user and password,
-// query and fragment. What is no URL is not shown.
-func publicURL(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil {
-		return ""
-	}
-	u.User, u.RawQuery, u.Fragment, u.RawFragment = nil, "", "", ""
-	return u.String()
 }

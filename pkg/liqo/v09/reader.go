@@ -4,7 +4,6 @@
 package v09
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -180,6 +179,6 @@ func (r reader) Catalog(ctx context.Context) ([]line.Entry, error) {
 		whole := Publish(&all.Items[i])
 		entries[i] = line.Entry{Peer: PeerOf(&all.Items[i]), Whole: whole, Provider: whole.AsProvider()}
 	}
-	slices.SortFunc(entries, func(a, b line.Entry) int { return cmp.Compare(a.Peer.Record, b.Peer.Record) })
+	line.Sort(entries)
 	return entries, nil
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	sharingv1alpha1 "github.com/liqotech/liqo/apis/sharing/v1alpha1"
-	"github.com/liqotech/liqo/pkg/consts"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
@@ -37,27 +36,24 @@ func OfferedBy(o *ResourceOffer) cluster.ID {
 // consumer could write that too, so that it is true only of the consumer in whose
 // tenant namespace the offer is. It is empty for a provider's offer.
 func OfferedTo(o *ResourceOffer) cluster.ID {
-	if FromPeer(o) || o.Labels[consts.ReplicationRequestedLabel] != consts.ReplicationRequestedLabelValue {
+	if FromPeer(o) || o.Labels[liqo.LabelReplication] != liqo.ReplicationValue {
 		return ""
 	}
-	return cluster.ID(o.Labels[consts.ReplicationDestinationLabel])
+	return cluster.ID(o.Labels[liqo.LabelDestination])
 }
 
-// replicatedValue is the value of LabelReplicated.
-const replicatedValue = "true"
-
 // FromPeer reports whether an offer is one that a peer put here.
-func FromPeer(o *ResourceOffer) bool { return o.Labels[liqo.LabelReplicated] == replicatedValue }
+func FromPeer(o *ResourceOffer) bool { return o.Labels[liqo.LabelReplicated] == liqo.ReplicationValue }
 
 // CheckOffer returns what an offer of a peer says that cannot be, given the peer in
 // whose tenant namespace it is: nobody else can write there.
 func CheckOffer(o *ResourceOffer, peer cluster.ID) error {
-	origin, claimed := o.Labels[consts.ReplicationOriginLabel], o.Spec.Labels[liqo.LabelRemoteClusterID]
+	origin, claimed := o.Labels[liqo.LabelOrigin], o.Spec.Labels[liqo.LabelRemoteClusterID]
 	switch {
 	case o.Spec.ClusterID != string(peer):
 		return fmt.Errorf("spec.clusterId is %q, in the tenant namespace of %q", o.Spec.ClusterID, peer)
 	case origin != string(peer):
-		return fmt.Errorf("label %s is %q, in the tenant namespace of %q", consts.ReplicationOriginLabel, origin, peer)
+		return fmt.Errorf("label %s is %q, in the tenant namespace of %q", liqo.LabelOrigin, origin, peer)
 	case claimed != "" && claimed != string(peer):
 		return fmt.Errorf("spec.labels[%s] is %q, in the tenant namespace of %q", liqo.LabelRemoteClusterID, claimed, peer)
 	default:

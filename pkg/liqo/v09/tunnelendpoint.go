@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"time"
 
 	netv1alpha1 "github.com/liqotech/liqo/apis/net/v1alpha1"
 	"github.com/liqotech/liqo/pkg/consts"
@@ -50,10 +49,7 @@ func LinkOf(tunnel *TunnelEndpoint) liqo.Link {
 	connection := tunnel.Status.Connection
 	link := liqo.Link{Tenant: tunnel.Namespace, Peer: TunnelCluster(tunnel), Seen: seenPrefixes(tunnel), Connected: Connected(tunnel)}
 	link.Path, link.Negotiating = tunnelPath(tunnel)
-	took, err := time.ParseDuration(connection.Latency.Value)
-	if err == nil && took > 0 && link.Connected && !connection.Latency.Timestamp.IsZero() {
-		link.RoundTrip, link.Measured = took, connection.Latency.Timestamp.Time
-	}
+	link.Measure(connection.Latency.Value, connection.Latency.Timestamp.Time)
 	return link
 }
 

@@ -99,7 +99,7 @@ func Offer(provider cluster.Identity, resources corev1.ResourceList) *v09.Resour
 	return &v09.ResourceOffer{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: provider.Name, Namespace: Tenant(provider),
-			Labels: map[string]string{consts.ReplicationStatusLabel: "true", consts.ReplicationOriginLabel: string(provider.ID)},
+			Labels: map[string]string{liqo.LabelReplicated: "true", liqo.LabelOrigin: string(provider.ID)},
 		},
 		Spec: sharingv1alpha1.ResourceOfferSpec{
 			ClusterID: string(provider.ID), ResourceQuota: corev1.ResourceQuotaSpec{Hard: resources},
@@ -114,8 +114,8 @@ func OfferTo(consumer cluster.Identity, resources corev1.ResourceList) *v09.Reso
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "broker", Namespace: Tenant(consumer),
 			Labels: map[string]string{
-				consts.ReplicationRequestedLabel:   consts.ReplicationRequestedLabelValue,
-				consts.ReplicationDestinationLabel: string(consumer.ID),
+				liqo.LabelReplication: liqo.ReplicationValue,
+				liqo.LabelDestination: string(consumer.ID),
 			},
 		},
 		Spec: sharingv1alpha1.ResourceOfferSpec{ResourceQuota: corev1.ResourceQuotaSpec{Hard: resources}},
@@ -239,7 +239,7 @@ func Liqo(own cluster.Identity, token string) []client.Object {
 	}
 	return []client.Object{
 		&corev1.ConfigMap{
-			ObjectMeta: in(v09.IdentityName),
+			ObjectMeta: in(liqo.IdentityName),
 			Data:       map[string]string{consts.ClusterIDConfigMapKey: string(own.ID), consts.ClusterNameConfigMapKey: own.Name},
 		},
 		&corev1.Secret{ObjectMeta: in(v09.AuthTokenName), Data: map[string][]byte{"token": []byte(token)}},

@@ -1,0 +1,46 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+// Labels and annotations that Liqo 1.x has and 0.9 has not, or has under another name. Those that are equal are in package liqo. The module
+// test/liqo1 compares them with Liqo's own.
+const (
+	// LabelTenantNamespace is on tenant namespaces, and on nothing else; beside it liqo.LabelRemoteClusterID has the ID of the peer, which
+	// other objects have too.
+	LabelTenantNamespace = "liqo.io/tenant-namespace"
+
+	// LabelOriginNode is on pods of peers, with the name of the node at the peer to which the pod is bound, and LabelOriginCluster and
+	// LabelDestinationCluster on all that virtual kubelets make, with the IDs of the peer and of the cluster where it is made.
+	LabelOriginNode         = "offloading.liqo.io/nodename"
+	LabelOriginCluster      = "offloading.liqo.io/origin"
+	LabelDestinationCluster = "offloading.liqo.io/destination"
+
+	// AnnotationCreateNode is on ResourceSlices of which Liqo makes a virtual node of the same name, unless its value is "false".
+	AnnotationCreateNode = "liqo.io/create-virtual-node"
+	// LabelSlice is on such virtual nodes, and on the Identities that they use, with the name of the ResourceSlice.
+	LabelSlice = "liqo.io/resourceslice-name"
+
+	// AnnotationAPIServer is on pods that are to be told nothing of the API server of their own cluster, with the value APIServerDisabled.
+	AnnotationAPIServer = "liqo.io/api-server-support"
+	APIServerDisabled   = "disabled"
+
+	// AnnotationCordon and AnnotationCordonTenant are on ResourceSlices and Tenants that get nothing new.
+	AnnotationCordon       = "liqo.io/cordon"
+	AnnotationCordonTenant = "liqo.io/cordon-tenant"
+
+	// LabelNetworkType is on the Networks of this cluster, with one of the values below it.
+	LabelNetworkType    = "ipam.liqo.io/network-type"
+	NetworkTypePods     = "pod-cidr"
+	NetworkTypeServices = "service-cidr"
+	NetworkTypeExternal = "external-cidr"
+	NetworkTypeInternal = "internal-cidr"
+
+	// LabelFirewallCategory and LabelFirewallSubcategory say where a FirewallConfiguration is in force: on all gateways, with both values
+	// below them, or, with the first one and LabelFirewallUnique, on that of one peer, whose ID the latter has.
+	LabelFirewallCategory    = "networking.liqo.io/firewall-category"
+	FirewallCategoryGateway  = "gateway"
+	LabelFirewallSubcategory = "networking.liqo.io/firewall-subcategory"
+	FirewallAllGateways      = "all-gateways"
+	LabelFirewallUnique      = "networking.liqo.io/firewall-unique"
+)

@@ -1,0 +1,125 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
+)
+
+// Line is Liqo 1.x.
+type Line struct{}
+
+var _ line.Line = Line{}
+
+// Name implements line.Line.
+func (Line) Name() string { return "1.x" }
+
+// AddToScheme implements line.Line.
+func (Line) AddToScheme(s *runtime.Scheme) error { return api.AddToScheme(s) }
+
+// Kinds implements line.Line. The Configuration has the prefixes of a peer, and the Connection says whether the tunnel is up; a Tenant and an
+// Identity say who may do what with whom.
+func (Line) Kinds() line.Kinds {
+	return line.Kinds{
+		Record: &api.ForeignCluster{}, Offer: &api.ResourceSlice{},
+		Network: &api.Configuration{}, Tunnels: []client.Object{&api.Connection{}},
+		Peering: []client.Object{&api.Tenant{}, &api.Identity{}},
+	}
+}
+
+// Dropped implements line.Line: certificates and keys are not even in the types.
+func (Line) Dropped(*liqo.Compactor) map[client.Object]func(client.Object) { return nil }
+
+// Index fields, for client.MatchingFields.
+const (
+	// indexID finds ForeignClusters by the ID of their cluster, and indexTenantOf tenant namespaces by that of theirs.
+	indexID       = "broker.clusterID"
+	indexTenantOf = "broker.tenantOf"
+	// indexNode finds ResourceSlices by the name of their virtual node.
+	indexNode = "broker.offeredNode"
+)
+
+// Indexes implements line.Line.
+func (Line) Indexes() []line.Index {
+	return []line.Index{
+		{Object: &api.ForeignCluster{}, Field: indexID, Extract: func(o client.Object) []string {
+			return nonEmpty(o.(*api.ForeignCluster).Spec.ClusterID)
+		}},
+		{Object: &corev1.Namespace{}, Field: indexTenantOf, Extract: func(o client.Object) []string {
+			id, tenant := TenantOf(o.(*corev1.Namespace))
+			if !tenant {
+				return nil
+			}
+			return []string{string(id)}
+		}},
+		{Object: &api.ResourceSlice{}, Field: indexNode, Extract: func(o client.Object) []string {
+			return nonEmpty(nodeName(o.(*api.ResourceSlice)))
+		}},
+	}
+}
+
+func nonEmpty(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return []string{s}
+}
+
+// OwnIdentity implements line.Line.
+func (Line) OwnIdentity(ctx context.Context, objects client.Reader, namespace string) (cluster.Identity, error) {
+	var stored corev1.ConfigMap
+	key := client.ObjectKey{Namespace: namespace, Name: liqo.IdentityName}
+	if err := objects.Get(ctx, key, &stored); err != nil {
+		return cluster.Identity{}, fmt.Errorf("read what Liqo calls this cluster from ConfigMap %s: %w", key, err)
+	}
+	return OwnIdentity(&stored)
+}
+
+// Reader implements line.Line.
+func (Line) Reader(objects client.Reader, own cluster.ID) line.Reader { return reader{objects, own} }
+
+// IdentityOf implements line.Line.
+func (Line) IdentityOf(record client.Object) cluster.Identity {
+	return Identity(record.(*api.ForeignCluster).Spec.ClusterID)
+}
+
+// OfferOf implements line.Line.
+func (Line) OfferOf(offer client.Object) liqo.Offer { return OfferOf(offer.(*api.ResourceSlice)) }
+
+// SeenOf implements line.Line.
+func (Line) SeenOf(network client.Object) []netip.Prefix {
+	return seenPrefixes(network.(*api.Configuration))
+}
+
+// AccountChanged implements line.Line. What a ResourceSlice says of who asks and who grants, a node that comes or goes, and a peering that
+// begins or ends change it; Liqo's other words of a peer do not.
+func (Line) AccountChanged(before, after any) bool {
+	switch after := after.(type) {
+	case *api.ResourceSlice:
+		was, is := OfferOf(before.(*api.ResourceSlice)), OfferOf(after)
+		return was.FromPeer != is.FromPeer || was.Node != is.Node || was.Deleted != is.Deleted ||
+			value(before.(*api.ResourceSlice).Spec.ConsumerClusterID) != value(after.Spec.ConsumerClusterID) ||
+			value(before.(*api.ResourceSlice).Spec.ProviderClusterID) != value(after.Spec.ProviderClusterID)
+	case *api.ForeignCluster:
+		return before.(*api.ForeignCluster).Spec.ClusterID != after.Spec.ClusterID
+	case *api.Tenant:
+		return before.(*api.Tenant).Spec.ClusterID != after.Spec.ClusterID
+	case *api.Identity:
+		before := before.(*api.Identity)
+		return before.Spec.ClusterID != after.Spec.ClusterID || before.Spec.Type != after.Spec.Type
+	default:
+		return true
+	}
+}

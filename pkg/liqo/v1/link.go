@@ -1,0 +1,134 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/addressing"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
+)
+
+// errUndecided means that Liqo has not decided yet under which prefix a network is seen here.
+var errUndecided = errors.New("not seen here yet")
+
+// LinksOf returns the networks towards peers: one for each Configuration, with the Connection to the same cluster beside it.
+func LinksOf(configurations []api.Configuration, connections []api.Connection) []liqo.Link {
+	beside := map[types.NamespacedName]*api.Connection{} // By its namespace, and the cluster to which it leads.
+	to := func(o client.Object) types.NamespacedName {
+		return types.NamespacedName{Namespace: o.GetNamespace(), Name: string(leadsTo(o.GetLabels()))}
+	}
+	for i := range connections {
+		if c := &connections[i]; beside[to(c)] == nil || c.Status.Value == api.Connected {
+			beside[to(c)] = c
+		}
+	}
+	links := make([]liqo.Link, len(configurations))
+	for i := range configurations {
+		links[i] = LinkOf(&configurations[i], beside[to(&configurations[i])])
+	}
+	return links
+}
+
+// LinkOf returns the network that a Configuration describes, and how its Connection is; nil if there is none. How the peer sees this
+// cluster only the peer knows: [addressing.Peer.Home] and HomeExternal are not valid.
+func LinkOf(c *api.Configuration, tunnel *api.Connection) liqo.Link {
+	link := liqo.Link{Tenant: c.Namespace, Peer: leadsTo(c.Labels), Seen: seenPrefixes(c), Connected: Connected(tunnel)}
+	link.Path, link.Negotiating = linkPath(c, link.Connected)
+	if tunnel != nil {
+		link.Measure(tunnel.Status.Latency.Value, tunnel.Status.Latency.Timestamp.Time)
+	}
+	return link
+}
+
+// Connected reports whether a tunnel is there, and up.
+func Connected(tunnel *api.Connection) bool {
+	return tunnel != nil && tunnel.Status.Value == api.Connected
+}
+
+// leadsTo returns the cluster of which an object of the network says that it leads there.
+func leadsTo(labels map[string]string) cluster.ID {
+	return cluster.ID(labels[liqo.LabelRemoteClusterID])
+}
+
+// linkPath reads out of a Configuration how the peer's own pods and its external CIDR are seen here: the first ones of their lists. While
+// Liqo has not decided about the former, the error says so.
+func linkPath(c *api.Configuration, connected bool) (addressing.Peer, error) {
+	id, own, seen := leadsTo(c.Labels), c.Spec.Remote.CIDR, remapped(c)
+	if id == "" {
+		return addressing.Peer{}, fmt.Errorf("configuration %s/%s names no cluster", c.Namespace, c.Name)
+	}
+	pods, err := viewAt(0, own.Pod, seen.Pod)
+	if err != nil {
+		return addressing.Peer{}, fmt.Errorf("pod CIDR of cluster %s: %w", id, err)
+	}
+	external, err := viewAt(0, own.External, seen.External)
+	if err != nil {
+		external = addressing.View{}
+	}
+	return addressing.Peer{Pods: pods, External: external, Connected: connected}, nil
+}
+
+// PodViews returns how pods are seen here that are reached through the peer of a Configuration: its own first, and then those behind it, as
+// far as Liqo has decided about them.
+func PodViews(c *api.Configuration) []addressing.View {
+	var views []addressing.View
+	for i := range c.Spec.Remote.CIDR.Pod {
+		if view, err := viewAt(i, c.Spec.Remote.CIDR.Pod, remapped(c).Pod); err == nil {
+			views = append(views, view)
+		}
+	}
+	return views
+}
+
+// viewAt returns how a network is seen here, whose place is the same in both lists. Other than in Liqo 0.9, nothing at its place means that
+// it is not seen, and not that it is seen as it is.
+func viewAt(i int, own, seen []string) (addressing.View, error) {
+	if i >= len(own) || i >= len(seen) || seen[i] == "" {
+		return addressing.View{}, errUndecided
+	}
+	return addressing.NewView(own[i], seen[i])
+}
+
+// seenPrefixes returns the prefixes under which what is behind a peer is seen here, pods and others.
+func seenPrefixes(c *api.Configuration) []netip.Prefix {
+	var seen []netip.Prefix
+	for _, list := range [][]string{remapped(c).Pod, remapped(c).External} {
+		for _, text := range list {
+			if prefix, err := netip.ParsePrefix(text); err == nil {
+				seen = append(seen, prefix.Masked())
+			}
+		}
+	}
+	return seen
+}
+
+// remapped returns the networks of a peer as they are seen here; none while Liqo has decided about none.
+func remapped(c *api.Configuration) api.CIDRs {
+	if c.Status.Remote == nil {
+		return api.CIDRs{}
+	}
+	return c.Status.Remote.CIDR
+}
+
+// OwnNetworks returns the networks of this cluster as Liqo knows them: those of its pods, of its Services, and that which it opens to
+// others; none while Liqo has not written them down. The Networks of peers have no type.
+func OwnNetworks(all []api.Network) []netip.Prefix {
+	var own []netip.Prefix
+	for _, kind := range []string{api.NetworkTypePods, api.NetworkTypeServices, api.NetworkTypeExternal} {
+		for i := range all {
+			if prefix, err := netip.ParsePrefix(all[i].Status.CIDR); err == nil && all[i].Labels[api.LabelNetworkType] == kind {
+				own = append(own, prefix.Masked())
+			}
+		}
+	}
+	return own
+}
