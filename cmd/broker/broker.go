@@ -61,7 +61,6 @@ const (
 type brokerConfig struct {
 	options
 
-	line     line.Line
 	strategy v09.MappingStrategy
 	rest     *rest.Config
 	log      logr.Logger
@@ -89,7 +88,7 @@ type parts struct {
 
 // newBroker makes the parts of the daemon that need no API server.
 func newBroker(cfg brokerConfig) (*broker, error) {
-	scheme, err := daemon.Kinds(v1alpha1.AddToScheme, cfg.line.AddToScheme)
+	scheme, err := daemon.Kinds(v1alpha1.AddToScheme, addLines)
 	if err != nil {
 		return nil, err
 	}
@@ -138,9 +137,17 @@ func (b *broker) setup(ctx context.Context) (*parts, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reach the API server %s: %w", b.cfg.rest.Host, err)
 	}
-	if err := preflight(ctx, resources, direct, needs(&b.cfg.options)); err != nil {
+	liqo, err := findLine(resources, b.scheme)
+	if err != nil {
 		return nil, err
 	}
+	if err := b.cfg.mayRun(liqo); err != nil {
+		return nil, err
+	}
+	if err := preflight(ctx, resources, direct, needs(&b.cfg.options, liqo)); err != nil {
+		return nil, err
+	}
+	b.cfg.log.Info("Found Liqo", "line", liqo.Name())
 
 	// The manager, and under which certificates it is called.
 	shown, err := newAPICertificate(&b.cfg.options, direct)
@@ -151,13 +158,13 @@ func (b *broker) setup(ctx context.Context) (*parts, error) {
 	if err := register(metrics.Registry, programMetrics(shown.get, webhooks.Get)...); err != nil {
 		return nil, err
 	}
-	mgr, err := b.newManager(webhooks)
+	mgr, err := b.newManager(liqo, webhooks)
 	if err != nil {
 		return nil, err
 	}
 
 	// What the API server and Liqo ask, and what watches.
-	if err := b.peers.Watch(ctx, mgr.GetCache(), b.cfg.line); err != nil {
+	if err := b.peers.Watch(ctx, mgr.GetCache(), liqo); err != nil {
 		return nil, err
 	}
 	if err := setupWebhooks(mgr, webhooks, announcer, b.plugin != nil); err != nil {
@@ -165,17 +172,17 @@ func (b *broker) setup(ctx context.Context) (*parts, error) {
 	}
 	var own *brokering
 	if b.plugin != nil {
-		if own, err = b.newBrokering(ctx, mgr, direct); err != nil {
+		if own, err = b.newBrokering(ctx, liqo, mgr, direct); err != nil {
 			return nil, err
 		}
 		setupBrokeringWebhooks(mgr, own.reader, &b.cfg)
 	}
-	if _, err := mgr.GetCache().GetInformer(ctx, b.cfg.line.Kinds().Record); err != nil {
+	if _, err := mgr.GetCache().GetInformer(ctx, liqo.Kinds().Record); err != nil {
 		return nil, fmt.Errorf("watch the peers: %w", err)
 	}
 
 	// What people ask.
-	api, authorities, err := b.setupAPI(ctx, mgr, direct, own)
+	api, authorities, err := b.setupAPI(ctx, liqo, mgr, direct, own)
 	if err != nil {
 		return nil, err
 	}
@@ -186,8 +193,8 @@ func (b *broker) setup(ctx context.Context) (*parts, error) {
 }
 
 // newManager returns the manager of all controllers and webhooks. Metrics and probes are served by the daemon's own ports.
-func (b *broker) newManager(webhooks *selfsigned.Certificate) (ctrl.Manager, error) {
-	cached, err := cacheOptions(b.cfg.line, b.cfg.inventoryNamespace)
+func (b *broker) newManager(liqo line.Line, webhooks *selfsigned.Certificate) (ctrl.Manager, error) {
+	cached, err := cacheOptions(liqo, b.cfg.inventoryNamespace)
 	if err != nil {
 		return nil, err
 	}
@@ -211,10 +218,10 @@ func (b *broker) newManager(webhooks *selfsigned.Certificate) (ctrl.Manager, err
 
 // setupAPI returns what answers people, and the authorities of consumers' certificates; own is nil if the daemon is only a catalog.
 func (b *broker) setupAPI(
-	ctx context.Context, mgr ctrl.Manager, direct client.Client, own *brokering,
+	ctx context.Context, liqo line.Line, mgr ctrl.Manager, direct client.Client, own *brokering,
 ) (*httpapi.API, *callers.Authorities, error) {
 	config := httpapi.Config{
-		Client: mgr.GetClient(), Line: b.cfg.line, Reviewer: b.cfg.reviewer(direct), Source: b.peers.Source, Log: b.cfg.log.WithName("api"),
+		Client: mgr.GetClient(), Line: liqo, Reviewer: b.cfg.reviewer(direct), Source: b.peers.Source, Log: b.cfg.log.WithName("api"),
 		Catalog: b.cfg.catalog, Orchestrator: b.cfg.orchestrator, Aggregator: b.cfg.aggregator,
 		AnonymousToggle: b.cfg.anonymousToggle, AnonymousCatalog: b.cfg.anonymousCatalog, Origins: b.cfg.apiOrigins,
 	}
@@ -246,16 +253,16 @@ type brokering struct {
 }
 
 // newBrokering has all controllers registered, and returns what they share.
-func (b *broker) newBrokering(ctx context.Context, mgr ctrl.Manager, direct client.Reader) (*brokering, error) {
-	if err := snapshot.AddIndexes(ctx, mgr.GetFieldIndexer(), snapshot.Indexes(b.cfg.line)); err != nil {
+func (b *broker) newBrokering(ctx context.Context, liqo line.Line, mgr ctrl.Manager, direct client.Reader) (*brokering, error) {
+	if err := snapshot.AddIndexes(ctx, mgr.GetFieldIndexer(), snapshot.Indexes(liqo)); err != nil {
 		return nil, err
 	}
-	own, err := b.cfg.line.OwnIdentity(ctx, direct, b.cfg.liqoNamespace)
+	own, err := liqo.OwnIdentity(ctx, direct, b.cfg.liqoNamespace)
 	if err != nil {
 		return nil, err
 	}
 	modes := consumer.Modes{Orchestrator: b.cfg.orchestrator, Aggregator: b.cfg.aggregator}
-	reader := snapshot.New(b.cfg.line, mgr.GetClient(), own.ID, modes.Serves)
+	reader := snapshot.New(liqo, mgr.GetClient(), own.ID, modes.Serves)
 	o := &brokering{
 		cfg: &b.cfg, mgr: mgr, own: own, reader: reader, capacity: snapshot.NewCapacityCache(reader),
 		planner: twin.NewPlanner(mgr.GetEventRecorderFor(component), clock.RealClock{}), metrics: newBrokerMetrics(mgr.GetClient(), b.plugin),

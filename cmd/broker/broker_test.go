@@ -47,6 +47,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
+	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
 )
@@ -195,7 +196,7 @@ func TestDeploymentGrantsWhatIsNeeded(t *testing.T) {
 		catalog: true, orchestrator: true, aggregator: true, leaderElect: true, leaderNamespace: "liqo-broker", namespace: "liqo-broker",
 		liqoNamespace: liqo.DefaultNamespace,
 	}
-	for _, n := range needs(&all) {
+	for _, n := range slices.Concat(needs(&all, v09.Line{}), knows(v1.Line{})) {
 		namespace := n.namespace
 		n.namespace = ""
 		needed[namespace][n.String()] = slices.Sorted(slices.Values(n.verbs))
@@ -250,7 +251,7 @@ func TestDeploymentAsksForTokens(t *testing.T) {
 func TestPlainModesNeedLess(t *testing.T) {
 	names := func(o options) []string {
 		all := map[string]bool{}
-		for _, n := range needs(&o) {
+		for _, n := range needs(&o, v09.Line{}) {
 			all[n.String()] = true
 		}
 		return slices.Sorted(maps.Keys(all))
@@ -401,7 +402,7 @@ func TestTokensAreForTheBroker(t *testing.T) {
 		t.Fatal(err)
 	}
 	var asked reviews
-	config := brokerConfig{line: v09.Line{}, options: options{apiAudiences: audiences}}
+	config := brokerConfig{options: options{apiAudiences: audiences}}
 	if _, err := config.reviewer(&asked).Review(t.Context(), "token", delegatedauth.Right{Verb: "get", Path: "/"}); err != nil {
 		t.Fatal(err)
 	}
@@ -437,7 +438,6 @@ func TestPluginHearsNoStrangers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, err := newBroker(brokerConfig{
-				line:     v09.Line{},
 				options:  options{orchestrator: true, pluginAllow: tc.allow},
 				strategy: defaultMapping, rest: &rest.Config{Host: server.URL}, log: logr.Discard(),
 			})
@@ -488,7 +488,6 @@ func TestPluginServesBeforeAllElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	b, err := newBroker(brokerConfig{
-		line: v09.Line{},
 		options: options{
 			orchestrator: true, anonymousToggle: true,
 			pluginAddress: address, apiAddress: "127.0.0.1:0", metricsAddress: "0", healthAddress: "0",
@@ -512,7 +511,7 @@ func TestPluginServesBeforeAllElse(t *testing.T) {
 		t.Errorf("the resource plugin does not serve: %v", err)
 	}
 	unstick()
-	want := "the API server does not know foreignclusters.discovery.liqo.io: install Liqo v0.9.4 first (liqoctl install)"
+	want := errNoLiqo.Error()
 	if err := <-done; err == nil || err.Error() != want {
 		t.Errorf("run(): %v, want %s", err, want)
 	}

@@ -179,7 +179,7 @@ func newCommand() *cobra.Command {
 			if err != nil {
 				return program.Usage(fmt.Errorf("--prometheus: %w", err))
 			}
-			b, err := newBroker(brokerConfig{options: *o, line: v09.Line{}, strategy: strategy, rest: config, log: log, asker: asker})
+			b, err := newBroker(brokerConfig{options: *o, strategy: strategy, rest: config, log: log, asker: asker})
 			if err != nil {
 				return err
 			}

@@ -24,7 +24,6 @@ import (
 func TestOptionsReachTheControllers(t *testing.T) {
 	own := cluster.Identity{ID: "id-broker", Name: "broker"}
 	b, err := newBroker(brokerConfig{
-		line:     v09.Line{},
 		options:  options{catalog: true, maxNamespaces: 7, giveBackAfter: 3 * time.Minute},
 		strategy: v09.MappingStrategy("EnforceSameName"), rest: &rest.Config{Host: "https://192.0.2.1"}, log: logr.Discard(),
 	})

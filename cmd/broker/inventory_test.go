@@ -28,6 +28,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/inventory"
+	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // inventoryNamespace is the one of the example.
@@ -50,7 +51,7 @@ func TestInventoryExampleGrantsWhatIsNeeded(t *testing.T) {
 		}
 	}
 	needed := map[string][]string{}
-	for _, n := range needs(&options{orchestrator: true, inventoryNamespace: inventoryNamespace}) {
+	for _, n := range needs(&options{orchestrator: true, inventoryNamespace: inventoryNamespace}, v09.Line{}) {
 		if n.namespace == inventoryNamespace {
 			n.namespace = ""
 			needed[n.String()] = slices.Sorted(slices.Values(n.verbs))

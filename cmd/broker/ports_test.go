@@ -28,7 +28,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/peernet"
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
@@ -39,7 +38,7 @@ import (
 
 // TestProbesTellNothing asks the probes of a daemon that does not know its cluster yet for more than they are for.
 func TestProbesTellNothing(t *testing.T) {
-	b, err := newBroker(brokerConfig{line: v09.Line{}, rest: &rest.Config{}})
+	b, err := newBroker(brokerConfig{rest: &rest.Config{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +191,7 @@ func pair(t *testing.T, name string) (certificate, key []byte) {
 // TestPorts checks which ports a daemon opens.
 func TestPorts(t *testing.T) {
 	flags := func(o options) []string {
-		b, err := newBroker(brokerConfig{line: v09.Line{}, options: o, rest: &rest.Config{}})
+		b, err := newBroker(brokerConfig{options: o, rest: &rest.Config{}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,6 +19,9 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/inventory"
 	"github.com/capacitorset/liqo-broker/pkg/httpapi"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
+	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/callers"
 	"github.com/capacitorset/liqo-broker/pkg/version"
@@ -71,13 +74,28 @@ func (n need) cure() string {
 	return "install it with: kubectl apply " + version.Applied("deploy")
 }
 
-// needs returns what the broker uses in its modes. deploy/broker grants the same.
-func needs(o *options) []need {
+// knows returns by what the broker knows peers, with a line of Liqo.
+func knows(with line.Line) []need {
+	read := []string{"get", "list", "watch"}
+	if with.Name() == (v09.Line{}).Name() {
+		return []need{
+			{group: "discovery.liqo.io", version: "v1alpha1", resource: "foreignclusters", verbs: read},
+			{group: "net.liqo.io", version: "v1alpha1", resource: "tunnelendpoints", verbs: read},
+		}
+	}
+	return []need{
+		{group: api.CoreGroup, version: api.Beta, resource: "foreignclusters", verbs: read},
+		{group: api.AuthenticationGroup, version: api.Beta, resource: "tenants", verbs: read},
+		{group: api.AuthenticationGroup, version: api.Beta, resource: "identities", verbs: read},
+		{group: api.NetworkingGroup, version: api.Beta, resource: "configurations", verbs: read},
+	}
+}
+
+// needs returns what the broker uses in its modes, with a line of Liqo. deploy/broker grants the same.
+func needs(o *options, with line.Line) []need {
 	read := []string{"get", "list", "watch"}
 	const alpha = "v1alpha1"
 	all := []need{
-		{group: "discovery.liqo.io", version: alpha, resource: "foreignclusters", verbs: read},
-		{group: "net.liqo.io", version: alpha, resource: "tunnelendpoints", verbs: read},
 		{group: "authentication.k8s.io", version: "v1", resource: "tokenreviews", verbs: []string{"create"}},
 		{group: "authorization.k8s.io", version: "v1", resource: "subjectaccessreviews", verbs: []string{"create"}},
 		{version: "v1", resource: "namespaces", verbs: read},
@@ -87,6 +105,7 @@ func needs(o *options) []need {
 		{group: "admissionregistration.k8s.io", version: "v1", resource: "validatingwebhookconfigurations", name: webhookConfiguration,
 			verbs: []string{"get", "patch"}},
 	}
+	all = append(all, knows(with)...)
 	if o.tlsCertFile == "" && o.namespace != "" {
 		all = append(all, need{
 			version: "v1", resource: "configmaps", namespace: o.namespace, name: httpapi.CAName, verbs: []string{"get", "patch"},

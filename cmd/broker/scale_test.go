@@ -209,7 +209,6 @@ func (s *server) startDaemon() (stop func()) {
 		})
 	})
 	b, err := newBroker(brokerConfig{
-		line: v09.Line{},
 		options: options{
 			orchestrator: true, anonymousToggle: true, liqoNamespace: liqo.DefaultNamespace, giveBackAfter: defaultGiveBackAfter,
 			pluginAddress: "127.0.0.1:0", apiAddress: "127.0.0.1:0", webhookAddress: freeAddress(s.tb), metricsAddress: "0", healthAddress: "0",

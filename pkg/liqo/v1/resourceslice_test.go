@@ -85,7 +85,7 @@ func TestOffer(t *testing.T) {
 	two := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
 	offer := func(accepted, ending bool, node string) liqo.Offer {
 		return liqo.Offer{
-			Tenant: "tenant-p", Name: "big", FromPeer: true, Node: node, Resources: two, Accepted: accepted, Ending: ending,
+			Tenant: "tenant-p", Name: "big", FromPeer: true, Node: node, Resources: two, Accepted: accepted, Ending: ending, Deleted: ending,
 		}
 	}
 	cases := map[string]struct {

@@ -1,0 +1,71 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// served is an API server's resources, by group and version. Of a version without any it cannot be asked.
+type served map[string][]metav1.APIResource
+
+var errDown = errors.New("it is down")
+
+func (s served) ServerResourcesForGroupVersion(version string) (*metav1.APIResourceList, error) {
+	resources, known := s[version]
+	switch {
+	case !known:
+		return nil, apierrors.NewNotFound(schema.GroupResource{}, version)
+	case resources == nil:
+		return nil, errDown
+	default:
+		return &metav1.APIResourceList{APIResources: resources}, nil
+	}
+}
+
+func TestFindLine(t *testing.T) {
+	records, others := []metav1.APIResource{{Name: "foreignclusters", Kind: "ForeignCluster"}}, []metav1.APIResource{{Name: "others", Kind: "Other"}}
+	scheme := runtime.NewScheme()
+	if err := addLines(scheme); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		served served
+		want   string
+		err    error
+	}{
+		"Zero":    {"Liqo 0.9 has its own group.", served{"discovery.liqo.io/v1alpha1": records}, "0.9", nil},
+		"One":     {"Liqo 1.x has its own group.", served{"core.liqo.io/v1beta1": records}, "1.x", nil},
+		"None":    {"Nobody has installed Liqo.", served{}, "", errNoLiqo},
+		"Other":   {"Somebody else has the group.", served{"core.liqo.io/v1beta1": others}, "", errNoLiqo},
+		"Both":    {"One of them was here before.", served{"discovery.liqo.io/v1alpha1": records, "core.liqo.io/v1beta1": records}, "", errTwoLiqos},
+		"Unknown": {"Who does not answer is not taken for who has none.", served{"core.liqo.io/v1beta1": nil}, "", errDown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := findLine(tc.served, scheme)
+			if !errors.Is(err, tc.err) || tc.err == nil && got.Name() != tc.want {
+				t.Errorf("%s\nfindLine() = %v, %v, want %s, %v", tc.reason, got, err, tc.want, tc.err)
+			}
+		})
+	}
+}
+
+// TestModesOfLines checks which modes the daemon has with which line of Liqo.
+func TestModesOfLines(t *testing.T) {
+	for _, of := range lines() {
+		for name, o := range map[string]options{"catalog": {catalog: true}, "orchestrator": {catalog: true, orchestrator: true}, "aggregator": {aggregator: true}} {
+			may := of.Name() == "0.9" || name == "catalog"
+			if err := o.mayRun(of); may != (err == nil) {
+				t.Errorf("with Liqo %s, %s: %v", of.Name(), name, err)
+			}
+		}
+	}
+}
