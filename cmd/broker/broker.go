@@ -167,8 +167,10 @@ func (b *broker) setup(ctx context.Context) (*parts, error) {
 	if err := b.peers.Watch(ctx, mgr.GetCache(), liqo); err != nil {
 		return nil, err
 	}
-	if err := setupWebhooks(mgr, webhooks, announcer, b.plugin != nil); err != nil {
-		return nil, err
+	if answers(liqo) {
+		if err := setupWebhooks(mgr, webhooks, announcer, b.plugin != nil); err != nil {
+			return nil, err
+		}
 	}
 	var own *brokering
 	if b.plugin != nil {
@@ -177,8 +179,11 @@ func (b *broker) setup(ctx context.Context) (*parts, error) {
 		}
 		setupBrokeringWebhooks(mgr, own.reader, &b.cfg)
 	}
-	if _, err := mgr.GetCache().GetInformer(ctx, liqo.Kinds().Record); err != nil {
-		return nil, fmt.Errorf("watch the peers: %w", err)
+	kinds := liqo.Kinds()
+	for _, kind := range append(kinds.Peering, kinds.Record) {
+		if _, err := mgr.GetCache().GetInformer(ctx, kind); err != nil {
+			return nil, fmt.Errorf("watch the peers: %w", err)
+		}
 	}
 
 	// What people ask.

@@ -65,9 +65,12 @@ func findLine(d discoverer, scheme *runtime.Scheme) (line.Line, error) {
 	}
 }
 
+// answers reports whether the API server asks the daemon about objects, with a line of Liqo: what it answers is about those of Liqo 0.9.
+func answers(with line.Line) bool { return with.Name() == (v09.Line{}).Name() }
+
 // mayRun returns an error unless the daemon can be what it is asked to be with a line of Liqo.
 func (o *options) mayRun(with line.Line) error {
-	if o.brokers() && with.Name() != (v09.Line{}).Name() {
+	if o.brokers() && !answers(with) {
 		return errNoBroker1
 	}
 	return nil

@@ -20,7 +20,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/httpapi"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/callers"
@@ -74,13 +73,20 @@ func (n need) cure() string {
 	return "install it with: kubectl apply " + version.Applied("deploy")
 }
 
-// knows returns by what the broker knows peers, with a line of Liqo.
+// knows returns by what the broker knows peers, with a line of Liqo, and how the API server knows what answers about them.
 func knows(with line.Line) []need {
 	read := []string{"get", "list", "watch"}
-	if with.Name() == (v09.Line{}).Name() {
+	if answers(with) {
+		hooks := func(resource string) need {
+			return need{
+				group: "admissionregistration.k8s.io", version: "v1", resource: resource, name: webhookConfiguration, verbs: []string{"get", "patch"},
+			}
+		}
 		return []need{
 			{group: "discovery.liqo.io", version: "v1alpha1", resource: "foreignclusters", verbs: read},
 			{group: "net.liqo.io", version: "v1alpha1", resource: "tunnelendpoints", verbs: read},
+			{version: "v1", resource: "configmaps", name: remoteipam.AnnouncementName, verbs: []string{"get"}},
+			hooks("mutatingwebhookconfigurations"), hooks("validatingwebhookconfigurations"),
 		}
 	}
 	return []need{
@@ -99,11 +105,6 @@ func needs(o *options, with line.Line) []need {
 		{group: "authentication.k8s.io", version: "v1", resource: "tokenreviews", verbs: []string{"create"}},
 		{group: "authorization.k8s.io", version: "v1", resource: "subjectaccessreviews", verbs: []string{"create"}},
 		{version: "v1", resource: "namespaces", verbs: read},
-		{version: "v1", resource: "configmaps", name: remoteipam.AnnouncementName, verbs: []string{"get"}},
-		{group: "admissionregistration.k8s.io", version: "v1", resource: "mutatingwebhookconfigurations", name: webhookConfiguration,
-			verbs: []string{"get", "patch"}},
-		{group: "admissionregistration.k8s.io", version: "v1", resource: "validatingwebhookconfigurations", name: webhookConfiguration,
-			verbs: []string{"get", "patch"}},
 	}
 	all = append(all, knows(with)...)
 	if o.tlsCertFile == "" && o.namespace != "" {

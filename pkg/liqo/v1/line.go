@@ -39,8 +39,15 @@ func (Line) Kinds() line.Kinds {
 	}
 }
 
-// Dropped implements line.Line: certificates and keys are not even in the types.
-func (Line) Dropped(*liqo.Compactor) map[client.Object]func(client.Object) { return nil }
+// Dropped implements line.Line. Of Tenants it drops what the consumer has signed, which may be large and which nobody here reads.
+func (Line) Dropped(*liqo.Compactor) map[client.Object]func(client.Object) {
+	return map[client.Object]func(client.Object){
+		&api.Tenant{}: func(o client.Object) {
+			spec := &o.(*api.Tenant).Spec
+			spec.PublicKey, spec.CSR, spec.Signature = nil, nil, nil
+		},
+	}
+}
 
 // Index fields, for client.MatchingFields.
 const (
