@@ -199,7 +199,7 @@ func (b *broker) setup(ctx context.Context) (*parts, error) {
 
 // newManager returns the manager of all controllers and webhooks. Metrics and probes are served by the daemon's own ports.
 func (b *broker) newManager(liqo line.Line, webhooks *selfsigned.Certificate) (ctrl.Manager, error) {
-	cached, err := cacheOptions(liqo, b.cfg.inventoryNamespace)
+	cached, err := cacheOptions(liqo, b.cfg.brokers(), b.cfg.inventoryNamespace)
 	if err != nil {
 		return nil, err
 	}

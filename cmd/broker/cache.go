@@ -24,8 +24,9 @@ import (
 
 // cacheOptions keep in memory only the objects that matter to the broker, and of
 // them only what it reads: a cluster's pods and nodes would be most of its memory.
-// What is written for other programs is kept of one namespace; of none if it is empty.
-func cacheOptions(of line.Line, inventoryNamespace string) (cache.Options, error) {
+// What is written for other programs is kept of one namespace; of none if it is empty. The kinds of a mere catalog are Kubernetes' and Liqo's
+// alone: those of the broker need not be installed.
+func cacheOptions(of line.Line, brokers bool, inventoryNamespace string) (cache.Options, error) {
 	// Besides the twin namespaces, few have the label that names a cluster.
 	twin, err := labels.Parse(liqo.LabelRemoteClusterID)
 	if err != nil {
@@ -38,9 +39,11 @@ func cacheOptions(of line.Line, inventoryNamespace string) (cache.Options, error
 			&corev1.Node{}:      {Label: labels.SelectorFromSet(labels.Set{liqo.LabelNodeType: liqo.NodeTypeVirtual}), Transform: stripNode},
 			&corev1.Pod{}:       {Label: liqo.ShadowPodSelector(), Transform: stripPod(compactor)},
 			&corev1.Namespace{}: {Label: twin, Transform: daemon.Strip},
-			// Nobody changes one that was read, and each may name a thousand providers.
-			&v1alpha1.PlacementDecision{}: {Transform: stripDecision(compactor), UnsafeDisableDeepCopy: new(true)},
 		},
+	}
+	if brokers {
+		// Nobody changes one that was read, and each may name a thousand providers.
+		options.ByObject[&v1alpha1.PlacementDecision{}] = cache.ByObject{Transform: stripDecision(compactor), UnsafeDisableDeepCopy: new(true)}
 	}
 	for object, drop := range of.Dropped(compactor) {
 		options.ByObject[object] = cache.ByObject{Transform: daemon.Without(drop)}

@@ -5,12 +5,19 @@ package main
 
 import (
 	"errors"
+	"os"
+	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 )
 
 // served is an API server's resources, by group and version. Of a version without any it cannot be asked.
@@ -55,6 +62,29 @@ func TestFindLine(t *testing.T) {
 				t.Errorf("%s\nfindLine() = %v, %v, want %s, %v", tc.reason, got, err, tc.want, tc.err)
 			}
 		})
+	}
+}
+
+// TestCatalogNeeds compares the rights in deploy/catalog with what the daemon checks at its start.
+func TestCatalogNeeds(t *testing.T) {
+	patch, err := os.ReadFile("../../deploy/catalog/role.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var operations []struct {
+		Op    string              `json:"op"`
+		Path  string              `json:"path"`
+		Value []rbacv1.PolicyRule `json:"value"`
+	}
+	if err := yaml.UnmarshalStrict(patch, &operations); err != nil || len(operations) != 1 || operations[0].Path != "/rules" {
+		t.Fatalf("deploy/catalog/role.yaml does not replace the rules: %v", err)
+	}
+	needed := map[string][]string{}
+	for _, n := range needs(&options{catalog: true}, v1.Line{}) {
+		needed[n.String()] = slices.Sorted(slices.Values(n.verbs))
+	}
+	if diff := cmp.Diff(needed, grants(t, operations[0].Value)); diff != "" {
+		t.Errorf("deploy/catalog/role.yaml: -needed +granted\n%s", diff)
 	}
 }
 
