@@ -24,8 +24,8 @@ import (
 
 // cacheOptions keep in memory only the objects that matter to the broker, and of
 // them only what it reads: a cluster's pods and nodes would be most of its memory.
-// What is written for other programs is kept of one namespace; of none if it is empty. The kinds of a mere catalog are Kubernetes' and Liqo's
-// alone: those of the broker need not be installed.
+// What is written for other programs is kept of one namespace; of none if it is empty. The kinds of a mere catalog are Kubernetes' and
+// Liqo's alone: those of the broker need not be installed.
 func cacheOptions(of line.Line, brokers bool, inventoryNamespace string) (cache.Options, error) {
 	// Besides the twin namespaces, few have the label that names a cluster.
 	twin, err := labels.Parse(liqo.LabelRemoteClusterID)

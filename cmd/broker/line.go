@@ -31,9 +31,10 @@ func addLines(s *runtime.Scheme) error {
 }
 
 var (
-	errNoLiqo    = errors.New("the API server knows no Liqo: install Liqo v0.9.4, or v1.2.0 for a catalog, first (liqoctl install)")
-	errTwoLiqos  = errors.New("the API server has the kinds of Liqo 0.9 and of Liqo 1.x: delete the definitions of the one that does not run")
-	errNoBroker1 = errors.New("with Liqo 1.x the broker is a catalog only: leave out --with-orchestrator and --with-aggregator, or use Liqo v0.9.4")
+	errNoLiqo   = errors.New("the API server knows no Liqo: install Liqo v0.9.4, or v1.2.0 for a catalog, first (liqoctl install)")
+	errTwoLiqos = errors.New("the API server has the kinds of Liqo 0.9 and of Liqo 1.x: delete the definitions of the one that does not run")
+	errCatalog  = errors.New("with Liqo 1.x the broker is a catalog only: leave out --with-orchestrator and --with-aggregator, " +
+		"or use Liqo v0.9.4")
 )
 
 // findLine returns the line of Liqo whose records of peers the API server has.
@@ -71,7 +72,7 @@ func answers(with line.Line) bool { return with.Name() == (v09.Line{}).Name() }
 // mayRun returns an error unless the daemon can be what it is asked to be with a line of Liqo.
 func (o *options) mayRun(with line.Line) error {
 	if o.brokers() && !answers(with) {
-		return errNoBroker1
+		return errCatalog
 	}
 	return nil
 }

@@ -38,7 +38,9 @@ func (s served) ServerResourcesForGroupVersion(version string) (*metav1.APIResou
 }
 
 func TestFindLine(t *testing.T) {
-	records, others := []metav1.APIResource{{Name: "foreignclusters", Kind: "ForeignCluster"}}, []metav1.APIResource{{Name: "others", Kind: "Other"}}
+	records := []metav1.APIResource{{Name: "foreignclusters", Kind: "ForeignCluster"}}
+	others := []metav1.APIResource{{Name: "others", Kind: "Other"}}
+	both := served{"discovery.liqo.io/v1alpha1": records, "core.liqo.io/v1beta1": records}
 	scheme := runtime.NewScheme()
 	if err := addLines(scheme); err != nil {
 		t.Fatal(err)
@@ -53,7 +55,7 @@ func TestFindLine(t *testing.T) {
 		"One":     {"Liqo 1.x has its own group.", served{"core.liqo.io/v1beta1": records}, "1.x", nil},
 		"None":    {"Nobody has installed Liqo.", served{}, "", errNoLiqo},
 		"Other":   {"Somebody else has the group.", served{"core.liqo.io/v1beta1": others}, "", errNoLiqo},
-		"Both":    {"One of them was here before.", served{"discovery.liqo.io/v1alpha1": records, "core.liqo.io/v1beta1": records}, "", errTwoLiqos},
+		"Both":    {"One of them was here before.", both, "", errTwoLiqos},
 		"Unknown": {"Who does not answer is not taken for who has none.", served{"core.liqo.io/v1beta1": nil}, "", errDown},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -91,7 +93,9 @@ func TestCatalogNeeds(t *testing.T) {
 // TestModesOfLines checks which modes the daemon has with which line of Liqo.
 func TestModesOfLines(t *testing.T) {
 	for _, of := range lines() {
-		for name, o := range map[string]options{"catalog": {catalog: true}, "orchestrator": {catalog: true, orchestrator: true}, "aggregator": {aggregator: true}} {
+		for name, o := range map[string]options{
+			"catalog": {catalog: true}, "orchestrator": {catalog: true, orchestrator: true}, "aggregator": {aggregator: true},
+		} {
 			may := of.Name() == "0.9" || name == "catalog"
 			if err := o.mayRun(of); may != (err == nil) {
 				t.Errorf("with Liqo %s, %s: %v", of.Name(), name, err)

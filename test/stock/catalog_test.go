@@ -81,7 +81,8 @@ func TestCatalog(t *testing.T) {
 	for i := range shown {
 		c := &shown[i]
 		ids = append(ids, c.Spec.ClusterID)
-		if c.Kind != "ForeignCluster" || c.APIVersion != "core.liqo.io/v1beta1" || c.Metadata.Name != c.Spec.ClusterID || c.Status.Role != "Provider" {
+		if c.Kind != "ForeignCluster" || c.APIVersion != "core.liqo.io/v1beta1" || c.Metadata.Name != c.Spec.ClusterID ||
+			c.Status.Role != "Provider" {
 			t.Errorf("a cluster is shown as %+v", c)
 		}
 		for _, condition := range c.Status.Modules["authentication"].Conditions {
@@ -89,7 +90,9 @@ func TestCatalog(t *testing.T) {
 				t.Errorf("strangers see of %s whether it consumes: %v", c.Spec.ClusterID, condition)
 			}
 		}
-		connected := func(c struct{ Type, Status string }) bool { return c.Type == "NetworkConnectionStatus" && c.Status == "Established" }
+		connected := func(c struct{ Type, Status string }) bool {
+			return c.Type == "NetworkConnectionStatus" && c.Status == "Established"
+		}
 		if networking := c.Status.Modules["networking"]; !networking.Enabled || !slices.ContainsFunc(networking.Conditions, connected) {
 			t.Errorf("%s is shown without its network: %+v", c.Spec.ClusterID, networking)
 		}

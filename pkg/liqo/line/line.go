@@ -112,6 +112,17 @@ type Entry struct {
 	Whole, Provider any
 }
 
+// Tenants returns the peers by their tenant namespaces.
+func Tenants(peers []liqo.Peer) map[string]cluster.Identity {
+	tenants := make(map[string]cluster.Identity, len(peers))
+	for i := range peers {
+		if peers[i].Tenant != "" {
+			tenants[peers[i].Tenant] = peers[i].Identity
+		}
+	}
+	return tenants
+}
+
 // Sort puts entries into the order of their records' names: a client that asks twice gets them in the same one.
 func Sort(entries []Entry) {
 	slices.SortFunc(entries, func(a, b Entry) int { return cmp.Compare(a.Peer.Record, b.Peer.Record) })

@@ -79,12 +79,7 @@ func (r reader) Offers(ctx context.Context) ([]liqo.Offer, error) {
 	if err != nil {
 		return nil, err
 	}
-	tenants := make(map[string]cluster.Identity, len(peers))
-	for i := range peers {
-		if peers[i].Tenant != "" {
-			tenants[peers[i].Tenant] = peers[i].Identity
-		}
-	}
+	tenants := line.Tenants(peers)
 	offers := make([]liqo.Offer, len(all.Items))
 	for i := range all.Items {
 		offers[i] = offerWith(tenants[all.Items[i].Namespace], &all.Items[i])

@@ -29,8 +29,8 @@ func (Line) Name() string { return "1.x" }
 // AddToScheme implements line.Line.
 func (Line) AddToScheme(s *runtime.Scheme) error { return api.AddToScheme(s) }
 
-// Kinds implements line.Line. The Configuration has the prefixes of a peer, and the Connection says whether the tunnel is up; a Tenant and an
-// Identity say who may do what with whom.
+// Kinds implements line.Line. The Configuration has the prefixes of a peer, and the Connection says whether the tunnel is up; a Tenant and
+// an Identity say who may do what with whom.
 func (Line) Kinds() line.Kinds {
 	return line.Kinds{
 		Record: &api.ForeignCluster{}, Offer: &api.ResourceSlice{},

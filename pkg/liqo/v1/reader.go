@@ -154,15 +154,10 @@ func (r reader) Offers(ctx context.Context) ([]liqo.Offer, error) {
 	if err != nil {
 		return nil, err
 	}
-	tenants := make(map[string]cluster.ID, len(peers))
-	for i := range peers {
-		if peers[i].Tenant != "" {
-			tenants[peers[i].Tenant] = peers[i].ID
-		}
-	}
+	tenants := line.Tenants(peers)
 	offers := make([]liqo.Offer, len(all.Items))
 	for i := range all.Items {
-		offers[i] = r.offerWith(tenants[all.Items[i].Namespace], &all.Items[i])
+		offers[i] = r.offerWith(tenants[all.Items[i].Namespace].ID, &all.Items[i])
 	}
 	return offers, nil
 }
