@@ -561,7 +561,7 @@ func (d *drive) writeStatus(ctx context.Context) error {
 			ends = metav1.NewTime(seen)
 		}
 		status.Record, status.State, status.Cluster = text, string(d.record.Purchase.State()), d.record.Cluster
-		status.Resources, status.StartTime, status.EndTime = terms.Resources, &starts, &ends
+		status.Plan, status.Resources, status.StartTime, status.EndTime = terms.Plan, terms.Resources, &starts, &ends
 		effective := metav1.NewTime(terms.Counts())
 		status.EffectiveTime, status.Superseded, status.PaidUntilTime = &effective, books.Superseded(d.record.Purchase.Superseded), nil
 		if paid := d.record.Purchase.Seen.PaidUntil; !paid.IsZero() {
