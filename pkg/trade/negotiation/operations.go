@@ -185,6 +185,7 @@ func (s *Server) admitTerms(ctx context.Context, terms contract.Terms) (contract
 // Whoever moves to another plan buys that: as it is sold now, for the time that is left, and with its notice if that is longer than the
 // signed one.
 func (s *Server) admitChange(ctx context.Context, event contract.Event, terms, was contract.Terms) (contract.Request, error) {
+	// What both have signed goes on without the offer.
 	moves := terms.Plan != was.Plan
 	smaller := event == contract.Resize && !moves && within(terms, was)
 	// The contract can move while this is decided: what is allowed as signed has to be all of it.
@@ -193,6 +194,7 @@ func (s *Server) admitChange(ctx context.Context, event contract.Event, terms, w
 	if smaller && signed {
 		return contract.Request{Terms: terms, Verdict: contract.Accept}, nil
 	}
+	// All else is compared with what is sold now, whoever moves from now on and with the longer notice.
 	listing, err := s.cfg.Offers.Offer(ctx, terms.Offer)
 	if err != nil && !errors.Is(err, ErrNotOffered) {
 		return contract.Request{}, fmt.Errorf("read offer %s: %w", terms.Offer, err)
@@ -203,6 +205,7 @@ func (s *Server) admitChange(ctx context.Context, event contract.Event, terms, w
 	if moves {
 		notice, from = max(was.Notice, time.Duration(plan.Notice)), s.cfg.Clock.Now()
 	}
+	// What is not for sale nobody moves to, and nobody has more of.
 	switch {
 	case !sold && moves:
 		return contract.Request{}, fmt.Errorf("plan %.63q of offer %.63q is not for sale: the contract stays with plan %s: %w",

@@ -41,14 +41,14 @@ func Rates(earlier []Rate, terms Terms) []Rate {
 		end = len(earlier)
 	}
 	rates := slices.Clone(earlier[:end])
-	if len(rates) > 0 && rates[len(rates)-1].of(terms) {
+	if len(rates) > 0 && rates[len(rates)-1].ofTerms(terms) {
 		return rates
 	}
 	return append(rates, Rate{From: from, Price: terms.Price, Plan: terms.Plan})
 }
 
-// of reports whether it is what terms cost.
-func (r Rate) of(terms Terms) bool { return r.Price == terms.Price && r.Plan == terms.Plan }
+// ofTerms reports whether it is what terms cost.
+func (r Rate) ofTerms(terms Terms) bool { return r.Price == terms.Price && r.Plan == terms.Plan }
 
 // outdated returns the rates of a contract whose terms are replaced, as they are remembered.
 func outdated(earlier []Rate, terms Terms) []Rate {

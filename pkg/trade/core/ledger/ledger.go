@@ -113,6 +113,7 @@ func (l Ledger) Reserve(hold Hold, limits Limits, now time.Time) (Ledger, error)
 	if err := hold.validate(); err != nil {
 		return l, err
 	}
+	// What is new: another plan, as the last one that it names, and what it takes beyond what it has.
 	rest := l.Lapse(now, 0)
 	wanted, had, again := hold.Counts(), corev1.ResourceList(nil), false
 	plans := hold.Plans()
@@ -120,6 +121,7 @@ func (l Ledger) Reserve(hold Hold, limits Limits, now time.Time) (Ledger, error)
 	if before, found := rest.Get(hold.Key); found && before.Offer == hold.Offer {
 		had, again = before.Counts(), slices.Contains(before.Plans(), plan)
 	}
+	// One more of a plan, of the stock.
 	rest = rest.Release(hold.Key)
 	if limits.Plan != "" && limits.Plan != plan && !again {
 		return l, fmt.Errorf("hold one of plan %s of offer %s: it is not known how many are left: %w", plan, hold.Offer, ErrSoldOut)
@@ -130,6 +132,7 @@ func (l Ledger) Reserve(hold Hold, limits Limits, now time.Time) (Ledger, error)
 				max(*limits.Stock, 0), ErrSoldOut)
 		}
 	}
+	// More of a resource, of the capacity.
 	taken := rest.Held(now)
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		quantity := wanted[name]
