@@ -49,8 +49,6 @@ const (
 	// readyWithin is for how long a purchase waits for what was signed that does not say it: nobody pays for long for what does not come,
 	// and who mends something meanwhile has the time for it.
 	readyWithin = time.Hour
-	// countsOfDrain is how often the time of a drain is counted, and written, while it counts.
-	countsOfDrain = 20
 )
 
 // drive is one pass over a purchase.
@@ -281,8 +279,8 @@ func (d *drive) pass() {
 	if d.record == nil {
 		return
 	}
-	least := min(max(d.record.Purchase.Terms.Drain/countsOfDrain, time.Second), time.Minute)
-	d.record.Purchase = d.record.Purchase.Pass(d.purchases.passed.since(d.object.UID, d.purchases.cfg.Elapsed(), least))
+	passed := d.purchases.passed.since(d.object.UID, d.purchases.cfg.Elapsed(), d.record.Purchase.Grain())
+	d.record.Purchase = d.record.Purchase.Pass(passed)
 }
 
 // answerOf returns what an error says of a seller that has shown no contract.

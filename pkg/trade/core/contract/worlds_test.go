@@ -85,6 +85,8 @@ type side struct {
 	counted, right time.Time
 	ahead          time.Duration
 	said           bool
+	// most is how far its seller's clock was ahead at most.
+	most time.Duration
 }
 
 // message is a request that asks for a view (without an event) or for more, or the answer.
@@ -359,6 +361,7 @@ func (w *world) hear(b *side, m message) {
 	}
 	if m.answer != contract.Silent {
 		b.answered, b.ahead, b.said = m.asked, m.at.Sub(w.time), true
+		b.most = max(b.most, b.ahead)
 	}
 	seller := time.Time{}
 	if b.said {
@@ -377,6 +380,9 @@ func (w *world) hear(b *side, m message) {
 		w.failf("buyer of %s leaves alone %s after a right answer", after.Terms.Key(), w.time.Sub(b.right))
 	case after.Standing == contract.Left && before != contract.Left:
 		w.left++
+	// A buyer that asks no more cannot be told that it is wrong: its own clock is not enough.
+	case after.Standing == contract.Closed && before != contract.Closed && after.Committed() && w.time.Add(b.most).Before(after.Last()):
+		w.failf("buyer of %s asks no more %s before it is over", after.Terms.Key(), after.Last().Sub(w.time))
 	}
 	if before == contract.Left && after.Standing == contract.Heard {
 		w.back++
