@@ -116,7 +116,7 @@ func (p Purchase) Pass(passed time.Duration) Purchase {
 
 // untold is how much is to be counted of the clock of a seller in doubt: until it has reached the last end, and nothing else.
 func (p Purchase) untold() time.Duration {
-	if p.Doubt == NoDoubt || p.Signature == "" {
+	if p.Doubt == NoDoubt || !p.Committed() && !p.Standing.Parts() {
 		return 0
 	}
 	return max(p.Last().Sub(p.told()), 0)
@@ -163,19 +163,22 @@ func (p Purchase) Forks(view View) bool {
 }
 
 // Hear returns the purchase after its seller was asked. The view counts for an older version. How the buyer stands to its seller then is
-// what the table says (Turns): never by one answer, nor by one clock does it do without its seller, and all of it is undone when the seller
-// answers as it should, until nothing is left to undo. A seller that shows an older version than it did, or another one of the same number,
-// for a minute was restored from a copy: from then on what it shows now counts, and the buyer follows it to the end of the contract.
+// what the table says (Turns): never by one answer does it do without its seller, and never by one clock does it ask no more. All of it is
+// undone when the seller answers as it should, until nothing is left to undo. A seller that shows an older version than it did, or another
+// one of the same number, for a minute was restored from a copy: from then on what it shows now counts, and the buyer follows it to the end
+// of the contract.
 func (p Purchase) Hear(answer Answer, view View, clocks Clocks) Purchase {
 	if ahead := clocks.Seller.Sub(clocks.Now).Truncate(time.Second); answer != Silent && (ahead-p.Ahead).Abs() > aheadAgain {
 		p.Ahead = ahead
 	}
 	heard := p.doubt(answer, view, clocks)
-	if told := clocks.Seller.UTC().Truncate(time.Second); !clocks.Guessed && (heard != p.Doubt || told.Sub(p.Told).Abs() > toldAgain) {
+	// Why it has left stays, until the seller shows something.
+	left := p.Standing == Left && heard != OlderDoubt && p.Doubt != OlderDoubt
+	changes := heard != p.Doubt && (heard == NoDoubt || !left)
+	if told := clocks.Seller.UTC().Truncate(time.Second); !clocks.Guessed && (changes || told.Sub(p.Told).Abs() > toldAgain) {
 		p.Told = told
 	}
-	// Why it has left stays, until the seller shows something.
-	if left := p.Standing == Left && heard != OlderDoubt && p.Doubt != OlderDoubt; heard != p.Doubt && (heard == NoDoubt || !left) {
+	if changes {
 		p.Doubt, p.Doubted = heard, 0
 	}
 	for _, turn := range Turns(p.Standing, heard) {

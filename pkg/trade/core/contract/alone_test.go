@@ -355,7 +355,12 @@ func TestTold(t *testing.T) {
 	if over := purchase.Pass(90 * day); !over.Told.Equal(purchase.Last()) || over.Grain() != drainFor/20 {
 		t.Errorf("%s is counted, each %s", over.Told, over.Grain())
 	}
-	purchase.Signature = ""
+	left := purchase
+	left.Standing = contract.Left
+	if again := left.Hear(contract.Unknown, view, contract.Clocks{Now: begin, Seller: begin.Add(3 * time.Hour)}); !again.Told.Equal(left.Told) {
+		t.Error("it is noted at each answer to a buyer that has left")
+	}
+	purchase.Signature, purchase.Peering = "", contract.Apart
 	if passed := purchase.Pass(day); !passed.Told.Equal(purchase.Told) {
 		t.Error("what is not signed is counted")
 	}
