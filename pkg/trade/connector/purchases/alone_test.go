@@ -236,8 +236,8 @@ func TestClockLeaps(t *testing.T) {
 	}
 }
 
-// TestBeginsWithWrongClock has a connector begin with a clock that is beyond the end, while the seller is silent. No answer has said another
-// time, so it parts as if that were true; but it asks on until the seller answers, and then all goes on.
+// TestBeginsWithWrongClock has a connector begin with a clock that is beyond the end, while the seller is silent. No answer has said
+// another time, so it parts as if that were true, but it asks on until the seller answers, and then all goes on.
 func TestBeginsWithWrongClock(t *testing.T) {
 	s := open(t, remote())
 	w := newWorld(t, s)

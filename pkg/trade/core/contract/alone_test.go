@@ -357,7 +357,8 @@ func TestTold(t *testing.T) {
 	}
 	left := purchase
 	left.Standing = contract.Left
-	if again := left.Hear(contract.Unknown, view, contract.Clocks{Now: begin, Seller: begin.Add(3 * time.Hour)}); !again.Told.Equal(left.Told) {
+	clocks := contract.Clocks{Now: begin, Seller: begin.Add(3 * time.Hour)}
+	if again := left.Hear(contract.Unknown, view, clocks); !again.Told.Equal(left.Told) {
 		t.Error("it is noted at each answer to a buyer that has left")
 	}
 	purchase.Signature, purchase.Peering = "", contract.Apart
