@@ -232,6 +232,7 @@ type deedOptions struct {
 
 	reason string
 	until  string
+	plan   string
 	// terms are those that are meant; 0 for those that wait.
 	terms int64
 }
@@ -274,9 +275,10 @@ var deeds = []deed{
 		},
 	},
 	{
-		verb: "resize", short: "Ask the seller for another size of a plan with a range", done: "asks for another size",
+		verb: "resize", short: "Ask the seller for another size of a plan with a range, or for another plan", done: "asks for other terms",
 		flags: func(command *cobra.Command, o *deedOptions) {
 			o.addResources(command.Flags())
+			command.Flags().StringVar(&o.plan, "plan", "", "another plan of the same offer, for the time that is left")
 		},
 		do: func(c *theContract, o *deedOptions) error {
 			if c.purchase == nil {
@@ -286,8 +288,11 @@ var deeds = []deed{
 			if err != nil {
 				return err
 			}
-			if len(wanted) == 0 {
-				return program.Usage(errors.New("--cpu, --memory, --pods or --resource is needed"))
+			if len(wanted) == 0 && o.plan == "" {
+				return program.Usage(errors.New("--cpu, --memory, --pods, --resource or --plan is needed"))
+			}
+			if o.plan != "" {
+				c.purchase.Spec.Plan = connectorv1alpha1.Label(o.plan)
 			}
 			if c.purchase.Spec.Resources == nil {
 				c.purchase.Spec.Resources = v1alpha1.Quantities{}

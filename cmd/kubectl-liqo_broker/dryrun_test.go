@@ -66,7 +66,7 @@ var changes = map[string]struct {
 	"registry join":     {line: "registry join " + invited},
 	"buy":               {line: "buy --name more --cpu 2 --memory 4Gi --pods 1 --for 24h"},
 	"contracts end":     {line: "contracts end nightly"},
-	"contracts resize":  {line: "contracts resize nightly --cpu 4"},
+	"contracts resize":  {line: "contracts resize nightly --cpu 4 --plan large"},
 	"contracts renew":   {line: "contracts renew nightly --until 2027-01-01T00:00:00Z"},
 	"contracts approve": {line: "contracts approve s-1"},
 	"contracts refuse":  {line: "contracts refuse s-1"},

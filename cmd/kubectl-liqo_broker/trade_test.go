@@ -318,7 +318,7 @@ func TestTradeUsage(t *testing.T) {
 		"buy --name a --for 1h " + somebody(t, "self").ID[:8] + "/compute/small": "this cluster itself",
 		"contracts approve nightly":                            "the seller decides",
 		"contracts resize s-1":                                 "the buyer decides",
-		"contracts resize nightly":                             "--cpu",
+		"contracts resize nightly":                             "--plan",
 		"contracts renew nightly":                              "--until",
 		"contracts renew nightly --until 2020-01-01T00:00:00Z": "not made shorter",
 	} {
@@ -433,6 +433,7 @@ func TestDecideContracts(t *testing.T) {
 		"resize nightly --cpu 4": func() bool {
 			return purchase.Spec.Resources[corev1.ResourceCPU] == resource.MustParse("4")
 		},
+		"resize nightly --plan large":                func() bool { return purchase.Spec.Plan == "large" },
 		"renew nightly --until 2027-01-01T00:00:00Z": func() bool { return purchase.Spec.EndTime.Year() == 2027 },
 	} {
 		if out, errOut, err := cli.run(t, "contracts "+line); err != nil || !strings.HasPrefix(out, "contract ") {

@@ -74,7 +74,7 @@ const (
 // +kubebuilder:resource:scope=Cluster,shortName=bpur,categories={liqo,brokering}
 // +kubebuilder:printcolumn:name="Seller",type=string,JSONPath=`.status.seller.name`
 // +kubebuilder:printcolumn:name="Offer",type=string,JSONPath=`.spec.offer`
-// +kubebuilder:printcolumn:name="Plan",type=string,JSONPath=`.spec.plan`
+// +kubebuilder:printcolumn:name="Plan",type=string,JSONPath=`.status.plan`
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type == 'Ready')].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type == 'Ready')].reason`
@@ -112,8 +112,7 @@ type PurchaseSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the offer cannot be changed"
 	// +required
 	Offer Label `json:"offer"`
-	// plan is the ID of a plan of the offer.
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the plan cannot be changed"
+	// plan is the ID of a plan of the offer. A change asks the seller for another plan, for the time that is left.
 	// +required
 	Plan Label `json:"plan"`
 	// resources are the least that is wanted of a plan with a range; of one with fixed resources they can be left out. A change asks
@@ -190,6 +189,10 @@ type ContractStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	ContractID string `json:"contractID,omitempty"`
+	// plan is the ID of the plan by which it is sold: of a Purchase that asks for another one, the old one until both have signed.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Plan string `json:"plan,omitempty"`
 	// resources are what is sold.
 	// +optional
 	Resources corev1.ResourceList `json:"resources,omitempty"`
@@ -250,6 +253,10 @@ type SupersededTerms struct {
 	// endTime is until when the contract lasted by them.
 	// +required
 	EndTime metav1.Time `json:"endTime"`
+	// plan is that of the offer by which it was sold.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Plan string `json:"plan,omitempty"`
 	// resources are what was sold.
 	// +optional
 	Resources corev1.ResourceList `json:"resources,omitempty"`

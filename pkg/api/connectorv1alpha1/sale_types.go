@@ -99,10 +99,6 @@ type SaleStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Offer string `json:"offer,omitempty"`
-	// plan is the ID of the plan that was bought.
-	// +kubebuilder:validation:MaxLength=63
-	// +optional
-	Plan string `json:"plan,omitempty"`
 	// pendingRevision is the revision of terms that wait for approval.
 	// +optional
 	PendingRevision int64 `json:"pendingRevision,omitempty"`
@@ -163,7 +159,12 @@ type SalesHold struct {
 	// nextResources are what is held for new terms.
 	// +optional
 	NextResources corev1.ResourceList `json:"nextResources,omitempty"`
-	// nextUntilTime is when that lapses.
+	// nextPlans are plans of which one of the stock is held besides, for new terms.
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=atomic
+	// +optional
+	NextPlans []Label `json:"nextPlans,omitempty"`
+	// nextUntilTime is when these lapse.
 	// +optional
 	NextUntilTime *metav1.Time `json:"nextUntilTime,omitempty"`
 }

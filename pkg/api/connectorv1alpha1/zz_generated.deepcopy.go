@@ -1031,6 +1031,11 @@ func (in *SalesHold) DeepCopyInto(out *SalesHold) {
 			(*out)[key] = val.DeepCopy()
 		}
 	}
+	if in.NextPlans != nil {
+		in, out := &in.NextPlans, &out.NextPlans
+		*out = make([]Label, len(*in))
+		copy(*out, *in)
+	}
 	if in.NextUntilTime != nil {
 		in, out := &in.NextUntilTime, &out.NextUntilTime
 		*out = (*in).DeepCopy()

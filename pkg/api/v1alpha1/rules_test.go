@@ -48,7 +48,8 @@ func TestTradeRules(t *testing.T) {
 		"any price, later":             {"Purchase", `{}`, `{"maxPrice":null}`, "says maxPrice"},
 		"of another seller":            {"Purchase", `{}`, `{"seller":"OTHER"}`, "the seller cannot be changed"},
 		"of another offer":             {"Purchase", `{}`, `{"offer":"large"}`, "the offer cannot be changed"},
-		"of another plan":              {"Purchase", `{}`, `{"plan":"two"}`, "the plan cannot be changed"},
+		"of another plan":              {"Purchase", `{}`, `{"plan":"two"}`, ""},
+		"of no plan":                   {"Purchase", `{}`, `{"plan":null}`, "plan"},
 		"as it was listed":             {"Purchase", listed, listed, ""},
 		"otherwise than it was listed": {
 			"Purchase", listed, `{"listed":{"digest":"sha256:1","price":PRICE}}`, "what was listed cannot be changed",

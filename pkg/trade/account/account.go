@@ -87,13 +87,14 @@ func (e *Entry) Knows(from time.Time) error {
 	return fmt.Errorf("contract %s has had too many prices before %s: %w", e.Name, starts.Format(time.RFC3339), ErrForgotten)
 }
 
-// at returns the newest terms that count before a time, with the signature of both sides; empty if they are forgotten.
-func (e *Entry) at(before time.Time) (contract.Terms, string) {
-	if e.Terms.Counts().Before(before) {
+// at returns the newest terms of a plan that count before a time, with the signature of both sides; empty if they are forgotten.
+func (e *Entry) at(before time.Time, plan string) (contract.Terms, string) {
+	counts := func(terms contract.Terms) bool { return terms.Plan == plan && terms.Counts().Before(before) }
+	if counts(e.Terms) {
 		return e.Terms, e.countersignature
 	}
 	for _, old := range slices.Backward(e.superseded) {
-		if old.Terms.Counts().Before(before) {
+		if counts(old.Terms) {
 			return old.Terms, old.Countersignature
 		}
 	}

@@ -127,6 +127,46 @@ func TestFOCUS(t *testing.T) {
 	}
 }
 
+// TestMovedPlan holds that the day on which a contract moves to another plan has a row for each plan, with the terms of that plan.
+func TestMovedPlan(t *testing.T) {
+	s := sale(t)
+	var record contract.Record
+	if err := json.Unmarshal([]byte(s.Status.Record), &record); err != nil {
+		t.Fatal(err)
+	}
+	record.Terms.Plan = "large"
+	text, err := json.Marshal(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Status.Record = string(text)
+	entry, err := account.OfSale(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := entry.Rows(begin.Add(day), begin.Add(2*day), begin.Add(10*day))
+	if err != nil || len(rows) != 2 {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	var comma bytes.Buffer
+	if err := account.WriteCSV(&comma, rows); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := csv.NewReader(&comma).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for row, want := range map[int][]string{
+		1: {"24", "12", "compute/small", "1", "sha256:old"}, 2: {"36", "12", "compute/large", "2", "sha256:new"},
+	} {
+		for i, name := range []string{"BilledCost", "PricingQuantity", "SkuId", "x_TermsRevision", "x_OfferDigest"} {
+			if got := lines[row][slices.Index(lines[0], name)]; got != want[i] {
+				t.Errorf("row %d: %s is %q, not %q", row, name, got, want[i])
+			}
+		}
+	}
+}
+
 // TestUnknown holds that a bill does not leave out in silence what nobody knows.
 func TestUnknown(t *testing.T) {
 	s := sale(t)

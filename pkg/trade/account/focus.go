@@ -38,7 +38,7 @@ func (e *Entry) Rows(from, to, until time.Time) ([]Row, error) {
 	charges := e.Bill.Days(from, to, until)
 	rows := make([]Row, 0, len(charges))
 	for _, charge := range charges {
-		terms, signed := e.at(charge.To)
+		terms, signed := e.at(charge.To, charge.Rate.Plan)
 		rows = append(rows, Row{entry: e, charge: charge, from: from, to: to, terms: terms, signed: signed})
 	}
 	return rows, nil
@@ -76,7 +76,7 @@ func columns() []column {
 			return orNil(strings.TrimPrefix(sheet.Amount(r.terms.Resources)+" for "+r.charge.Rate.Price.String(), " for "))
 		}},
 		{"ServiceCategory", always("Compute")}, {"ServiceSubcategory", always("Containers")}, {"ServiceName", always("Kubernetes capacity")},
-		{"SkuId", func(r *Row) any { return r.entry.Terms.Offer + "/" + r.entry.Terms.Plan }},
+		{"SkuId", func(r *Row) any { return r.entry.Terms.Offer + "/" + r.charge.Rate.Plan }},
 		{"ResourceId", func(r *Row) any { return r.entry.Terms.ID }},
 		{"ResourceName", func(r *Row) any { return r.entry.Name }},
 		{"ResourceType", always("Contract")},

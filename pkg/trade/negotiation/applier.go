@@ -37,15 +37,11 @@ func (a Applier) Apply(ctx context.Context, key contract.Key, choose Choose) (co
 	record, err := a.Store.Update(ctx, key, func(record *contract.Record, books ledger.Ledger) (contract.Result, error) {
 		request := choose(record)
 		request.Key = key
-		about := request.Terms
 		before = nil
 		if record != nil {
 			before = record.History
-			if about.Plan == "" {
-				about = record.Terms
-			}
 		}
-		limits, err := a.limits(ctx, about)
+		limits, err := a.limits(ctx, request.About(record))
 		if err != nil {
 			kept := contract.Result{Before: books, After: books, Outcome: contract.No}
 			if record != nil {
@@ -72,9 +68,10 @@ func (a Applier) limits(ctx context.Context, terms contract.Terms) (ledger.Limit
 	switch {
 	case errors.Is(err, ErrNotOffered):
 		none := int64(0)
-		return ledger.Limits{Stock: &none}, nil
+		return ledger.Limits{Plan: terms.Plan, Stock: &none}, nil
 	case err != nil:
 		return ledger.Limits{}, fmt.Errorf("read what is left of plan %s of offer %s: %w", terms.Plan, terms.Offer, err)
 	}
+	limits.Plan = terms.Plan
 	return limits, nil
 }

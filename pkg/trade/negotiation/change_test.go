@@ -5,6 +5,7 @@ package negotiation_test
 
 import (
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -54,6 +55,22 @@ func TestChange(t *testing.T) {
 		s.offer.Revision++
 		s.offer.Plans[0].Price.Amount, _ = offer.ParseAmount("0.2")
 	}
+	moves := func(terms *contract.Terms) {
+		terms.Plan, terms.Notice = "two", 2*time.Hour
+	}
+	// second has the shop sell another plan too: for a while, with a notice.
+	second := func(change func(*offer.Plan)) func(*shop) {
+		return func(s *shop) {
+			s.offer.Revision++
+			plan := s.offer.Plans[0]
+			plan.ID, plan.Notice = "two", offer.Duration(2*time.Hour)
+			plan.Price.Amount, _ = offer.ParseAmount("0.01")
+			if change != nil {
+				change(&plan)
+			}
+			s.offer.Plans = append(s.offer.Plans, plan)
+		}
+	}
 	for name, test := range map[string]struct {
 		reason string
 		shop   func(s *shop)
@@ -81,6 +98,40 @@ func TestChange(t *testing.T) {
 		"over": {"it is not for sale", func(s *shop) {
 			s.offer.IssuedAt, s.offer.ValidUntil = s.offer.IssuedAt.Add(-2*time.Hour), s.offer.IssuedAt.Add(-time.Hour)
 		}, contract.Renew, later, false, contract.Resizing},
+		"to another plan": {"it is sold", second(nil), contract.Resize, moves, true, contract.Resizing},
+		"to another plan, with the old notice": {"a plan has its own", second(nil), contract.Resize, func(terms *contract.Terms) {
+			terms.Plan = "two"
+		}, true, ""},
+		"to another plan, with a longer notice": {"it is neither plan's", second(nil), contract.Resize, func(terms *contract.Terms) {
+			moves(terms)
+			terms.Notice += time.Hour
+		}, true, ""},
+		"as it was signed, with a longer notice": {"it is not signed", closed, contract.Resize, func(terms *contract.Terms) {
+			terms.Notice = time.Hour
+		}, false, ""},
+		"to a plan of another offer": {"it is another contract", func(s *shop) { second(nil)(s); closed(s) }, contract.Resize,
+			func(terms *contract.Terms) {
+				moves(terms)
+				terms.Offer = "another"
+			}, true, ""},
+		"to another plan, as it was signed": {"what is signed is of the other plan", second(nil), contract.Resize, moves, false, ""},
+		"to another plan, and smaller": {"a part of another plan is bought", second(nil), contract.Resize, func(terms *contract.Terms) {
+			moves(terms)
+			smaller(terms)
+		}, true, ""},
+		"to a plan that is sold for longer": {"it is bought for the time that is left", second(func(p *offer.Plan) {
+			p.MinDuration = offer.Duration(24 * time.Hour)
+		}), contract.Resize, moves, true, ""},
+		"to a plan that is not sold": {"it is not for sale", func(*shop) {}, contract.Resize, moves, false, ""},
+		"to another plan, closed":    {"nothing is for sale", func(s *shop) { second(nil)(s); closed(s) }, contract.Resize, moves, true, ""},
+		"to another plan, later": {"an end is no plan", second(nil), contract.Renew, func(terms *contract.Terms) {
+			moves(terms)
+			later(terms)
+		}, true, ""},
+		"to a plan that is sold out": {"nothing is left of it", func(s *shop) {
+			second(nil)(s)
+			s.stocks = map[string]int64{"two": 0}
+		}, contract.Resize, moves, true, contract.Active},
 		"closed, at another price":  {"only what is signed counts", closed, contract.Renew, cheaper(later), false, ""},
 		"smaller, at another price": {"only what is signed counts", closed, contract.Resize, cheaper(smaller), false, ""},
 		"smaller, with something new": {"that is no part", closed, contract.Resize, func(terms *contract.Terms) {
@@ -96,7 +147,7 @@ func TestChange(t *testing.T) {
 			s.mu.Lock()
 			test.shop(s)
 			if test.now {
-				price, err := s.offer.Plans[0].Cost(offer.FromList(wanted.Resources))
+				price, err := s.offer.Plans[len(s.offer.Plans)-1].Cost(offer.FromList(wanted.Resources))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -112,6 +163,93 @@ func TestChange(t *testing.T) {
 				t.Errorf("%s, and it is %s with %+v: %v", test.reason, view.State, view.Refused, err)
 			}
 		})
+	}
+}
+
+// TestMoveTerms moves a contract to plans of which the shortest and the longest time, and the notice, are told from what is left of it.
+func TestMoveTerms(t *testing.T) {
+	for name, test := range map[string]struct {
+		// min and max are for how long the plan is sold, of a contract of which 18 of 24 hours are left.
+		min, max, signed, notice, asked time.Duration
+		state                           contract.State
+	}{
+		"as short":               {min: 17 * time.Hour, state: contract.Resizing},
+		"too short":              {min: 19 * time.Hour},
+		"not longer":             {max: 19 * time.Hour, state: contract.Resizing},
+		"too long":               {max: 17 * time.Hour},
+		"with a longer notice":   {signed: time.Hour, notice: 2 * time.Hour, asked: 2 * time.Hour, state: contract.Resizing},
+		"with a shorter notice":  {signed: 2 * time.Hour, notice: time.Hour, asked: time.Hour},
+		"with the signed notice": {signed: 2 * time.Hour, notice: time.Hour, asked: 2 * time.Hour, state: contract.Resizing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var ahead atomic.Int64
+			s, buyer := open(t, func(cfg *negotiation.Config) {
+				cfg.Clock = clocktest.Func(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
+			}), newParty(t)
+			c := s.client(t, buyer)
+			s.mu.Lock()
+			s.offer.ValidUntil, s.offer.Plans[0].Notice = s.offer.ValidUntil.Add(24*time.Hour), offer.Duration(test.signed)
+			s.mu.Unlock()
+			wanted := s.active(t, c, buyer, "a")
+			ahead.Store(int64(6 * time.Hour))
+			s.mu.Lock()
+			plan := s.offer.Plans[0]
+			plan.ID, plan.Notice = "two", offer.Duration(test.notice)
+			plan.MinDuration, plan.MaxDuration = offer.Duration(test.min), offer.Duration(test.max)
+			s.offer.Revision, s.offer.Plans = s.offer.Revision+1, append(slices.Clone(s.offer.Plans), plan)
+			wanted.OfferRevision, wanted.OfferDigest = s.offer.Revision, s.offer.Fingerprint()
+			s.mu.Unlock()
+			wanted.Revision, wanted.Plan, wanted.Notice = 2, "two", test.asked
+			view, err := c.Do(t.Context(), contract.Request{Event: contract.Resize, Key: wanted.Key(), Terms: wanted})
+			if refused := errors.Is(err, contract.ErrTerms); refused != (test.state == "") || !refused && (err != nil || view.State != test.state) {
+				t.Errorf("it is %s: %v", view.State, err)
+			}
+		})
+	}
+}
+
+// TestMoveMeanwhile has a buyer sign another plan while its seller decides about what it has asked for before, as signed, with a notice of
+// its own choice.
+func TestMoveMeanwhile(t *testing.T) {
+	for _, notice := range []time.Duration{0, 9 * time.Hour} {
+		s, buyer := open(t, nil), newParty(t)
+		c := s.client(t, buyer)
+		was := s.active(t, c, buyer, "a")
+		s.mu.Lock()
+		plan := s.offer.Plans[0]
+		plan.ID, plan.Notice = "two", offer.Duration(2*time.Hour)
+		s.offer.Revision, s.offer.Plans = 2, append(slices.Clone(s.offer.Plans), plan)
+		moved := was
+		moved.Revision, moved.Plan, moved.Notice, moved.OfferRevision, moved.OfferDigest = 2, "two", 2*time.Hour, 2, s.offer.Fingerprint()
+		s.mu.Unlock()
+		if view, err := c.Do(t.Context(), contract.Request{Event: contract.Resize, Key: was.Key(), Terms: moved}); err != nil {
+			t.Fatalf("it is %s: %v", view.State, err)
+		}
+		moved.EffectiveAt = time.Now().UTC().Truncate(time.Second)
+		signature, err := negotiation.SignTerms(buyer.key, moved)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var between atomic.Bool
+		s.BeforeRead = func() {
+			if between.Swap(true) {
+				return
+			}
+			confirm := contract.Request{Event: contract.Confirm, Key: was.Key(), Terms: moved, Signature: signature}
+			if _, err := c.Do(t.Context(), confirm); err != nil {
+				t.Error(err)
+			}
+		}
+		back := was
+		back.Revision, back.Notice, back.EffectiveAt = 3, notice, time.Time{}
+		view, err := c.Do(t.Context(), contract.Request{Event: contract.Resize, Key: was.Key(), Terms: back})
+		if !errors.Is(err, contract.ErrTerms) {
+			t.Errorf("with a notice of %s it is %s: %v", notice, view.State, err)
+		}
+		record, err := s.Get(t.Context(), was.Key())
+		if err != nil || record.State != contract.Active || record.Terms.Plan != "two" || record.Terms.Notice != 2*time.Hour {
+			t.Errorf("it has plan %s with a notice of %s, %s: %v", record.Terms.Plan, record.Terms.Notice, record.State, err)
+		}
 	}
 }
 

@@ -133,6 +133,11 @@ func TestLyingViews(t *testing.T) {
 			terms(v)["cluster"] = map[string]string{"id": "x", "name": "x"}
 		}},
 		"fewer resources": {"they were signed", purchase, func(v map[string]any) { terms(v)["resources"] = map[string]string{"cpu": "1"} }},
+		"another plan":    {"they were signed", purchase, func(v map[string]any) { terms(v)["plan"] = "other" }},
+		"reserved of another plan": {"it is not what was quoted", reserved, func(v map[string]any) {
+			unsigned("Reserved")(v)
+			terms(v)["plan"] = "other"
+		}},
 		"no quantity": {
 			"8GB is none", purchase, func(v map[string]any) { terms(v)["resources"] = map[string]string{"cpu": "8GB"} },
 		},

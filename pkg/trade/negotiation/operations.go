@@ -66,7 +66,9 @@ func (s *Server) operations() {
 		return s.propose(ctx, contract.Reserve, in)
 	})
 	register(s, "sign", http.MethodPut, one+"/signature", "Sign what is reserved or proposed; the answer has the seller's signature", s.sign)
-	register(s, "resize", http.MethodPut, one+"/resize", "Propose another size", func(ctx context.Context, in *proposing) (*answered, error) {
+	register(s, "resize", http.MethodPut, one+"/resize", "Propose another size, or another plan of the offer", func(
+		ctx context.Context, in *proposing,
+	) (*answered, error) {
 		return s.propose(ctx, contract.Resize, in)
 	})
 	register(s, "renew", http.MethodPut, one+"/renewal", "Propose a later end", func(ctx context.Context, in *proposing) (*answered, error) {
@@ -167,8 +169,12 @@ func (s *Server) admitTerms(ctx context.Context, terms contract.Terms) (contract
 	if err != nil {
 		return contract.Request{}, err
 	}
+	if terms.StartsAt.After(s.cfg.Clock.Now().Add(s.cfg.Seller.ReserveFor)) {
+		return contract.Request{}, fmt.Errorf("terms.startsAt: a contract begins now, not at %s: %w", terms.StartsAt.Format(time.RFC3339),
+			contract.ErrTerms)
+	}
 	plan, _ := listing.Plan(terms.Plan)
-	if err := s.fits(contract.Reserve, terms, listing.Offer, time.Duration(plan.Notice), s.cfg.Drain); err != nil {
+	if err := s.fits(terms, listing.Offer, time.Duration(plan.Notice), s.cfg.Drain, terms.StartsAt); err != nil {
 		return contract.Request{}, fmt.Errorf("%w: %w", err, contract.ErrTerms)
 	}
 	return s.verdict(ctx, terms, listing.Offer)
@@ -176,19 +182,34 @@ func (s *Server) admitTerms(ctx context.Context, terms contract.Terms) (contract
 
 // admitChange is admitTerms for new terms of a contract. Who has bought keeps the notice and the drain that both have signed. It can always
 // give back a part, and renew when the plan is not for sale any more, both at the signed price; what the plan costs now is good as well.
+// Whoever moves to another plan buys that: as it is sold now, for the time that is left, and with its notice if that is longer than the
+// signed one.
 func (s *Server) admitChange(ctx context.Context, event contract.Event, terms, was contract.Terms) (contract.Request, error) {
-	smaller := event == contract.Resize && within(terms, was)
-	signed := terms.Price == was.Price && terms.OfferRevision == was.OfferRevision && terms.OfferDigest == was.OfferDigest
+	// What both have signed goes on without the offer.
+	moves := terms.Plan != was.Plan
+	smaller := event == contract.Resize && !moves && within(terms, was)
+	// The contract can move while this is decided: what is allowed as signed has to be all of it.
+	signed := !moves && terms.Notice == was.Notice && terms.Price == was.Price && terms.OfferRevision == was.OfferRevision &&
+		terms.OfferDigest == was.OfferDigest
 	if smaller && signed {
 		return contract.Request{Terms: terms, Verdict: contract.Accept}, nil
 	}
+	// All else is compared with what is sold now, whoever moves from now on and with the longer notice.
 	listing, err := s.cfg.Offers.Offer(ctx, terms.Offer)
 	if err != nil && !errors.Is(err, ErrNotOffered) {
 		return contract.Request{}, fmt.Errorf("read offer %s: %w", terms.Offer, err)
 	}
-	_, sold := listing.Plan(terms.Plan)
+	plan, sold := listing.Plan(terms.Plan)
 	sold = sold && err == nil && s.cfg.Clock.Now().Before(listing.ValidUntil)
+	notice, from := was.Notice, terms.StartsAt
+	if moves {
+		notice, from = max(was.Notice, time.Duration(plan.Notice)), s.cfg.Clock.Now()
+	}
+	// What is not for sale nobody moves to, and nobody has more of.
 	switch {
+	case !sold && moves:
+		return contract.Request{}, fmt.Errorf("plan %.63q of offer %.63q is not for sale: the contract stays with plan %s: %w",
+			terms.Plan, terms.Offer, was.Plan, contract.ErrTerms)
 	case !sold && (event != contract.Renew || !signed):
 		return contract.Request{},
 			fmt.Errorf("plan %.63q of offer %.63q is not for sale any more: a contract of it can be renewed as it is signed, and made smaller: %w",
@@ -196,7 +217,7 @@ func (s *Server) admitChange(ctx context.Context, event contract.Event, terms, w
 	case !sold:
 		listing.Offer = offer.Offer{}
 	default:
-		if err := s.fits(event, terms, listing.Offer, was.Notice, was.Drain); err != nil {
+		if err := s.fits(terms, listing.Offer, notice, was.Drain, from); err != nil {
 			return contract.Request{}, fmt.Errorf("%w: %w", err, contract.ErrTerms)
 		}
 		if smaller {
@@ -225,10 +246,10 @@ func within(terms, others contract.Terms) bool {
 	return resources.Covers(others.Resources, terms.Resources)
 }
 
-// fits returns why terms are not those of an offer, with a notice and a drain, if so. The error names the field.
-func (s *Server) fits(event contract.Event, terms contract.Terms, current offer.Offer, notice, drain time.Duration) error {
+// fits returns why terms are not those of an offer, with a notice and a drain, from a time on, if so. The error names the field.
+func (s *Server) fits(terms contract.Terms, current offer.Offer, notice, drain time.Duration, from time.Time) error {
 	plan, exists := current.Plan(terms.Plan)
-	lasts := terms.EndsAt.Sub(terms.StartsAt)
+	lasts := terms.EndsAt.Sub(from).Truncate(time.Second)
 	switch {
 	case terms.OfferRevision != current.Revision || terms.OfferDigest != current.Fingerprint():
 		return fmt.Errorf("terms.offerDigest: offer %s is not (any more) that of revision %d with the digest %.71s, but of revision %d: ask "+
@@ -238,8 +259,6 @@ func (s *Server) fits(event contract.Event, terms contract.Terms, current offer.
 		return fmt.Errorf("terms.offer: offer %s has expired", terms.Offer)
 	case !exists:
 		return fmt.Errorf("terms.plan: offer %s has no plan %.63q", terms.Offer, terms.Plan)
-	case event == contract.Reserve && terms.StartsAt.After(s.cfg.Clock.Now().Add(s.cfg.Seller.ReserveFor)):
-		return fmt.Errorf("terms.startsAt: a contract begins now, not at %s", terms.StartsAt.Format(time.RFC3339))
 	case plan.MinDuration > 0 && lasts < time.Duration(plan.MinDuration), plan.MaxDuration > 0 && lasts > time.Duration(plan.MaxDuration):
 		return fmt.Errorf("terms.endsAt: the plan is sold for %s to %s, not for %s", plan.MinDuration, plan.MaxDuration, lasts)
 	case terms.Notice != notice || terms.Drain != drain:

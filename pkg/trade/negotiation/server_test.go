@@ -69,8 +69,10 @@ type shop struct {
 	url     string
 	handler http.Handler
 
-	mu          sync.Mutex
-	offer       offer.Offer
+	mu    sync.Mutex
+	offer offer.Offer
+	// stocks are how many contracts there are of a plan; of others there is any number.
+	stocks      map[string]int64
 	transitions []contract.Transition
 }
 
@@ -97,10 +99,16 @@ func (s *shop) Offer(_ context.Context, id string) (offer.Signed, error) {
 	return offer.Sign(s.offer, s.key.Sign)
 }
 
-func (s *shop) Limits(context.Context, string, string) (ledger.Limits, error) {
-	return ledger.Limits{Capacity: corev1.ResourceList{
+func (s *shop) Limits(_ context.Context, _, plan string) (ledger.Limits, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	limits := ledger.Limits{Capacity: corev1.ResourceList{
 		"cpu": resource.MustParse("8000"), "memory": resource.MustParse("8000Gi"), "pods": resource.MustParse("80000"),
-	}}, nil
+	}}
+	if stock, bounded := s.stocks[plan]; bounded {
+		limits.Stock = &stock
+	}
+	return limits, nil
 }
 
 func (s *shop) Credentials(_ context.Context, record contract.Record) (json.RawMessage, error) {

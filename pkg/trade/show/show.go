@@ -8,6 +8,7 @@
 package show
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -74,7 +75,9 @@ type Contract struct {
 // Asked is new terms of a contract.
 type Asked struct {
 	// Revision tells them from others that are asked for later.
-	Revision  int64                   `json:"revision"`
+	Revision int64 `json:"revision"`
+	// Plan is another plan of the offer than that of the terms in force; empty if it is that.
+	Plan      string                  `json:"plan,omitempty"`
 	Resources corev1.ResourceList     `json:"resources,omitempty"`
 	Price     connectorv1alpha1.Price `json:"price"`
 	EndTime   metav1.Time             `json:"endTime"`
@@ -82,7 +85,11 @@ type Asked struct {
 
 // String returns the terms for people.
 func (a *Asked) String() string {
-	return sheet.Sentence(fmt.Sprintf("terms %d, until %s, for %s: %s", a.Revision, a.EndTime.UTC().Format(time.RFC3339),
+	of := ""
+	if a.Plan != "" {
+		of = " of plan " + a.Plan
+	}
+	return sheet.Sentence(fmt.Sprintf("terms %d%s, until %s, for %s: %s", a.Revision, of, a.EndTime.UTC().Format(time.RFC3339),
 		statusPrice(&a.Price), sizes(a.Resources)))
 }
 
@@ -94,16 +101,21 @@ func asked(status *connectorv1alpha1.SaleStatus) *Asked {
 		return nil
 	}
 	terms := record.Change.Terms
-	return &Asked{
+	asked := &Asked{
 		Revision: terms.Revision, Resources: terms.Resources, EndTime: metav1.NewTime(terms.EndsAt),
 		Price: objects.Price(terms.Price),
 	}
+	if terms.Plan != record.Terms.Plan {
+		asked.Plan = terms.Plan
+	}
+	return asked
 }
 
 // PurchaseOf returns a Purchase as a contract.
 func PurchaseOf(p *connectorv1alpha1.Purchase) Contract {
 	c := Contract{
-		Name: p.Name, Party: string(p.Spec.Seller), PartyName: p.Status.Seller.Name, Offer: string(p.Spec.Offer), Plan: string(p.Spec.Plan),
+		Name: p.Name, Party: string(p.Spec.Seller), PartyName: p.Status.Seller.Name, Offer: string(p.Spec.Offer),
+		Plan:   cmp.Or(p.Status.Plan, string(p.Spec.Plan)),
 		Status: p.Status.ContractStatus, Nodes: p.Status.Nodes, Created: p.CreationTimestamp,
 	}
 	c.Status.Record = ""

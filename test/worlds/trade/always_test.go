@@ -6,6 +6,7 @@ package trade
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
@@ -88,8 +89,8 @@ func readableOf(sale *connectorv1alpha1.Sale) string {
 	if err != nil || r == nil {
 		return fmt.Sprint(err)
 	}
-	return fmt.Sprintf("%s v%d %s rev %d of %s until %s ends %s", r.Key.ID, r.Version, r.State, r.Terms.Revision, r.Terms.Resources.Cpu(),
-		r.Until.Format("15:04:05"), r.Ends.Format("02 15:04:05"))
+	return fmt.Sprintf("%s v%d %s rev %d of %s %s until %s ends %s", r.Key.ID, r.Version, r.State, r.Terms.Revision, r.Terms.Plan,
+		r.Terms.Resources.Cpu(), r.Until.Format("15:04:05"), r.Ends.Format("02 15:04:05"))
 }
 
 // stored returns the books as they are stored.
@@ -131,8 +132,10 @@ func binds(r *contract.Record) bool {
 // has lapsed counts as well: who reserves removes it.
 func (s *seller) notOversold() error {
 	held, sum, ever := s.held(), int64(0), time.Time{}
-	if sold := held.Sold(offerID, planID, ever); sold > s.stock {
-		return fmt.Errorf("it holds %d units of a stock of %d: %+v", sold, s.stock, held)
+	for plan, stock := range s.stock {
+		if sold := held.Sold(offerID, plan, ever); sold > stock {
+			return fmt.Errorf("it holds %d units of a stock of %d of plan %s: %+v", sold, stock, plan, held)
+		}
 	}
 	total := held.Held(ever)
 	if total.Cpu().CmpInt64(s.cores) > 0 {
@@ -157,8 +160,14 @@ func (s *seller) holdsWhatIsSigned() error {
 			continue
 		}
 		hold, found := held.Get(r.Key)
-		if needs := r.Terms.Resources; !found || !hold.Until.IsZero() || !resources.Covers(hold.Resources, needs) {
-			return fmt.Errorf("contract %s in state %s is of %s cores, and its hold (%t) is %+v", r.Key, r.State, needs.Cpu(), found, hold)
+		lasting := hold.Plans()
+		if !hold.NextUntil.IsZero() {
+			lasting = lasting[:1]
+		}
+		needs := r.Terms.Resources
+		if !found || !hold.Until.IsZero() || !resources.Covers(hold.Resources, needs) || !slices.Contains(lasting, r.Terms.Plan) {
+			return fmt.Errorf("contract %s in state %s is of %s cores of plan %s, and its hold (%t) is %+v", r.Key, r.State, needs.Cpu(),
+				r.Terms.Plan, found, hold)
 		}
 	}
 	return nil

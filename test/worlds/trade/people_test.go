@@ -78,11 +78,18 @@ func (b *buyer) open() *connectorv1alpha1.Purchase {
 	return open[b.w.r.IntN(len(open))].DeepCopy()
 }
 
-// resize, renew, leave and regret are what people do with what they have bought.
+// resize, move, renew, leave and regret are what people do with what they have bought.
 func (b *buyer) resize() {
 	if p := b.open(); p != nil {
 		p.Spec.Resources = b.w.cpus(6)
 		b.change(p, "resizes")
+	}
+}
+
+func (b *buyer) move() {
+	if p := b.open(); p != nil {
+		p.Spec.Plan = map[connectorv1alpha1.Label]connectorv1alpha1.Label{planID: otherPlan, otherPlan: planID}[p.Spec.Plan]
+		b.change(p, "moves to plan "+string(p.Spec.Plan))
 	}
 }
 
@@ -178,7 +185,7 @@ func (s *seller) evict() {
 func (s *seller) reprice() {
 	s.offer.Revision++
 	s.offer.Plans = slices.Clone(s.offer.Plans)
-	s.offer.Plans[0].Price.Amount, _ = offer.ParseAmount(fmt.Sprintf("0.%d", 1+s.w.r.IntN(8)))
+	s.offer.Plans[s.w.r.IntN(2)].Price.Amount, _ = offer.ParseAmount(fmt.Sprintf("0.%d", 1+s.w.r.IntN(8)))
 	s.w.notef("%s has another price", s.name)
 }
 

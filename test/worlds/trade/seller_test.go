@@ -40,6 +40,7 @@ import (
 const (
 	offerID    = "small"
 	planID     = "one"
+	otherPlan  = "two"
 	drainFor   = 5 * time.Minute
 	reserveFor = 5 * time.Minute
 	decideFor  = 40 * time.Minute
@@ -53,11 +54,12 @@ type seller struct {
 	identity cluster.Identity
 	offer    offer.Offer
 	closed   bool
-	// stock is how many contracts it has, cores how many cores for all of them, and most how many of these for one.
-	stock, cores, most int64
-	liqo               sellerLiqo
-	leader             *replica
-	underway           []message
+	// stock is how many contracts it has of a plan, cores how many cores for all of them, and most how many of these for one.
+	stock       map[string]int64
+	cores, most int64
+	liqo        sellerLiqo
+	leader      *replica
+	underway    []message
 	// backup is an older copy of its objects, and restored whether one has come back.
 	backup   *sellerBackup
 	restored bool
@@ -96,7 +98,8 @@ func (w *world) newSeller(name string) *seller {
 	s := &seller{
 		host: w.newHost(name), somebody: w.newParty(name, cluster.ID(name), "https://"+listener.Addr().String()),
 		identity: cluster.Identity{ID: cluster.ID(name), Name: name}, liqo: sellerLiqo{map[cluster.ID]*issued{}}, records: readRecords{},
-		told: map[contract.Key]*told{}, done: make(chan struct{}), stock: 1 + w.r.Int64N(6), cores: 4 + w.r.Int64N(14), most: 3 + w.r.Int64N(6),
+		told: map[contract.Key]*told{}, done: make(chan struct{}), cores: 4 + w.r.Int64N(14), most: 3 + w.r.Int64N(6),
+		stock: map[string]int64{planID: 1 + w.r.Int64N(6), otherPlan: 1 + w.r.Int64N(3)},
 	}
 	s.offer, err = offer.Parse(fmt.Appendf(nil, `{"party":%q,"id":%q,"revision":1,"issuedAt":%q,"validUntil":%q,"kind":"Cluster","name":"Small",
 		"plans":[{"id":%q,"range":{"min":{"cpu":"1","memory":"1Gi","pods":"10"},"max":{"cpu":"%d","memory":"8Gi","pods":"100"},
@@ -106,6 +109,9 @@ func (w *world) newSeller(name string) *seller {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	other := s.offer.Plans[0]
+	other.ID, other.Notice = otherPlan, offer.Duration(time.Hour)
+	s.offer.Plans = append(s.offer.Plans, other)
 	s.web = &http.Server{Handler: s, ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: time.Minute}
 	go func() {
 		defer close(s.done)
@@ -131,8 +137,9 @@ func (s *seller) Offer(_ context.Context, id string) (offer.Signed, error) {
 }
 
 // Limits implements negotiation.Offers.
-func (s *seller) Limits(context.Context, string, string) (ledger.Limits, error) {
-	return ledger.Limits{Stock: &s.stock, Capacity: corev1.ResourceList{
+func (s *seller) Limits(_ context.Context, _, plan string) (ledger.Limits, error) {
+	stock := s.stock[plan]
+	return ledger.Limits{Stock: &stock, Capacity: corev1.ResourceList{
 		"cpu": *resource.NewQuantity(s.cores, resource.DecimalSI), "memory": resource.MustParse("1000Gi"), "pods": resource.MustParse("10000"),
 	}}, nil
 }

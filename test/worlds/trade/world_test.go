@@ -129,7 +129,8 @@ func (w *world) events() []event {
 		{3, func(s *seller, b *buyer) { b.shrink(s) }},
 	}
 	seldom := []event{
-		{2, by((*buyer).renew)}, {1, by((*buyer).leave)}, {1, by((*buyer).regret)}, {2, by((*buyer).ask)}, {1, by((*buyer).askNoMore)},
+		{2, by((*buyer).renew)}, {3, by((*buyer).move)}, {1, by((*buyer).leave)}, {1, by((*buyer).regret)}, {2, by((*buyer).ask)},
+		{1, by((*buyer).askNoMore)},
 		{1, at((*seller).notice)}, {1, at((*seller).suspend)}, {1, at((*seller).evict)}, {1, at((*seller).reprice)},
 		{4, at((*seller).comeLate)},
 		{1, at((*seller).vanish)},

@@ -130,7 +130,7 @@ func Superseded(all []contract.Superseded) []connectorv1alpha1.SupersededTerms {
 		terms := each.Terms
 		written = append(written, connectorv1alpha1.SupersededTerms{
 			Revision: terms.Revision, EffectiveTime: metav1.NewTime(terms.Counts()), EndTime: metav1.NewTime(terms.EndsAt),
-			Resources: terms.Resources, Price: price(terms.Price),
+			Plan: terms.Plan, Resources: terms.Resources, Price: price(terms.Price),
 		})
 	}
 	return written
@@ -174,7 +174,7 @@ func readLedger(object *connectorv1alpha1.SalesLedger) ledger.Ledger {
 		read = append(read, ledger.Hold{
 			Key:   ledger.Key{Buyer: string(hold.Buyer), ID: string(hold.ContractID)},
 			Offer: string(hold.Offer), Plan: string(hold.Plan), Resources: hold.Resources,
-			Until: since(hold.UntilTime), Next: hold.NextResources, NextUntil: since(hold.NextUntilTime),
+			Until: since(hold.UntilTime), Next: hold.NextResources, NextPlans: texts[string](hold.NextPlans), NextUntil: since(hold.NextUntilTime),
 		})
 	}
 	return ledger.New(read) // People can have brought them out of order.
@@ -187,10 +187,20 @@ func writeLedger(from ledger.Ledger) []connectorv1alpha1.SalesHold {
 		holds = append(holds, connectorv1alpha1.SalesHold{
 			Buyer: connectorv1alpha1.PartyID(hold.Key.Buyer), ContractID: connectorv1alpha1.Label(hold.Key.ID),
 			Offer: connectorv1alpha1.Label(hold.Offer), Plan: connectorv1alpha1.Label(hold.Plan),
-			Resources: hold.Resources, UntilTime: at(hold.Until), NextResources: hold.Next, NextUntilTime: at(hold.NextUntil),
+			Resources: hold.Resources, UntilTime: at(hold.Until), NextResources: hold.Next,
+			NextPlans: texts[connectorv1alpha1.Label](hold.NextPlans), NextUntilTime: at(hold.NextUntil),
 		})
 	}
 	return holds
+}
+
+// texts returns texts of one type as those of another; nil is none.
+func texts[To, From ~string](from []From) []To {
+	var to []To
+	for _, text := range from {
+		to = append(to, To(text))
+	}
+	return to
 }
 
 // at returns a time as objects have it; nil is none.

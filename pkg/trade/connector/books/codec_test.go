@@ -20,7 +20,7 @@ import (
 )
 
 // TestLedgerHasRoom holds that all contracts that may be open have room in the one object that the ledger is, while all of them get another
-// size.
+// size of another plan.
 func TestLedgerHasRoom(t *testing.T) {
 	const mostOfEtcd = 1.5 * (1 << 20)
 	resources := corev1.ResourceList{}
@@ -31,7 +31,7 @@ func TestLedgerHasRoom(t *testing.T) {
 	for i := range negotiation.DefaultLimits().AllOpen {
 		all.Holds = append(all.Holds, ledger.Hold{
 			Key: ledger.Key{Buyer: strings.Repeat("a", 52), ID: fmt.Sprintf("%036d", i)}, Offer: "compute-in-the-north", Plan: "elastic",
-			Resources: resources, Next: resources, NextUntil: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+			Resources: resources, Next: resources, NextPlans: []string{"elastic-for-less"}, NextUntil: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		})
 	}
 	text, err := json.Marshal(&connectorv1alpha1.SalesLedger{

@@ -236,6 +236,31 @@ func TestClockLeaps(t *testing.T) {
 	}
 }
 
+// TestBeginsWithWrongClock has a connector begin with a clock that is beyond the end, while the seller is silent. No answer has said
+// another time, so it parts as if that were true, but it asks on until the seller answers, and then all goes on.
+func TestBeginsWithWrongClock(t *testing.T) {
+	s := open(t, remote())
+	w := newWorld(t, s)
+	w.create("p", s, nil)
+	w.until("p", connectorv1alpha1.ReasonActive, s)
+	speak := s.silence()
+	w.restart()
+	right := w.now
+	w.now = func() time.Time { return right().Add(3 * time.Hour) }
+	for range 60 {
+		w.once("p")
+	}
+	if reason := reasonOf(w.get("p")); reason != connectorv1alpha1.ReasonEnding || !slices.Equal(w.clusters.log, parted) {
+		t.Errorf("with a wrong clock: %s, %q", reason, w.clusters.log)
+	}
+	w.now = right
+	speak()
+	w.until("p", connectorv1alpha1.ReasonActive, s)
+	if want := append(slices.Clone(parted), "peer a"); !slices.Equal(w.clusters.log, want) {
+		t.Errorf("done: %q, want %q", w.clusters.log, want)
+	}
+}
+
 // TestSilentAtTheEnd has a seller not answer from before the end on: workloads leave as agreed, when it has been silent for a drain. It
 // asks until a drain after the end.
 func TestSilentAtTheEnd(t *testing.T) {

@@ -49,8 +49,6 @@ const (
 	// readyWithin is for how long a purchase waits for what was signed that does not say it: nobody pays for long for what does not come,
 	// and who mends something meanwhile has the time for it.
 	readyWithin = time.Hour
-	// countsOfDrain is how often the time of a drain is counted, and written, while it counts.
-	countsOfDrain = 20
 )
 
 // drive is one pass over a purchase.
@@ -281,8 +279,8 @@ func (d *drive) pass() {
 	if d.record == nil {
 		return
 	}
-	least := min(max(d.record.Purchase.Terms.Drain/countsOfDrain, time.Second), time.Minute)
-	d.record.Purchase = d.record.Purchase.Pass(d.purchases.passed.since(d.object.UID, d.purchases.cfg.Elapsed(), least))
+	passed := d.purchases.passed.since(d.object.UID, d.purchases.cfg.Elapsed(), d.record.Purchase.Grain())
+	d.record.Purchase = d.record.Purchase.Pass(passed)
 }
 
 // answerOf returns what an error says of a seller that has shown no contract.
@@ -561,7 +559,7 @@ func (d *drive) writeStatus(ctx context.Context) error {
 			ends = metav1.NewTime(seen)
 		}
 		status.Record, status.State, status.Cluster = text, string(d.record.Purchase.State()), d.record.Cluster
-		status.Resources, status.StartTime, status.EndTime = terms.Resources, &starts, &ends
+		status.Plan, status.Resources, status.StartTime, status.EndTime = terms.Plan, terms.Resources, &starts, &ends
 		effective := metav1.NewTime(terms.Counts())
 		status.EffectiveTime, status.Superseded, status.PaidUntilTime = &effective, books.Superseded(d.record.Purchase.Superseded), nil
 		if paid := d.record.Purchase.Seen.PaidUntil; !paid.IsZero() {

@@ -103,7 +103,7 @@ func (d *drive) order(ctx context.Context) (*ctrl.Result, error) {
 		return d.retry(ctx, connectorv1alpha1.ReasonSellerUnreachable, err.Error())
 	}
 	now := d.now()
-	quoted, err := c.Quote(ctx, d.ask(d.object.Spec.Resources, now, d.end(now)))
+	quoted, err := c.Quote(ctx, d.ask(string(d.object.Spec.Plan), d.object.Spec.Resources, now, d.end(now)))
 	if err == nil {
 		err = fair(quoted)
 	}
@@ -185,8 +185,10 @@ func (d *drive) chosen(ctx context.Context, quoted negotiation.Quoted) error {
 	return err
 }
 
-// ask returns the question for a quote.
-func (d *drive) ask(resources map[corev1.ResourceName]resource.Quantity, starts, ends time.Time) negotiationv1.QuoteRequest {
+// ask returns the question for a quote of a plan.
+func (d *drive) ask(
+	plan string, resources map[corev1.ResourceName]resource.Quantity, starts, ends time.Time,
+) negotiationv1.QuoteRequest {
 	texts := make(map[string]string, len(resources))
 	for name, quantity := range resources {
 		if !quantity.IsZero() { // Nothing of it is wanted, whether the plan has it or not.
@@ -195,7 +197,7 @@ func (d *drive) ask(resources map[corev1.ResourceName]resource.Quantity, starts,
 	}
 	return negotiationv1.QuoteRequest{
 		ID: d.id(), Cluster: negotiationv1.Cluster{ID: string(d.purchases.cfg.Cluster.ID), Name: d.purchases.cfg.Cluster.Name},
-		Offer: string(d.object.Spec.Offer), Plan: string(d.object.Spec.Plan), Resources: texts, StartsAt: starts, EndsAt: ends,
+		Offer: string(d.object.Spec.Offer), Plan: plan, Resources: texts, StartsAt: starts, EndsAt: ends,
 	}
 }
 
@@ -220,7 +222,7 @@ func (d *drive) sizeText() string {
 		}
 		texts = append(texts, string(name)+"="+quantity.String())
 	}
-	return strings.Join(texts, ",") + d.priceText()
+	return string(d.object.Spec.Plan) + " " + strings.Join(texts, ",") + d.priceText()
 }
 
 func (d *drive) endText(starts time.Time) string {
@@ -272,13 +274,13 @@ func (d *drive) overTotal(event contract.Event, terms contract.Terms, ends time.
 func (d *drive) propose(ctx context.Context, c *negotiation.Client) (bool, error) {
 	before, terms := *d.record, d.record.Purchase.Terms
 	var event contract.Event
-	ends, wants := terms.EndsAt, map[corev1.ResourceName]resource.Quantity(terms.Resources)
+	ends, wants, plan, from := terms.EndsAt, map[corev1.ResourceName]resource.Quantity(terms.Resources), terms.Plan, terms.StartsAt
 	switch size, end := d.sizeText(), d.endText(terms.StartsAt); {
 	case !d.record.Purchase.State().InUse() || d.record.Purchase.Proposal != nil || d.record.Purchase.Ending ||
 		d.record.Purchase.Doubt != contract.NoDoubt:
 		return false, nil
 	case size != d.record.Size:
-		event, wants, d.record.Size = contract.Resize, d.object.Spec.Resources, size
+		event, wants, plan, d.record.Size = contract.Resize, d.object.Spec.Resources, string(d.object.Spec.Plan), size
 	case end != d.record.End:
 		event, ends, d.record.End = contract.Renew, d.end(terms.StartsAt), end
 	case d.renewalDue():
@@ -286,15 +288,20 @@ func (d *drive) propose(ctx context.Context, c *negotiation.Client) (bool, error
 	default:
 		return false, nil
 	}
-	// The seller says for what it would do that. An end that comes earlier is no change of a contract.
+	// The seller says for what it would do that. An end that comes earlier is no change of a contract, and another plan is bought for the time
+	// that is left.
 	d.record.Note = ""
+	moves := plan != terms.Plan
+	if moves {
+		from = d.now()
+	}
 	if event == contract.Renew && !ends.After(terms.EndsAt) {
 		if renewed := d.asksAnew(); ends.Before(terms.EndsAt) && !renewed {
 			d.record.Note = "A contract is not made shorter: set spec.end to end it."
 		}
 		return true, d.writePurchase(ctx)
 	}
-	quoted, err := c.Quote(ctx, d.ask(wants, terms.StartsAt, ends))
+	quoted, err := c.Quote(ctx, d.ask(plan, wants, from, ends))
 	if err == nil {
 		err = fair(quoted)
 	}
@@ -306,7 +313,7 @@ func (d *drive) propose(ctx context.Context, c *negotiation.Client) (bool, error
 	if err == nil {
 		expensive, err = tooExpensive(&d.object.Spec, quoted.Terms.Price)
 	}
-	if signed, can := asSigned(event, terms, wants); can && (err != nil || expensive != "" && event == contract.Resize) {
+	if signed, can := asSigned(event, terms, wants); can && !moves && (err != nil || expensive != "" && event == contract.Resize) {
 		// What is not for sale any more, or not at this price, is renewed and made smaller at the price that both have signed.
 		quoted, expensive, err = negotiation.Quoted{Terms: signed}, "", nil
 	}
@@ -334,8 +341,11 @@ func (d *drive) propose(ctx context.Context, c *negotiation.Client) (bool, error
 	case expensive != "":
 		d.record.Note = expensive
 		d.refusedRenewal(event)
-	case event == contract.Renew || !equality.Semantic.DeepEqual(quoted.Terms.Resources, terms.Resources):
+	case event == contract.Renew || moves || !equality.Semantic.DeepEqual(quoted.Terms.Resources, terms.Resources):
 		wanted := terms
+		if moves {
+			wanted.Plan, wanted.Notice = quoted.Terms.Plan, max(terms.Notice, quoted.Terms.Notice)
+		}
 		wanted.Price, wanted.OfferRevision, wanted.OfferDigest = quoted.Terms.Price, quoted.Terms.OfferRevision, quoted.Terms.OfferDigest
 		wanted.Resources, wanted.EndsAt = quoted.Terms.Resources, ends
 		proposed, err := d.record.Purchase.Propose(event, wanted)

@@ -88,6 +88,8 @@ type shop struct {
 
 	mu    sync.Mutex
 	offer offer.Offer
+	// stocks are how many contracts there are of a plan; of others there is any number.
+	stocks map[string]int64
 }
 
 // now returns who the shop is: a party with its newest key.
@@ -106,10 +108,28 @@ func (s *shop) Offer(_ context.Context, id string) (offer.Signed, error) {
 	return offer.Sign(s.offer, s.key.Sign)
 }
 
-func (*shop) Limits(context.Context, string, string) (ledger.Limits, error) {
-	return ledger.Limits{Capacity: corev1.ResourceList{
+func (s *shop) Limits(_ context.Context, _, plan string) (ledger.Limits, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	limits := ledger.Limits{Capacity: corev1.ResourceList{
 		"cpu": resource.MustParse("80"), "memory": resource.MustParse("800Gi"), "pods": resource.MustParse("8000"),
-	}}, nil
+	}}
+	if stock, bounded := s.stocks[plan]; bounded {
+		limits.Stock = &stock
+	}
+	return limits, nil
+}
+
+// sells has the shop sell another plan of its offer too, which costs so much an hour.
+func (s *shop) sells(id, amount string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.offer.Revision++
+	plan := s.offer.Plans[0]
+	plan.ID, plan.Notice = id, offer.Duration(10*time.Minute)
+	plan.Price.Amount, _ = offer.ParseAmount(amount)
+	s.offer.Plans = append(slices.Clone(s.offer.Plans), plan)
+	s.stocks = map[string]int64{id: 1}
 }
 
 func (s *shop) Credentials(context.Context, contract.Record) (json.RawMessage, error) {
@@ -874,6 +894,177 @@ func TestChange(t *testing.T) {
 	w.once("p")
 	if p := w.get("p"); p.Status.Resources.Cpu().Value() != 4 || reasonOf(p) != connectorv1alpha1.ReasonActive {
 		t.Errorf("above the price: %+v", p.Status)
+	}
+}
+
+// TestMove moves a contract to another plan of its offer, as that is sold now, and stays with the old one while it cannot have it.
+func TestMove(t *testing.T) {
+	s := open(t, remote())
+	w := newWorld(t, s)
+	w.create("p", s, nil)
+	before := w.until("p", connectorv1alpha1.ReasonActive, s)
+	is := func(plan, price, says string) contract.Record {
+		t.Helper()
+		w.once("p")
+		w.once("p")
+		p := w.get("p")
+		record, err := s.Get(t.Context(), w.key("p"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		hold, _ := s.Ledger().Get(w.key("p"))
+		message := meta.FindStatusCondition(p.Status.Conditions, connectorv1alpha1.ConditionReady).Message
+		if p.Status.Plan != plan || string(p.Status.Price.Amount) != price || record.Terms.Plan != plan ||
+			!slices.Equal(hold.Plans(), []string{plan}) || !strings.Contains(message, says) || reasonOf(p) != connectorv1alpha1.ReasonActive {
+			t.Errorf("it has plan %s for %s, the seller %s, and holds %v: %s", p.Status.Plan, p.Status.Price.Amount, record.Terms.Plan,
+				hold.Plans(), message)
+		}
+		return *record
+	}
+	move := func(to connectorv1alpha1.Label) {
+		t.Helper()
+		w.change("p", func(spec *connectorv1alpha1.PurchaseSpec) { spec.Plan = to })
+	}
+	old := string(before.Status.Price.Amount)
+	// What is not sold, costs too much or is sold out.
+	move("two")
+	is("one", old, "two")
+	s.sells("two", "9")
+	move("one")
+	is("one", old, "in use")
+	move("two")
+	is("one", old, "maxPrice")
+	w.create("q", s, func(spec *connectorv1alpha1.PurchaseSpec) {
+		spec.Plan = "two"
+		spec.MaxPrice = &connectorv1alpha1.Price{Amount: "20", Currency: "EUR", Period: "PT1H"}
+	})
+	w.until("q", connectorv1alpha1.ReasonActive, s)
+	w.change("p", func(spec *connectorv1alpha1.PurchaseSpec) {
+		spec.MaxPrice = &connectorv1alpha1.Price{Amount: "20", Currency: "EUR", Period: "PT1H"}
+	})
+	if refused := is("one", old, "").Refused; refused == nil || !strings.Contains(refused.Reason, "1 of 1") {
+		t.Errorf("sold out, and refused for %+v", refused)
+	}
+	// A later end is asked for of the plan that it has.
+	w.change("p", func(spec *connectorv1alpha1.PurchaseSpec) { spec.Duration.Duration = 2 * time.Hour })
+	is("one", old, "")
+	if p := w.get("p"); !p.Status.EndTime.Time.Equal(before.Status.EndTime.Add(time.Hour)) {
+		t.Errorf("it ends at %s", p.Status.EndTime)
+	}
+	// One of it is left.
+	s.mu.Lock()
+	s.stocks["two"] = 2
+	s.mu.Unlock()
+	w.change("p", func(spec *connectorv1alpha1.PurchaseSpec) { spec.Resources["cpu"] = resource.MustParse("1") })
+	terms := is("two", "9.1", "in use").Terms
+	p := w.get("p")
+	if was := p.Status.Superseded; len(was) != 2 || was[0].Plan != "one" || was[1].Plan != "one" || p.Status.Resources.Cpu().Value() != 1 ||
+		terms.Notice != 10*time.Minute || terms.OfferRevision != s.offer.Revision {
+		t.Errorf("before, it had %+v, and now %+v", was, terms)
+	}
+	// And back, though nothing of it is for sale: what it has is not signed of that plan any more.
+	s.mu.Lock()
+	gone := s.offer.Plans[0]
+	s.offer.Plans, s.offer.Revision = s.offer.Plans[1:], s.offer.Revision+1
+	s.mu.Unlock()
+	move("one")
+	is("two", "9.1", "one")
+	// When it is for sale again: the longer notice, that both have signed, stays.
+	s.mu.Lock()
+	s.offer.Plans, s.offer.Revision = append(slices.Clone(s.offer.Plans), gone), s.offer.Revision+1
+	s.mu.Unlock()
+	w.change("p", func(spec *connectorv1alpha1.PurchaseSpec) { spec.Resources["cpu"] = resource.MustParse("2") })
+	if again := is("one", old, "in use").Terms; again.Notice != 10*time.Minute {
+		t.Errorf("back, its notice is %s", again.Notice)
+	}
+}
+
+// TestMoveWaits moves a contract that is suspended, or for which something else is asked, as soon as it can be asked for.
+func TestMoveWaits(t *testing.T) {
+	for name, c := range map[string]struct {
+		open   func(*testing.T) *shop
+		before func(*world, *shop)
+		after  []contract.Event
+	}{
+		"suspended": {
+			func(t *testing.T) *shop { t.Helper(); return open(t, remote()) },
+			func(w *world, s *shop) { s.decide(w.t, w.key("p"), contract.Suspend) },
+			[]contract.Event{contract.Resume},
+		},
+		"another size is asked for": {
+			openAsking,
+			func(w *world, _ *shop) {
+				w.change("p", func(spec *connectorv1alpha1.PurchaseSpec) { spec.Resources["cpu"] = resource.MustParse("3") })
+			},
+			[]contract.Event{contract.Refuse, contract.Approve},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := c.open(t)
+			w := newWorld(t, s)
+			w.create("p", s, nil)
+			w.until("p", connectorv1alpha1.ReasonActive, s, func() {
+				if record, _ := s.Get(t.Context(), w.key("p")); record != nil && record.State == contract.Proposed {
+					s.decide(t, w.key("p"), contract.Approve)
+				}
+			})
+			s.sells("two", "0.2")
+			c.before(w, s)
+			for range 3 {
+				w.once("p")
+			}
+			w.change("p", func(spec *connectorv1alpha1.PurchaseSpec) { spec.Plan = "two" })
+			for _, event := range append([]contract.Event{""}, c.after...) {
+				if event != "" {
+					s.decide(t, w.key("p"), event)
+				}
+				w.restart()
+				for range 4 {
+					w.once("p")
+				}
+				record, _ := s.Get(t.Context(), w.key("p"))
+				want := map[bool]string{true: "two", false: "one"}[event == c.after[len(c.after)-1]]
+				if p := w.get("p"); p.Status.Plan != want || record.Terms.Plan != want {
+					t.Errorf("after %q it has plan %s, and its seller %s: %s", event, p.Status.Plan, record.Terms.Plan, messageOf(p))
+				}
+			}
+		})
+	}
+}
+
+// TestMoveKilled kills the process of either side before and after each write while a contract moves to another plan: the outcome is the
+// same.
+func TestMoveKilled(t *testing.T) {
+	for n, killed := 1, true; killed; n++ {
+		s := open(t, remote())
+		w := newWorld(t, s)
+		w.create("p", s, nil)
+		w.until("p", connectorv1alpha1.ReasonActive, s)
+		s.sells("two", "0.2")
+		w.change("p", func(spec *connectorv1alpha1.PurchaseSpec) { spec.Plan = "two" })
+		calls := 0
+		killed = false
+		w.kill = func() error {
+			if calls++; calls == n {
+				killed = true
+				return errKilled
+			}
+			return nil
+		}
+		s.AfterWrite = w.kill
+		for range 100 {
+			if w.once("p"); w.get("p").Status.Plan == "two" {
+				break
+			}
+		}
+		s.serve(t, w.key("p"))
+		hold, _ := s.Ledger().Get(w.key("p"))
+		if p := w.get("p"); p.Status.Plan != "two" || !slices.Equal(hold.Plans(), []string{"two"}) {
+			t.Fatalf("killed at call %d, it has plan %s, and its seller holds %+v", n, p.Status.Plan, hold)
+		}
+		if n > 100 {
+			t.Fatal("it is killed without end")
+		}
 	}
 }
 

@@ -72,7 +72,7 @@ func (c Contract) With(terms contract.Terms) Contract {
 	return Contract{PaidUntil: terms.EndsAt, Rates: contract.Rates(c.Rates, terms), Pauses: c.Pauses}
 }
 
-// Charge is what is owed for a time, of at most a day, in one currency.
+// Charge is what is owed for a time, of at most a day, for one plan in one currency.
 type Charge struct {
 	From, To time.Time
 	// Rate is the last that counts in this time, and Paid how long of it is paid.
@@ -82,7 +82,7 @@ type Charge struct {
 }
 
 // Days returns a charge for each day in UTC between two times on which the contract is or was to be paid, in their order, also where it is
-// suspended and nothing is owed; for each currency, where it changes. What is after until is not owed yet.
+// suspended and nothing is owed; for each plan and currency, where these change. What is after until is not owed yet.
 func (c Contract) Days(from, to, until time.Time) []Charge {
 	from, to = from.UTC(), earliest(to, until, c.PaidUntil).UTC()
 	if starts := c.Starts(); starts.IsZero() || from.Before(starts) {
@@ -126,7 +126,12 @@ func (c Contract) At(now time.Time) (contract.Rate, bool) {
 	return c.Rates[next-1], true
 }
 
-// charges returns what is owed between two times, for each currency.
+// item is what is summed up: what was paid for one plan in one currency.
+type item struct{ plan, currency string }
+
+func itemOf(r contract.Rate) item { return item{r.Plan, r.Price.Currency} }
+
+// charges returns what is owed between two times, for each plan and currency.
 func (c Contract) charges(from, to time.Time) []Charge {
 	var charges []Charge
 	for i, rate := range c.Rates {
@@ -137,11 +142,11 @@ func (c Contract) charges(from, to time.Time) []Charge {
 		if !begin.Before(end) {
 			continue
 		}
-		currency := rate.Price.Currency
-		at := slices.IndexFunc(charges, func(known Charge) bool { return known.Rate.Price.Currency == currency })
+		of := itemOf(rate)
+		at := slices.IndexFunc(charges, func(known Charge) bool { return itemOf(known.Rate) == of })
 		if at < 0 {
 			at = len(charges)
-			charges = append(charges, Charge{From: from, To: to, Cost: c.total(currency, to).minus(c.total(currency, from))})
+			charges = append(charges, Charge{From: from, To: to, Cost: c.total(of, to).minus(c.total(of, from))})
 		}
 		charges[at].Rate = rate
 		charges[at].Paid += c.unpaused(begin, end)
@@ -149,15 +154,15 @@ func (c Contract) charges(from, to time.Time) []Charge {
 	return charges
 }
 
-// total returns what was owed in a currency from the beginning of the contract until a time.
-func (c Contract) total(currency string, until time.Time) Money {
+// total returns what was owed for a plan in a currency from the beginning of the contract until a time.
+func (c Contract) total(of item, until time.Time) Money {
 	exact := new(big.Rat)
 	for i, rate := range c.Rates {
 		end := until
 		if i+1 < len(c.Rates) {
 			end = earliest(until, c.Rates[i+1].From)
 		}
-		if rate.Price.Currency == currency && rate.From.Before(end) {
+		if itemOf(rate) == of && rate.From.Before(end) {
 			hours := big.NewRat(int64(c.unpaused(rate.From, end)), int64(time.Hour))
 			exact.Add(exact, hours.Mul(hours, rate.Price.PerHour()))
 		}

@@ -155,7 +155,7 @@ func (h *history) happen() {
 	}
 }
 
-// propose has the buyer ask for another size, or a later end, at another price or the same.
+// propose has the buyer ask for another size, or another plan, or a later end, at another price or the same.
 func (h *history) propose(event contract.Event) {
 	h.t.Helper()
 	terms := h.purchase.Terms
@@ -164,6 +164,9 @@ func (h *history) propose(event contract.Event) {
 	}
 	if event == contract.Resize {
 		terms.Resources = h.size()
+		if h.random.IntN(3) == 0 {
+			terms.Plan = map[string]string{"p": "q", "q": "p"}[terms.Plan]
+		}
 	} else {
 		terms.EndsAt = terms.EndsAt.Add(h.steps(500))
 	}
@@ -243,7 +246,7 @@ func TestHistories(t *testing.T) {
 			if want == nil {
 				want = new(big.Rat)
 			}
-			if off := got.Sub(got, want); off.Abs(off).Cmp(big.NewRat(1, 1e9)) > 0 {
+			if off := got.Sub(got, want); off.Abs(off).Cmp(big.NewRat(1, 1e9)) > 0 { // Half of it for each of two plans.
 				t.Fatalf("seed %d: %s %s is owed, not %s", seed, sum.Cost, sum.Currency, want.FloatString(12))
 			}
 		}
@@ -270,8 +273,8 @@ func TestHistories(t *testing.T) {
 		seen[string(h.record.State)]++
 		for what, is := range map[string]bool{
 			"another price": len(h.record.Rates) > 0, "suspended": len(h.record.Pauses) > 0, "notice": h.record.Notified,
-			"many prices": len(h.record.Rates) >= contract.MaxRates-1,
-			"early":       h.record.PaidUntil.Before(h.record.Terms.EndsAt), "two currencies": len(total) > 1,
+			"many prices": len(h.record.Rates) >= contract.MaxRates-1, "another plan": h.record.Terms.Plan != "p",
+			"early": h.record.PaidUntil.Before(h.record.Terms.EndsAt), "two currencies": len(total) > 1,
 			"ends suspended": slices.ContainsFunc(h.record.Pauses, func(p contract.Pause) bool { return p.To.IsZero() }),
 		} {
 			if is {
@@ -280,7 +283,7 @@ func TestHistories(t *testing.T) {
 		}
 	}
 	for _, what := range []string{
-		"Ended", "Failed", "another price", "suspended", "notice", "early", "two currencies", "ends suspended", "many prices",
+		"Ended", "Failed", "another price", "another plan", "suspended", "notice", "early", "two currencies", "ends suspended", "many prices",
 	} {
 		if seen[what] < 3 {
 			t.Errorf("only %d of the histories have %q: %v", seen[what], what, seen)

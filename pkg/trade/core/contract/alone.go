@@ -18,8 +18,12 @@ const (
 	unknownFor = 5 * time.Minute
 	// aheadAgain is by how much the difference of the clocks must change before it is noted again.
 	aheadAgain = time.Minute
+	// toldAgain is by how much the seller's clock must have gone on, or back, before it is noted again while nothing else is.
+	toldAgain = 24 * time.Hour
 	// leastPatience is for how long a seller must not answer at least, where its drain is shorter.
 	leastPatience = time.Minute
+	// grains is how often a time is counted, and written, until it is over; coarsest is how long it may take between two of them.
+	grains, coarsest = 20, time.Hour
 )
 
 // Answer is what came of asking the seller about a contract.
@@ -49,18 +53,30 @@ const (
 
 // Clocks are what time it is for a buyer: Now by its own clock, and Seller by its seller's, as the last answer said. Where both count,
 // neither of them alone decides.
-type Clocks struct{ Now, Seller time.Time }
+type Clocks struct {
+	Now, Seller time.Time
+	// Guessed is whether Seller follows from Now, because no answer has said it since the process began: then both are one clock.
+	Guessed bool
+}
 
 // reached reports whether both clocks say so.
 func (c Clocks) reached(at time.Time) bool { return !c.Now.Before(at) && !c.Seller.Before(at) }
 
 // ClocksAt returns what time it is for a buyer whose own clock says now. The time by its seller's clock is zero if no answer said one since
-// the process began: then it follows from how far the seller was ahead when it said one last.
+// the process began: then it is guessed from how far the seller was ahead when it said one last.
 func (p Purchase) ClocksAt(now, seller time.Time) Clocks {
 	if seller.IsZero() {
-		seller = now.Add(p.Ahead)
+		return Clocks{Now: now, Seller: now.Add(p.Ahead), Guessed: true}
 	}
 	return Clocks{Now: now, Seller: seller}
+}
+
+// told is what time it was at least by its seller's clock. Before it was noted, the contract had begun.
+func (p Purchase) told() time.Time {
+	if p.Told.IsZero() {
+		return p.Terms.StartsAt
+	}
+	return p.Told
 }
 
 // Ends is when the contract ends at the latest.
@@ -88,9 +104,37 @@ func (p Purchase) Committed() bool { return p.Signature != "" || p.Peering != Ap
 func (p Purchase) patience() time.Duration { return max(p.Terms.Drain, leastPatience) }
 
 // Pass returns the purchase after some time, as measured by a clock that does not leap: for how long there has been a doubt, and for how
-// long workloads have been leaving without the seller, and for how long it has waited for what it has signed. It changes nothing where no
-// time counts.
+// long workloads have been leaving without the seller, for how long it has waited for what it has signed, and how far the clock of a seller
+// in doubt has gone on. It changes nothing where no time counts.
 func (p Purchase) Pass(passed time.Duration) Purchase {
+	p = p.passHere(passed)
+	if left := p.untold(); left > 0 {
+		p.Told = p.told().Add(min(max(passed, 0), left))
+	}
+	return p
+}
+
+// untold is how much is to be counted of the clock of a seller in doubt: until it has reached the last end, and nothing else.
+func (p Purchase) untold() time.Duration {
+	if p.Doubt == NoDoubt || !p.Committed() && !p.Standing.Parts() {
+		return 0
+	}
+	return max(p.Last().Sub(p.told()), 0)
+}
+
+// Grain is how much time may pass before it is counted, and written: a part of a drain, of a second at least and a minute at most, and a
+// part of what is left, up to an hour, where only the seller's clock is counted.
+func (p Purchase) Grain() time.Duration {
+	grain := min(max(p.Terms.Drain/grains, time.Second), time.Minute)
+	here := p.passHere(time.Second)
+	if left := p.untold(); left > 0 && here.Doubted == p.Doubted && here.Waited == p.Waited && here.Draining == p.Draining {
+		return max(grain, min(left/grains, coarsest))
+	}
+	return grain
+}
+
+// passHere counts what is of the buyer alone.
+func (p Purchase) passHere(passed time.Duration) Purchase {
 	if most := max(p.patience(), unknownFor); p.Doubt != NoDoubt && p.Doubted < most {
 		p.Doubted = min(p.Doubted+max(passed, 0), most)
 	}
@@ -119,16 +163,22 @@ func (p Purchase) Forks(view View) bool {
 }
 
 // Hear returns the purchase after its seller was asked. The view counts for an older version. How the buyer stands to its seller then is
-// what the table says (Turns): never by one answer, nor by one clock does it do without its seller, and all of it is undone when the seller
-// answers as it should, until nothing is left to undo. A seller that shows an older version than it did, or another one of the same number,
-// for a minute was restored from a copy: from then on what it shows now counts, and the buyer follows it to the end of the contract.
+// what the table says (Turns): never by one answer does it do without its seller, and never by one clock does it ask no more. All of it is
+// undone when the seller answers as it should, until nothing is left to undo. A seller that shows an older version than it did, or another
+// one of the same number, for a minute was restored from a copy: from then on what it shows now counts, and the buyer follows it to the end
+// of the contract.
 func (p Purchase) Hear(answer Answer, view View, clocks Clocks) Purchase {
 	if ahead := clocks.Seller.Sub(clocks.Now).Truncate(time.Second); answer != Silent && (ahead-p.Ahead).Abs() > aheadAgain {
 		p.Ahead = ahead
 	}
 	heard := p.doubt(answer, view, clocks)
 	// Why it has left stays, until the seller shows something.
-	if left := p.Standing == Left && heard != OlderDoubt && p.Doubt != OlderDoubt; heard != p.Doubt && (heard == NoDoubt || !left) {
+	left := p.Standing == Left && heard != OlderDoubt && p.Doubt != OlderDoubt
+	changes := heard != p.Doubt && (heard == NoDoubt || !left)
+	if told := clocks.Seller.UTC().Truncate(time.Second); !clocks.Guessed && (changes || told.Sub(p.Told).Abs() > toldAgain) {
+		p.Told = told
+	}
+	if changes {
 		p.Doubt, p.Doubted = heard, 0
 	}
 	for _, turn := range Turns(p.Standing, heard) {
@@ -154,6 +204,8 @@ func (p Purchase) holds(condition Condition, clocks Clocks) bool {
 		return clocks.reached(p.Ends().Add(-p.Terms.Drain))
 	case Past:
 		return clocks.reached(p.Last())
+	case PastAll: // Nothing undoes what follows from it: a guess is not enough.
+		return clocks.reached(p.Last()) && (!clocks.Guessed || !p.told().Before(p.Last()))
 	case Parted:
 		return p.Peering == Apart
 	}

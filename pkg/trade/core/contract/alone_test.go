@@ -191,9 +191,11 @@ func TestTurns(t *testing.T) {
 					if is(3) {
 						purchase.SignBy = begin
 					}
+					past := !now.Before(ends.Add(drainFor))
 					holds := map[contract.Condition]bool{
 						contract.Unbound: is(0) && is(1), contract.Unwanted: is(2) || is(3), contract.Ending: is(2), contract.Lasts: is(4),
-						contract.Parted: is(0), contract.Near: !now.Before(ends.Add(-drainFor)), contract.Past: !now.Before(ends.Add(drainFor)),
+						contract.Parted: is(0), contract.Near: !now.Before(ends.Add(-drainFor)),
+						contract.Past: past, contract.PastAll: past,
 					}
 					if heard == contract.NoDoubt && (holds[contract.Ending] || holds[contract.Past]) {
 						continue // A seller that does not end it is wrong.
@@ -224,7 +226,7 @@ func TestTurns(t *testing.T) {
 					case after == contract.Left && standing != after &&
 						(standing != contract.Alone || !holds[contract.Parted] || heard == contract.SilentDoubt):
 						promised = "comes after the clusters have parted, and not by silence"
-					case after == contract.Closed && standing != after && !holds[contract.Past] && !holds[contract.Unbound]:
+					case after == contract.Closed && standing != after && !holds[contract.PastAll] && !holds[contract.Unbound]:
 						promised = "comes after the end"
 					default:
 						continue
@@ -273,6 +275,95 @@ func TestAhead(t *testing.T) {
 	if again := purchase.Hear(contract.Answered, view,
 		purchase.ClocksAt(begin, begin.Add(time.Hour+time.Second))); again.Ahead != purchase.Ahead {
 		t.Error("it is written again for a second")
+	}
+}
+
+// TestGuessed restarts a buyer whose seller is silent, with its clock after the end: that is one clock, and follows it only in what can be
+// undone. It asks no more when the time until the end has been counted as well.
+func TestGuessed(t *testing.T) {
+	ends := begin.Add(30 * day)
+	for name, c := range map[string]struct {
+		said time.Time // when the seller has said the time last; zero if that was not noted
+		left time.Duration
+	}{
+		"said a day before the end": {ends.Add(-day), day + drainFor},
+		"said after the end":        {ends.Add(drainFor), 0},
+		"never noted":               {time.Time{}, 30*day + drainFor},
+	} {
+		t.Run(name, func(t *testing.T) {
+			purchase, view := joined(t)
+			if !c.said.IsZero() {
+				purchase = purchase.Hear(contract.Answered, view, purchase.ClocksAt(c.said, c.said))
+			}
+			silent := func(after time.Duration) {
+				purchase = purchase.Pass(after).Hear(contract.Silent, view, purchase.ClocksAt(ends.Add(day), time.Time{}))
+			}
+			silent(0)
+			if purchase.Told.After(c.said) {
+				t.Errorf("it takes its own clock for that of its seller: %s", purchase.Told)
+			}
+			begun := purchase.Told
+			if silent(drainFor); purchase.Standing != contract.Alone {
+				t.Fatalf("at the end by its own clock it stands %q", purchase.Standing)
+			}
+			purchase.Peering = contract.Apart
+			if c.left > 0 {
+				if silent(c.left - drainFor - time.Second); purchase.Standing != contract.Alone {
+					t.Fatalf("a second too early it stands %q", purchase.Standing)
+				}
+				if heard := purchase.Hear(contract.Answered, view, purchase.ClocksAt(begin, begin)); heard.Standing != contract.Heard {
+					t.Errorf("an answer undoes nothing: it stands %q", heard.Standing)
+				}
+				silent(time.Second)
+			} else if silent(0); !purchase.Told.Equal(begun) {
+				t.Error("it counts what is not needed")
+			}
+			if purchase.Standing != contract.Closed {
+				t.Errorf("after all has been counted it stands %q", purchase.Standing)
+			}
+		})
+	}
+}
+
+// TestTold notes its seller's clock once a day, and when there is a doubt; not what is guessed.
+func TestTold(t *testing.T) {
+	purchase, view := joined(t)
+	hear := func(answer contract.Answer, at time.Time, want time.Time) {
+		t.Helper()
+		if purchase = purchase.Hear(answer, view, contract.Clocks{Now: begin, Seller: at}); !purchase.Told.Equal(want) {
+			t.Errorf("at %s: %s is noted, want %s", at, purchase.Told, want)
+		}
+	}
+	hear(contract.Answered, begin, begin)
+	hear(contract.Answered, begin.Add(day), begin)
+	hear(contract.Answered, begin.Add(day+time.Second), begin.Add(day+time.Second))
+	hear(contract.Answered, begin, begin)
+	hear(contract.Silent, begin.Add(time.Hour), begin.Add(time.Hour))
+	if fine := purchase.Grain(); fine != drainFor/20 {
+		t.Errorf("a doubt is counted each %s", fine)
+	}
+	purchase = purchase.Pass(drainFor)
+	if coarse := purchase.Grain(); coarse != time.Hour {
+		t.Errorf("a month is counted each %s", coarse)
+	}
+	if want := begin.Add(time.Hour + drainFor); !purchase.Told.Equal(want) {
+		t.Errorf("%s is counted, want %s", purchase.Told, want)
+	}
+	if late := purchase.Pass(30*day - 12*time.Hour).Grain(); late != (12*time.Hour-time.Hour)/20 {
+		t.Errorf("half a day is counted each %s", late)
+	}
+	if over := purchase.Pass(90 * day); !over.Told.Equal(purchase.Last()) || over.Grain() != drainFor/20 {
+		t.Errorf("%s is counted, each %s", over.Told, over.Grain())
+	}
+	left := purchase
+	left.Standing = contract.Left
+	clocks := contract.Clocks{Now: begin, Seller: begin.Add(3 * time.Hour)}
+	if again := left.Hear(contract.Unknown, view, clocks); !again.Told.Equal(left.Told) {
+		t.Error("it is noted at each answer to a buyer that has left")
+	}
+	purchase.Signature, purchase.Peering = "", contract.Apart
+	if passed := purchase.Pass(day); !passed.Told.Equal(purchase.Told) {
+		t.Error("what is not signed is counted")
 	}
 }
 

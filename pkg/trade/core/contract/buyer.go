@@ -63,6 +63,8 @@ type Purchase struct {
 	// Seen is the newest that its seller said, and Ahead how far its seller's clock was ahead of its own then.
 	Seen  View          `json:"seen"`
 	Ahead time.Duration `json:"ahead,omitempty"`
+	// Told is what time it was at least by its seller's clock: what an answer said, and what has been counted since. It may lag by a day.
+	Told time.Time `json:"told,omitzero"`
 	// Doubt is what is wrong with its seller, and Doubted for how long it has been so, as far as anybody has counted. Once it has left, it is
 	// why.
 	Doubt   Doubt         `json:"doubt,omitempty"`

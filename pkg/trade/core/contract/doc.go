@@ -118,8 +118,9 @@
 //
 // The buyer's table says how it stands to its seller after it has heard it: to be Right, Silent, Wrong, Unknown or Older. The first outcome
 // counts whose conditions hold. It lasts when a seller has been Unknown for 5 minutes, Older for a minute, and else for a drain, a minute
-// at least. The end, and what is counted from it, two clocks have to say. None of it happens by one answer or by one clock, and a right one
-// undoes all of it, also when its clusters have parted:
+// at least. The end, and what is counted from it, two clocks have to say: a buyer that began while its seller is silent guesses the one of
+// its seller, and goes by that in what can be undone. None of it happens by one answer, Closed not by one clock, and a right answer
+// undoes all that is not Closed, also when its clusters have parted:
 //
 //	Heard
 //	  Right                               same
@@ -146,20 +147,20 @@
 //	                                      same
 //	Alone
 //	  Right                               -> Heard
-//	  Silent                              -> Closed if the clusters have parted and it has been over for a drain
+//	  Silent                              -> Closed if the clusters have parted and it has been over for a drain by all clocks
 //	                                      same
-//	  Wrong Unknown                       -> Closed if the clusters have parted and it has been over for a drain
+//	  Wrong Unknown                       -> Closed if the clusters have parted and it has been over for a drain by all clocks
 //	                                      -> Left if the clusters have parted and it lasts
 //	                                      same
 //	  Older                               -> Heard if it lasts
-//	                                      -> Closed if the clusters have parted and it has been over for a drain
+//	                                      -> Closed if the clusters have parted and it has been over for a drain by all clocks
 //	                                      same
 //	Left
 //	  Right                               -> Heard
-//	  Silent Wrong Unknown                -> Closed if it has been over for a drain
+//	  Silent Wrong Unknown                -> Closed if it has been over for a drain by all clocks
 //	                                      same
 //	  Older                               -> Heard if it lasts
-//	                                      -> Closed if it has been over for a drain
+//	                                      -> Closed if it has been over for a drain by all clocks
 //	                                      same
 //	Closed
 //	  Right Silent Wrong Unknown Older    same

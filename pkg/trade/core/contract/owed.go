@@ -19,10 +19,11 @@ const (
 	MaxPauses = 64
 )
 
-// Rate is a price, and from when it counts: until the next one does.
+// Rate is a price, of which plan it is, and from when it counts: until the next one does.
 type Rate struct {
 	From  time.Time   `json:"from"`
 	Price offer.Price `json:"price"`
+	Plan  string      `json:"plan"`
 }
 
 // Pause is a time for which the seller has suspended a contract: it gives nothing, and the buyer pays nothing. One that has no end lasts.
@@ -40,11 +41,14 @@ func Rates(earlier []Rate, terms Terms) []Rate {
 		end = len(earlier)
 	}
 	rates := slices.Clone(earlier[:end])
-	if len(rates) > 0 && rates[len(rates)-1].Price == terms.Price {
+	if len(rates) > 0 && rates[len(rates)-1].ofTerms(terms) {
 		return rates
 	}
-	return append(rates, Rate{From: from, Price: terms.Price})
+	return append(rates, Rate{From: from, Price: terms.Price, Plan: terms.Plan})
 }
+
+// ofTerms reports whether it is what terms cost.
+func (r Rate) ofTerms(terms Terms) bool { return r.Price == terms.Price && r.Plan == terms.Plan }
 
 // outdated returns the rates of a contract whose terms are replaced, as they are remembered.
 func outdated(earlier []Rate, terms Terms) []Rate {
@@ -52,10 +56,12 @@ func outdated(earlier []Rate, terms Terms) []Rate {
 	return rates[max(0, len(rates)-MaxRates):]
 }
 
-// crowded returns why a contract cannot have another price now, if so: the oldest that it had would be forgotten before it is billed.
+// crowded returns why a contract cannot have the price of new terms now, if so: the oldest that it had would be forgotten before it is
+// billed.
 func crowded(r Record, terms Terms, now time.Time) string {
 	rates := Rates(r.Rates, r.Terms)
-	if terms.Price == r.Terms.Price || len(rates) < MaxRates || now.Sub(rates[1].From) >= rememberRates {
+	same := terms.Price == r.Terms.Price && terms.Plan == r.Terms.Plan
+	if same || len(rates) < MaxRates || now.Sub(rates[1].From) >= rememberRates {
 		return ""
 	}
 	return fmt.Sprintf("its price has changed %d times in %d days", MaxRates, rememberRates/(24*time.Hour))

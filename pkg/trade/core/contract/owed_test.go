@@ -45,10 +45,25 @@ func TestRates(t *testing.T) {
 		t.Errorf("after all that time: %s", why)
 	}
 	// Terms that count from earlier on take the place of a later end that has not begun.
-	rates := []Rate{{start, offertest.Price("1")}, {start.Add(10 * time.Hour), offertest.Price("2")}}
+	rates := []Rate{{From: start, Price: offertest.Price("1")}, {From: start.Add(10 * time.Hour), Price: offertest.Price("2")}}
 	got := Rates(rates, Terms{StartsAt: start, EffectiveAt: start.Add(5 * time.Hour), Price: offertest.Price("3")})
 	if len(got) != 2 || !got[1].From.Equal(start.Add(5*time.Hour)) || rates[1].Price != offertest.Price("2") {
 		t.Errorf("after a resize before the later end: %+v", got)
+	}
+	// Another plan is another rate, also at the same price.
+	got = Rates(rates, Terms{StartsAt: start, EffectiveAt: start.Add(20 * time.Hour), Price: offertest.Price("2"), Plan: "large"})
+	if len(got) != 3 || got[2].Plan != "large" || got[1].Plan != "" {
+		t.Errorf("by another plan: %+v", got)
+	}
+	record.Rates = nil
+	for i := range MaxRates {
+		record.Rates = append(record.Rates, Rate{From: start.Add(time.Duration(i) * time.Hour), Price: offertest.Price(fmt.Sprint(i))})
+	}
+	record.Terms.Price, record.Terms.EffectiveAt = offertest.Price(fmt.Sprint(MaxRates-1)), start.Add(MaxRates*time.Hour)
+	other := record.Terms
+	other.Plan = "large"
+	if crowded(record, record.Terms, record.Terms.EffectiveAt) != "" || crowded(record, other, record.Terms.EffectiveAt) == "" {
+		t.Error("a rate is forgotten for another plan at the same price")
 	}
 }
 

@@ -318,6 +318,9 @@ func (r Record) hold() (ledger.Hold, bool) {
 		return ledger.Hold{}, false
 	case r.Change != nil && r.Change.Approval != Pending:
 		hold.Next, hold.NextUntil = r.Change.Terms.Resources, r.Change.Until
+		if plan := r.Change.Terms.Plan; plan != hold.Plan {
+			hold.NextPlans = []string{plan}
+		}
 	}
 	return hold, true
 }

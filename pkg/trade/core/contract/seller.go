@@ -42,6 +42,18 @@ type Request struct {
 	Reason string
 }
 
+// About returns the terms that a request is about, of a contract whose record is stored: those that it brings, or those that are being
+// agreed, or those in force. The limits of their plan are those that Apply needs.
+func (r Request) About(record *Record) Terms {
+	switch {
+	case r.Terms.Plan != "" || record == nil:
+		return r.Terms
+	case record.Change != nil:
+		return record.Change.Terms
+	}
+	return record.Terms
+}
+
 // Seller is how long a seller waits. All must be positive.
 type Seller struct {
 	// ReserveFor is how long a reservation, and a proposal of new terms, waits for the buyer's signature.
@@ -73,8 +85,8 @@ type step struct {
 }
 
 // Apply returns what becomes of a contract by a request. The record is that which is stored, nil if there is none; books is the ledger
-// that is stored, and limits are those of the plan in the terms that are asked for or in force. Every request can be repeated, late and in
-// any order: the answer is the same, or says that the contract is past it.
+// that is stored, and limits are those of the plan of the terms that the request is About. Every request can be repeated, late and in any
+// order: the answer is the same, or says that the contract is past it.
 //
 // The errors are ErrUnknown, ErrEarly, ErrLate, ErrRevision and ErrTerms. Terms that are not sold are no error: the record then says so, in
 // State Rejected or in Refused. None of the arguments is changed.
@@ -343,13 +355,34 @@ func (c *step) result(outcome Outcome) Result {
 // covers reports whether a hold keeps all that another does, for as long.
 func covers(hold, other ledger.Hold) bool {
 	return resources.Covers(hold.Resources, other.Resources) && resources.Covers(hold.Counts(), other.Counts()) &&
+		without(lasting(other), lasting(hold)) == nil && without(other.Plans(), hold.Plans()) == nil &&
 		(hold.Until.IsZero() || !other.Until.IsZero())
 }
 
 // union returns a hold that covers two, and does not lapse.
 func union(a, b ledger.Hold) ledger.Hold {
 	a.Resources, a.Until, a.Next, a.NextUntil = resources.Max(a.Counts(), b.Counts()), time.Time{}, nil, time.Time{}
+	a.NextPlans = slices.Concat(a.NextPlans, without(b.Plans(), a.Plans()))
 	return a
+}
+
+// lasting returns the plans of which a hold takes one each that does not lapse by itself.
+func lasting(hold ledger.Hold) []string {
+	if hold.NextUntil.IsZero() {
+		return hold.Plans()
+	}
+	return []string{hold.Plan}
+}
+
+// without returns the plans that are not among others; nil if all are.
+func without(plans, others []string) []string {
+	var rest []string
+	for _, plan := range plans {
+		if !slices.Contains(others, plan) {
+			rest = append(rest, plan)
+		}
+	}
+	return rest
 }
 
 // reserve begins a contract, or finds that it has begun.
@@ -479,15 +512,19 @@ func (c *step) compare(a, b Terms) error {
 	return nil
 }
 
-// changes returns an error if new terms change what they must not: Resize the size and its price, which count when they are signed, Renew
-// the end and its price, which count from the end before it.
+// changes returns an error if new terms change what they must not: Resize the size, or the plan of the offer, and the price, which count
+// when they are signed, Renew the end and its price, which count from the end before it. Another plan can bring a longer notice, and no
+// shorter one: otherwise whoever has signed one would be rid of it by a move.
 func (c *step) changes(request Request) error {
 	was, terms := c.record.Terms, request.Terms
 	allowed := was
 	allowed.Revision, allowed.Price, allowed.OfferRevision, allowed.OfferDigest = terms.Revision, terms.Price, terms.OfferRevision,
 		terms.OfferDigest
 	if request.Event == Resize {
-		allowed.Resources, allowed.EffectiveAt = terms.Resources, time.Time{}
+		allowed.Plan, allowed.Resources, allowed.EffectiveAt = terms.Plan, terms.Resources, time.Time{}
+		if terms.Plan != was.Plan {
+			allowed.Notice = max(was.Notice, terms.Notice)
+		}
 	} else {
 		allowed.EffectiveAt, allowed.EndsAt = was.EndsAt, terms.EndsAt
 	}

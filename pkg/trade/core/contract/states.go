@@ -16,7 +16,7 @@ const (
 	Signed       State = "Signed"       // both have signed; the seller prepares what it grants
 	Provisioning State = "Provisioning" // the seller grants it; the buyer peers
 	Active       State = "Active"       // in use
-	Resizing     State = "Resizing"     // in use, and new terms are being agreed: another size, or a later end
+	Resizing     State = "Resizing"     // in use, and new terms are being agreed: another size or plan, or a later end
 	Suspended    State = "Suspended"    // the seller grants nothing for now; the buyer keeps its workloads away
 	Terminating  State = "Terminating"  // the buyer drains; the seller withdraws when it has, or at a fixed time
 	Ended        State = "Ended"        // over as agreed, by either side
@@ -59,7 +59,7 @@ const (
 	Reserve   Event = "Reserve"   // buyer: hold this for me
 	Sign      Event = "Sign"      // buyer: here is my signature of what is reserved
 	Peered    Event = "Peered"    // buyer: I have peered
-	Resize    Event = "Resize"    // buyer: I propose another size
+	Resize    Event = "Resize"    // buyer: I propose another size, or another plan
 	Renew     Event = "Renew"     // buyer: I propose a later end
 	Confirm   Event = "Confirm"   // buyer: here is my signature of the new terms
 	Terminate Event = "Terminate" // buyer: I want it to end

@@ -137,7 +137,7 @@ var table = map[State]map[Event]Cell{
 // Condition is what has to hold for a Turn, in words.
 type Condition string
 
-// The conditions. Ends and drains are reached when both clocks say so.
+// The conditions. Ends and drains are reached when both clocks say so, that of the seller as the last answer said it.
 const (
 	// Unbound: the seller cannot hold the buyer to the contract.
 	Unbound Condition = "nothing is signed"
@@ -152,6 +152,8 @@ const (
 	Near Condition = "its last drain has begun"
 	// Past: a drain has passed since its end.
 	Past Condition = "it has been over for a drain"
+	// PastAll: so it is also by what was counted of the seller's clock, if no answer has said it since the process began.
+	PastAll Condition = "it has been over for a drain by all clocks"
 	// Parted: there is no peering for it.
 	Parted Condition = "the clusters have parted"
 )
@@ -196,17 +198,17 @@ var leaving = map[Standing]map[Doubt][]Turn{
 	},
 	Alone: {
 		NoDoubt:      {turn(Heard)},
-		SilentDoubt:  {turn(Closed, Parted, Past), turn(Alone)},
-		WrongDoubt:   {turn(Closed, Parted, Past), turn(Left, Parted, Lasts), turn(Alone)},
-		UnknownDoubt: {turn(Closed, Parted, Past), turn(Left, Parted, Lasts), turn(Alone)},
-		OlderDoubt:   {turn(Heard, Lasts), turn(Closed, Parted, Past), turn(Alone)},
+		SilentDoubt:  {turn(Closed, Parted, PastAll), turn(Alone)},
+		WrongDoubt:   {turn(Closed, Parted, PastAll), turn(Left, Parted, Lasts), turn(Alone)},
+		UnknownDoubt: {turn(Closed, Parted, PastAll), turn(Left, Parted, Lasts), turn(Alone)},
+		OlderDoubt:   {turn(Heard, Lasts), turn(Closed, Parted, PastAll), turn(Alone)},
 	},
 	Left: {
 		NoDoubt:      {turn(Heard)},
-		SilentDoubt:  {turn(Closed, Past), turn(Left)},
-		WrongDoubt:   {turn(Closed, Past), turn(Left)},
-		UnknownDoubt: {turn(Closed, Past), turn(Left)},
-		OlderDoubt:   {turn(Heard, Lasts), turn(Closed, Past), turn(Left)},
+		SilentDoubt:  {turn(Closed, PastAll), turn(Left)},
+		WrongDoubt:   {turn(Closed, PastAll), turn(Left)},
+		UnknownDoubt: {turn(Closed, PastAll), turn(Left)},
+		OlderDoubt:   {turn(Heard, Lasts), turn(Closed, PastAll), turn(Left)},
 	},
 	Closed: {
 		NoDoubt: {turn(Closed)}, SilentDoubt: {turn(Closed)}, WrongDoubt: {turn(Closed)}, UnknownDoubt: {turn(Closed)},

@@ -63,6 +63,13 @@ func revised(terms contract.Terms, event contract.Event, revision, cpu int64) co
 	return terms
 }
 
+// elsewhere returns the terms as a Resize proposes them that moves to another plan, with another notice.
+func elsewhere(terms contract.Terms, revision int64) contract.Terms {
+	terms = revised(terms, contract.Resize, revision, 1)
+	terms.Plan, terms.Notice, terms.Price = "large", terms.Notice+time.Minute, offertest.Price("2")
+	return terms
+}
+
 // scenes returns records in every state, by every way that makes a difference.
 func scenes(t *testing.T, notice time.Duration) map[contract.State][]scene {
 	t.Helper()
@@ -81,6 +88,7 @@ func scenes(t *testing.T, notice time.Duration) map[contract.State][]scene {
 	provisioning := do(both, contract.Grant)
 	active := do(provisioning, contract.Peered)
 	resizing := propose(active, contract.Resize, contract.Accept)
+	moving := active.after(t, begin, contract.Request{Event: contract.Resize, Terms: elsewhere(terms, 4), Verdict: contract.Accept})
 	suspended := do(active, contract.Suspend)
 	terminating := do(active, contract.Terminate)
 	ended := do(terminating, contract.Drained)
@@ -91,8 +99,9 @@ func scenes(t *testing.T, notice time.Duration) map[contract.State][]scene {
 		contract.Active: {
 			active, propose(active, contract.Resize, contract.Deny),
 			resizing.after(t, begin, signed(contract.Confirm, resizing.record.Change.Terms)),
+			moving.after(t, begin, signed(contract.Confirm, moving.record.Change.Terms)),
 		},
-		contract.Resizing:  {resizing, propose(active, contract.Renew, contract.Ask), propose(active, contract.Resize, contract.Ask)},
+		contract.Resizing:  {resizing, propose(active, contract.Renew, contract.Ask), propose(active, contract.Resize, contract.Ask), moving},
 		contract.Suspended: {suspended}, contract.Terminating: {terminating},
 		contract.Ended:    {ended, do(ended, contract.Withdrawn), do(reserved, contract.Terminate)},
 		contract.Rejected: {do(proposed, contract.Refuse)},
@@ -123,6 +132,7 @@ func requests(event contract.Event, s scene, terms contract.Terms) []contract.Re
 			all = append(all, contract.Request{Terms: revised(terms, event, 9, 3), Verdict: verdict})
 		}
 		all = append(all,
+			contract.Request{Terms: elsewhere(terms, 9), Verdict: contract.Accept},
 			contract.Request{Terms: revised(terms, event, 9, 5000), Verdict: contract.Accept},
 			contract.Request{Terms: revised(terms, event, 3, 3), Verdict: contract.Accept})
 		if s.record != nil {
@@ -256,6 +266,10 @@ func TestRefusedTerms(t *testing.T) {
 	longer.EndsAt = longer.EndsAt.Add(day)
 	moved := revised(terms, contract.Resize, 9, 3)
 	moved.Cluster.ID = "another-id"
+	soon, sooner, otherOffer := revised(terms, contract.Resize, 9, 3), elsewhere(terms, 9), elsewhere(terms, 9)
+	soon.Notice, sooner.Notice, otherOffer.Offer = 0, 0, "another"
+	later := revised(terms, contract.Renew, 9, 3)
+	later.Plan = "large"
 	nowhere, nameless := terms, terms
 	nowhere.Cluster.ID, nameless.Cluster.Name = "", "Not A Label"
 	other := resizing.record.Change.Terms
@@ -289,6 +303,18 @@ func TestRefusedTerms(t *testing.T) {
 		},
 		"resize for another cluster": {
 			"a contract stays with its cluster", active, contract.Request{Event: contract.Resize, Terms: moved, Verdict: contract.Accept},
+		},
+		"resize with another notice": {
+			"both have signed it, of this plan", active, contract.Request{Event: contract.Resize, Terms: soon, Verdict: contract.Accept},
+		},
+		"move to a plan with a shorter notice": {
+			"both have signed the longer one", active, contract.Request{Event: contract.Resize, Terms: sooner, Verdict: contract.Accept},
+		},
+		"move to another offer": {
+			"that is another contract", active, contract.Request{Event: contract.Resize, Terms: otherOffer, Verdict: contract.Accept},
+		},
+		"renewal by another plan": {
+			"an end is no plan", active, contract.Request{Event: contract.Renew, Terms: later, Verdict: contract.Accept},
 		},
 		"no cluster": {
 			"a contract is for a cluster", scene{}, contract.Request{Event: contract.Reserve, Terms: nowhere, Verdict: contract.Accept},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/trade/core/ledger"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer/offertest"
 )
 
@@ -197,5 +198,84 @@ func TestResizeCounts(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
+	}
+}
+
+// TestMove moves a contract to another plan: both plans are held until both have signed, whatever is killed between, and the notice is then
+// that of the new plan.
+func TestMove(t *testing.T) {
+	s := scenes(t, time.Hour)[contract.Active][0]
+	was, wanted := s.record.Terms, elsewhere(s.record.Terms, 2)
+	s = s.after(t, begin, contract.Request{Event: contract.Resize, Terms: wanted, Verdict: contract.Accept})
+	plans := func(held ledger.Ledger) []string {
+		hold, _ := held.Get(theKey)
+		return hold.Plans()
+	}
+	if hold, _ := s.books.Get(theKey); !slices.Equal(plans(s.books), []string{"small", "large"}) ||
+		!hold.NextUntil.Equal(begin.Add(reserveFor)) ||
+		s.record.State != contract.Resizing || s.record.Terms.Plan != "small" {
+		t.Errorf("while it is agreed, it is %s and holds %+v", s.record.State, hold)
+	}
+	request := signed(contract.Confirm, wanted)
+	request.Key = theKey
+	result, err := theSeller.Apply(s.record, request, begin, s.books, theLimits())
+	if err != nil || result.Record.Terms.Plan != "large" || result.Record.Terms.Notice != was.Notice+time.Minute {
+		t.Fatalf("confirmed: %+v, %v", result.Record.Terms, err)
+	}
+	hold, _ := result.Before.Get(theKey)
+	if both := slices.Sorted(slices.Values(hold.Plans())); !slices.Equal(both, []string{"large", "small"}) || !hold.NextUntil.IsZero() {
+		t.Errorf("before the record is written, it holds %+v", hold)
+	}
+	if after := plans(result.After); !slices.Equal(after, []string{"large"}) {
+		t.Errorf("after it is written, it holds %q", after)
+	}
+	if rates := contract.Rates(result.Record.Rates, result.Record.Terms); len(rates) != 1 || rates[0].Plan != "large" {
+		t.Errorf("from its beginning on it costs %v", rates)
+	}
+	// Killed before or after the record is written, and looked at again.
+	for name, stored := range map[string]contract.Record{"small": *s.record, "large": result.Record} {
+		after, err := theSeller.Apply(&stored, contract.Request{Event: contract.Tick, Key: theKey}, begin, result.Before, theLimits())
+		want := map[string][]string{"small": {"small", "large"}, "large": {"large"}}[name]
+		if held := plans(after.After); err != nil || !slices.Equal(held, want) {
+			t.Errorf("killed with plan %s in the record, it holds %q, %v", name, held, err)
+		}
+	}
+}
+
+// TestMoveRefused checks that a contract stays as it is where nothing is left of the plan that it is to move to.
+func TestMoveRefused(t *testing.T) {
+	s := scenes(t, time.Hour)[contract.Active][0]
+	none := int64(0)
+	for name, limits := range map[string]ledger.Limits{
+		"none are left":               {Plan: "large", Stock: &none, Capacity: resourcesOf(6, 6)},
+		"the stock is another plan's": {Plan: "small", Capacity: resourcesOf(6, 6)},
+	} {
+		request := contract.Request{Event: contract.Resize, Key: theKey, Terms: elsewhere(s.record.Terms, 2), Verdict: contract.Accept}
+		result, err := theSeller.Apply(s.record, request, begin, s.books, limits)
+		if err != nil || result.Record.State != contract.Active || result.Record.Refused == nil || result.Record.Terms.Plan != "small" ||
+			!strings.Contains(result.Record.Refused.Reason, "plan large") || !result.After.Equal(s.books) {
+			t.Errorf("%s: it is %s, refused %+v, %v", name, result.Record.State, result.Record.Refused, err)
+		}
+	}
+}
+
+// TestAbout says whose plan's limits count: those of the terms that are brought, or that are being agreed, or that are in force.
+func TestAbout(t *testing.T) {
+	all := scenes(t, time.Hour)
+	moving := all[contract.Resizing][3].record
+	for name, c := range map[string]struct {
+		record *contract.Record
+		terms  contract.Terms
+		want   string
+	}{
+		"nothing":        {nil, contract.Terms{}, ""},
+		"what it asks":   {nil, contract.Terms{Plan: "x"}, "x"},
+		"a late one":     {moving, contract.Terms{Plan: "x"}, "x"},
+		"being agreed":   {moving, contract.Terms{}, "large"},
+		"what is signed": {all[contract.Active][0].record, contract.Terms{}, "small"},
+	} {
+		if got := (contract.Request{Terms: c.terms}).About(c.record).Plan; got != c.want {
+			t.Errorf("%s is about %q, want %q", name, got, c.want)
+		}
 	}
 }

@@ -85,6 +85,8 @@ type side struct {
 	counted, right time.Time
 	ahead          time.Duration
 	said           bool
+	// most is how far its seller's clock was ahead at most.
+	most time.Duration
 }
 
 // message is a request that asks for a view (without an event) or for more, or the answer.
@@ -105,7 +107,6 @@ type world struct {
 	trace   func(string, ...any)
 	time    time.Time
 	seller  contract.Seller
-	limits  ledger.Limits
 	workers [2]process
 	books   ledger.Ledger
 	booksAt int // how often the ledger was written
@@ -123,11 +124,9 @@ type world struct {
 }
 
 func newWorld(seed uint64, trace func(string, ...any)) *world {
-	stock := int64(3)
 	w := &world{
 		random: rand.New(rand.NewPCG(seed, 0)), trace: trace, time: begin,
 		seller:  contract.Seller{ReserveFor: reserveFor, DecideFor: decideFor},
-		limits:  ledger.Limits{Stock: &stock, Capacity: resourcesOf(6, 6)},
 		records: map[contract.Key]contract.Record{}, grants: map[contract.Key]bool{},
 	}
 	for i := range 4 {
@@ -139,6 +138,12 @@ func newWorld(seed uint64, trace func(string, ...any)) *world {
 		w.buyers = append(w.buyers, &side{stored: purchase, counted: begin, right: begin})
 	}
 	return w
+}
+
+// limits returns how many contracts of a plan there are, and the capacity for all of them.
+func limits(plan string) ledger.Limits {
+	stock := map[string]int64{"small": 3, "large": 2, "huge": 1}[plan]
+	return ledger.Limits{Plan: plan, Stock: &stock, Capacity: resourcesOf(6, 6)}
 }
 
 func (w *world) failf(format string, values ...any) {
@@ -209,7 +214,7 @@ func (w *world) handle(worker *process, request contract.Request, answer func(co
 			}
 			was, at = stored.Version, w.booksAt
 			var err error
-			result, err = w.seller.Apply(record, request, w.time.Add(worker.clock), w.books, w.limits)
+			result, err = w.seller.Apply(record, request, w.time.Add(worker.clock), w.books, limits(request.About(record).Plan))
 			w.trace("apply %s %s in %q: %s %v", request.Event, request.Key, stored.State, result.Outcome, err)
 			if result.Outcome == contract.Done && result.Record.Version == was {
 				w.failf("%s of %s is done, and nothing is written", request.Event, request.Key)
@@ -229,6 +234,15 @@ func (w *world) handle(worker *process, request contract.Request, answer func(co
 	}
 }
 
+// holds reports whether a hold keeps what both have signed, and does not lapse.
+func holds(hold ledger.Hold, terms contract.Terms) bool {
+	plans := hold.Plans()
+	if !hold.NextUntil.IsZero() {
+		plans = plans[:1]
+	}
+	return hold.Until.IsZero() && resources.Covers(hold.Resources, terms.Resources) && slices.Contains(plans, terms.Plan)
+}
+
 // covered holds for each result: both ledgers, the one that is written before the record and the one after, hold what the record needs.
 func (w *world) covered(result contract.Result) {
 	record := result.Record
@@ -237,8 +251,14 @@ func (w *world) covered(result contract.Result) {
 	}
 	for _, books := range []ledger.Ledger{result.Before, result.After} {
 		hold, found := books.Get(record.Key)
-		if needs := record.Terms.Resources; !found || record.Signed() && !hold.Until.IsZero() || !resources.Covers(hold.Resources, needs) {
-			w.failf("contract %s in state %s would hold %v, less than %v", record.Key, record.State, hold, needs)
+		if !record.Signed() {
+			hold.Until = time.Time{}
+		}
+		if !found || !holds(hold, record.Terms) {
+			w.failf("contract %s in state %s would hold %v, less than %v", record.Key, record.State, hold, record.Terms)
+		}
+		if change := record.Change; change != nil && change.Approval != contract.Pending && !slices.Contains(hold.Plans(), change.Terms.Plan) {
+			w.failf("contract %s would hold %v, and nothing of plan %s", record.Key, hold, change.Terms.Plan)
 		}
 	}
 }
@@ -341,6 +361,7 @@ func (w *world) hear(b *side, m message) {
 	}
 	if m.answer != contract.Silent {
 		b.answered, b.ahead, b.said = m.asked, m.at.Sub(w.time), true
+		b.most = max(b.most, b.ahead)
 	}
 	seller := time.Time{}
 	if b.said {
@@ -359,6 +380,9 @@ func (w *world) hear(b *side, m message) {
 		w.failf("buyer of %s leaves alone %s after a right answer", after.Terms.Key(), w.time.Sub(b.right))
 	case after.Standing == contract.Left && before != contract.Left:
 		w.left++
+	// A buyer that asks no more cannot be told that it is wrong: its own clock is not enough.
+	case after.Standing == contract.Closed && before != contract.Closed && after.Committed() && w.time.Add(b.most).Before(after.Last()):
+		w.failf("buyer of %s asks no more %s before it is over", after.Terms.Key(), after.Last().Sub(w.time))
 	}
 	if before == contract.Left && after.Standing == contract.Heard {
 		w.back++
@@ -420,6 +444,9 @@ func (w *world) want(b *side) {
 		event, terms.EndsAt = contract.Renew, terms.EndsAt.Add(day)
 	default:
 		terms.Resources = resourcesOf(1+w.random.Int64N(4), 1+w.random.Int64N(4))
+		if roll < 6 {
+			terms.Plan = []string{"small", "large", "huge"}[w.random.IntN(3)]
+		}
 	}
 	if purchase, err := b.stored.Propose(event, terms); err == nil {
 		w.writePurchase(b, purchase)
@@ -486,11 +513,13 @@ func (w *world) step() {
 // check holds at any moment, whatever is killed or lost.
 func (w *world) check() {
 	// Stock and capacity.
-	if sold := w.books.Sold("o", "small", time.Time{}); sold < 0 || sold > *w.limits.Stock {
-		w.failf("%d of %d units are held", sold, *w.limits.Stock)
+	for _, plan := range []string{"small", "large", "huge"} {
+		if sold, stock := w.books.Sold("o", plan, time.Time{}), *limits(plan).Stock; sold < 0 || sold > stock {
+			w.failf("%d of %d units of plan %s are held", sold, stock, plan)
+		}
 	}
 	for name, held := range w.books.Held(time.Time{}) {
-		if capacity := w.limits.Capacity[name]; held.Sign() < 0 || held.Cmp(capacity) > 0 {
+		if capacity := limits("small").Capacity[name]; held.Sign() < 0 || held.Cmp(capacity) > 0 {
 			w.failf("%s of %s of %s are held", held.String(), capacity.String(), name)
 		}
 	}
@@ -499,8 +528,8 @@ func (w *world) check() {
 		// What both have signed is held until the seller has withdrawn it.
 		if live := record.Signed() && (!record.State.Final() || record.Duty() == contract.WithdrawDuty); live {
 			hold, found := w.books.Get(record.Key)
-			if needs := record.Terms.Resources; !found || !hold.Until.IsZero() || !resources.Covers(hold.Resources, needs) {
-				w.failf("contract %s in state %s holds %v, less than %v", record.Key, record.State, hold, needs)
+			if !found || !holds(hold, record.Terms) {
+				w.failf("contract %s in state %s holds %v, less than %v", record.Key, record.State, hold, record.Terms)
 			}
 		}
 		// Nobody knows what was not written, and a buyer in use has a seller that has signed.
@@ -603,7 +632,7 @@ func (w *world) agree() {
 			w.failf("contract %s is suspended and used", key)
 		}
 		if !state.Final() {
-			held = held.Keep(ledger.Hold{Key: key, Offer: "o", Plan: "small", Resources: record.Terms.Resources})
+			held = held.Keep(ledger.Hold{Key: key, Offer: "o", Plan: record.Terms.Plan, Resources: record.Terms.Resources})
 		}
 	}
 	if !held.Equal(w.books) {
@@ -665,7 +694,7 @@ func TestWorlds(t *testing.T) {
 	if testing.Short() {
 		worlds = 1000
 	}
-	var next, reached, changed, left, back atomic.Int64
+	var next, reached, changed, moved, left, back atomic.Int64
 	var failed atomic.Uint64
 	var group sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
@@ -689,6 +718,9 @@ func TestWorlds(t *testing.T) {
 					if record.Terms.Revision > 1 {
 						changed.Add(1)
 					}
+					if record.Terms.Plan != "small" {
+						moved.Add(1)
+					}
 				}
 			}
 		})
@@ -699,9 +731,10 @@ func TestWorlds(t *testing.T) {
 		w.run()
 		t.Fatalf("world with seed %d: %v", seed, w.err)
 	}
-	if reached.Load() < int64(worlds) || changed.Load() < int64(worlds)/10 || back.Load() < int64(worlds)/20 {
+	if reached.Load() < int64(worlds) || changed.Load() < int64(worlds)/10 || moved.Load() < int64(worlds)/20 ||
+		back.Load() < int64(worlds)/20 {
 		t.Error("too few to show anything")
 	}
-	t.Logf("%d contracts of %d worlds were active, %d had new terms, of %d the buyer left, and %d times it came back",
-		reached.Load(), worlds, changed.Load(), left.Load(), back.Load())
+	t.Logf("%d contracts of %d worlds were active, %d had new terms, %d another plan, of %d the buyer left, and %d times it came back",
+		reached.Load(), worlds, changed.Load(), moved.Load(), left.Load(), back.Load())
 }

@@ -62,12 +62,17 @@ type Hold struct {
 	// take what was sold.
 	Until time.Time `json:"until,omitzero"`
 	// Next is what is reserved for new terms, until NextUntil; nil is nothing. Until then the larger of both counts, resource by resource.
-	Next      corev1.ResourceList `json:"next,omitempty"`
-	NextUntil time.Time           `json:"nextUntil,omitzero"`
+	Next corev1.ResourceList `json:"next,omitempty"`
+	// NextPlans are plans besides Plan of which it takes one each until then: that of new terms, and others while a record is written.
+	NextPlans []string `json:"nextPlans,omitempty"`
+	// NextUntil is when that lapses; zero is never.
+	NextUntil time.Time `json:"nextUntil,omitzero"`
 }
 
 // Limits are what a hold must fit into together with all others.
 type Limits struct {
+	// Plan is the plan whose Stock this is: of others nobody begins to hold anything. Empty is any plan.
+	Plan string
 	// Stock is how many contracts of the plan there are for sale, those that are held included; nil is any number.
 	Stock *int64
 	// Capacity is what the cluster has for sale, with what is held of it by all plans. A resource that it does not name is not for sale.
@@ -108,18 +113,26 @@ func (l Ledger) Reserve(hold Hold, limits Limits, now time.Time) (Ledger, error)
 	if err := hold.validate(); err != nil {
 		return l, err
 	}
+	// What is new: another plan, as the last one that it names, and what it takes beyond what it has.
 	rest := l.Lapse(now, 0)
 	wanted, had, again := hold.Counts(), corev1.ResourceList(nil), false
+	plans := hold.Plans()
+	plan := plans[len(plans)-1]
 	if before, found := rest.Get(hold.Key); found && before.Offer == hold.Offer {
-		had, again = before.Counts(), before.Plan == hold.Plan
+		had, again = before.Counts(), slices.Contains(before.Plans(), plan)
 	}
+	// One more of a plan, of the stock.
 	rest = rest.Release(hold.Key)
+	if limits.Plan != "" && limits.Plan != plan && !again {
+		return l, fmt.Errorf("hold one of plan %s of offer %s: it is not known how many are left: %w", plan, hold.Offer, ErrSoldOut)
+	}
 	if limits.Stock != nil && !again {
-		if sold := rest.Sold(hold.Offer, hold.Plan, now); sold >= *limits.Stock {
-			return l, fmt.Errorf("hold one of plan %s of offer %s: %d of %d are held: %w", hold.Plan, hold.Offer, sold,
+		if sold := rest.Sold(hold.Offer, plan, now); sold >= *limits.Stock {
+			return l, fmt.Errorf("hold one of plan %s of offer %s: %d of %d are held: %w", plan, hold.Offer, sold,
 				max(*limits.Stock, 0), ErrSoldOut)
 		}
 	}
+	// More of a resource, of the capacity.
 	taken := rest.Held(now)
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		quantity := wanted[name]
@@ -164,14 +177,14 @@ func (l Ledger) Lapse(now time.Time, longest time.Duration) Ledger {
 			changed = true
 			continue
 		}
-		if hold.Next != nil && !now.Before(hold.NextUntil) {
-			hold.Next, hold.NextUntil, changed = nil, time.Time{}, true
+		if !hold.NextUntil.IsZero() && !now.Before(hold.NextUntil) {
+			hold.Next, hold.NextPlans, hold.NextUntil, changed = nil, nil, time.Time{}, true
 		}
 		if last := now.Add(longest); longest > 0 {
 			if !hold.Until.IsZero() && hold.Until.After(last) {
 				hold.Until, changed = last, true
 			}
-			if hold.Next != nil && hold.NextUntil.After(last) {
+			if hold.NextUntil.After(last) {
 				hold.NextUntil, changed = last, true
 			}
 		}
@@ -193,7 +206,7 @@ func (l Ledger) Prune(known func(Key) bool) Ledger {
 func (l Ledger) Sold(offer, plan string, now time.Time) int64 {
 	sold := int64(0)
 	for _, hold := range l.Lapse(now, 0).Holds {
-		if hold.Offer == offer && hold.Plan == plan {
+		if hold.Offer == offer && slices.Contains(hold.Plans(), plan) {
 			sold++
 		}
 	}
@@ -236,8 +249,11 @@ func (l Ledger) Equal(other Ledger) bool { return slices.EqualFunc(l.Holds, othe
 func (h Hold) Equal(other Hold) bool {
 	return h.Key == other.Key && h.Offer == other.Offer && h.Plan == other.Plan && resources.Same(h.Resources, other.Resources) &&
 		h.Until.Equal(other.Until) &&
-		resources.Same(h.Next, other.Next) && h.NextUntil.Equal(other.NextUntil)
+		resources.Same(h.Next, other.Next) && slices.Equal(h.NextPlans, other.NextPlans) && h.NextUntil.Equal(other.NextUntil)
 }
+
+// Plans returns the plans of which the hold takes one each: that which it has, and those that are next.
+func (h Hold) Plans() []string { return slices.Concat([]string{h.Plan}, h.NextPlans) }
 
 // Counts returns which resources the hold takes: the larger of what it has and what is next, resource by resource.
 func (h Hold) Counts() corev1.ResourceList {
@@ -262,8 +278,8 @@ func Validate(held corev1.ResourceList) error {
 }
 
 func (h Hold) validate() error {
-	if h.Key.Buyer == "" || h.Key.ID == "" || h.Offer == "" || h.Plan == "" {
-		return fmt.Errorf("hold %s of plan %q of offer %q has an empty name: %w", h.Key, h.Plan, h.Offer, ErrHold)
+	if h.Key.Buyer == "" || h.Key.ID == "" || h.Offer == "" || slices.Contains(h.Plans(), "") {
+		return fmt.Errorf("hold %s of plans %q of offer %q has an empty name: %w", h.Key, h.Plans(), h.Offer, ErrHold)
 	}
 	if err := Validate(h.Resources); err != nil {
 		return fmt.Errorf("hold %s: %w", h.Key, err)

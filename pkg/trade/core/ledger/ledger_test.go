@@ -42,6 +42,11 @@ func TestReserve(t *testing.T) {
 	plan := hold("b", 1)
 	plan.Plan = "q"
 	of := func(h ledger.Hold, buyer string) ledger.Hold { h.Key.Buyer = buyer; return h }
+	moves := func(h ledger.Hold, to string, at time.Time) ledger.Hold {
+		h.NextPlans = []string{to}
+		return next(h, 1, at)
+	}
+	only := func(plan string, l ledger.Limits) ledger.Limits { l.Plan = plan; return l }
 	cases := map[string]struct {
 		reason string
 		held   []ledger.Hold
@@ -81,6 +86,34 @@ func TestReserve(t *testing.T) {
 		"too large a next": {
 			"the new terms must fit as well", []ledger.Hold{hold("a", 1)}, next(hold("a", 1), 5, now.Add(1)), limits(2, 4), ledger.ErrCapacity,
 		},
+		"next plan": {
+			"one of the plan is left", []ledger.Hold{hold("a", 1), of(plan, "b")}, moves(hold("a", 1), "q", now.Add(1)), limits(2, 4), nil,
+		},
+		"next plan sold out": {
+			"both plans are counted", []ledger.Hold{hold("a", 1), of(plan, "b")}, moves(hold("a", 1), "q", now.Add(1)), limits(1, 4),
+			ledger.ErrSoldOut,
+		},
+		"next plan again": {
+			"it counts once", []ledger.Hold{moves(hold("a", 1), "q", now.Add(1)), of(plan, "b")}, moves(hold("a", 1), "q", now.Add(2)),
+			limits(1, 4), nil,
+		},
+		"another's next plan": {
+			"it is reserved", []ledger.Hold{moves(hold("a", 1), "q", now.Add(1))}, plan, limits(1, 4), ledger.ErrSoldOut,
+		},
+		"another's next plan lapsed": {"it was not agreed", []ledger.Hold{moves(hold("a", 1), "q", now)}, plan, limits(1, 4), nil},
+		"another's last plan": {
+			"it is counted until it is left", []ledger.Hold{moves(of(plan, "a"), "p", time.Time{})}, hold("b", 1), limits(1, 4),
+			ledger.ErrSoldOut,
+		},
+		"stock of another plan": {"nobody knows what is left of this one", nil, hold("b", 1), only("q", limits(1, 4)), ledger.ErrSoldOut},
+		"again, and stock of another": {
+			"it has it already", []ledger.Hold{hold("a", 1)}, hold("a", 1), only("q", limits(1, 4)), nil,
+		},
+		"stock of the next plan": {
+			"that is what is new", []ledger.Hold{hold("a", 1)}, moves(hold("a", 1), "q", now.Add(1)), only("q", limits(1, 4)), nil,
+		},
+		"a next plan without a name": {"plans have names", nil, moves(hold("a", 1), "", now.Add(1)), limits(2, 4), ledger.ErrHold},
+
 		"nothing":            {"a hold takes something", nil, nothing, limits(2, 4), ledger.ErrHold},
 		"nothing next":       {"new terms take something", nil, nothingNext, limits(2, 4), ledger.ErrHold},
 		"negative resources": {"a hold gives nothing", nil, hold("a", -1), limits(2, 4), ledger.ErrHold},
