@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -62,75 +61,8 @@ func TestInventoryExampleGrantsWhatIsNeeded(t *testing.T) {
 	}
 }
 
-// sharedDefinitions returns definitions of the two kinds, as strict as those of SIG Multicluster are where the daemon could be refused.
-func sharedDefinitions() []*apiextensionsv1.CustomResourceDefinition {
-	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
-	name := apiextensionsv1.JSONSchemaProps{Type: "string", MinLength: new(int64(1)), MaxLength: new(int64(253))}
-	anything := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
-	fields := func(required []string, of map[string]apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
-		return apiextensionsv1.JSONSchemaProps{Type: "object", Required: required, Properties: of}
-	}
-	list := func(key string, of apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
-		s := apiextensionsv1.JSONSchemaProps{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &of}}
-		if key != "" {
-			s.XListType, s.XListMapKeys = new("map"), []string{key}
-		}
-		return s
-	}
-	manager := fields([]string{"name"}, map[string]apiextensionsv1.JSONSchemaProps{"name": text})
-	manager.XValidations = apiextensionsv1.ValidationRules{{Rule: "self == oldSelf"}}
-	value := apiextensionsv1.JSONSchemaProps{Type: "string", MinLength: new(int64(1)), MaxLength: new(int64(1024))}
-	moment := apiextensionsv1.JSONSchemaProps{Type: "string", Format: "date-time"}
-	decisions := list("", fields([]string{"clusterProfileRef"}, map[string]apiextensionsv1.JSONSchemaProps{
-		"clusterProfileRef": anything, "reason": text,
-	}))
-	decisions.MaxItems = new(int64(100))
-
-	define := func(
-		plural, kind string, of map[string]apiextensionsv1.JSONSchemaProps, required string,
-	) *apiextensionsv1.CustomResourceDefinition {
-		of["apiVersion"], of["kind"], of["metadata"] = text, text, apiextensionsv1.JSONSchemaProps{Type: "object"}
-		schema := fields([]string{required}, of)
-		version := apiextensionsv1.CustomResourceDefinitionVersion{
-			Name: inventory.GroupVersion.Version, Served: true, Storage: true,
-			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &schema},
-		}
-		if _, ok := of["status"]; ok {
-			version.Subresources = &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}}
-		}
-		return &apiextensionsv1.CustomResourceDefinition{
-			ObjectMeta: metav1.ObjectMeta{
-				Name:        plural + "." + inventory.GroupVersion.Group,
-				Annotations: map[string]string{"api-approved.kubernetes.io": "unapproved, for a test"},
-			},
-			Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-				Group: inventory.GroupVersion.Group, Scope: apiextensionsv1.NamespaceScoped,
-				Names: apiextensionsv1.CustomResourceDefinitionNames{
-					Plural: plural, Kind: kind, ListKind: kind + "List", Singular: strings.ToLower(kind),
-				},
-				Versions: []apiextensionsv1.CustomResourceDefinitionVersion{version},
-			},
-		}
-	}
-	return []*apiextensionsv1.CustomResourceDefinition{
-		define("clusterprofiles", inventory.ClusterProfileKind.Kind, map[string]apiextensionsv1.JSONSchemaProps{
-			"spec": fields([]string{"clusterManager"}, map[string]apiextensionsv1.JSONSchemaProps{"clusterManager": manager, "displayName": text}),
-			"status": fields(nil, map[string]apiextensionsv1.JSONSchemaProps{
-				"conditions": list("type", fields([]string{"type", "status", "reason", "message", "lastTransitionTime"},
-					map[string]apiextensionsv1.JSONSchemaProps{
-						"type": text, "status": text, "reason": text, "message": text, "lastTransitionTime": moment,
-					})),
-				"properties": list("name", fields([]string{"name", "value"}, map[string]apiextensionsv1.JSONSchemaProps{
-					"name": name, "value": value, "lastObservedTime": moment,
-				})),
-				"version": anything,
-			}),
-		}, "spec"),
-		define("placementdecisions", inventory.PlacementDecisionKind.Kind, map[string]apiextensionsv1.JSONSchemaProps{
-			"decisions": decisions, "schedulerName": text,
-		}, "decisions"),
-	}
-}
+// sharedDefinitions has the two kinds as SIG Multicluster defines them.
+const sharedDefinitions = "testdata/inventory"
 
 // TestInventory has the daemon tell a real API server which providers there are and which were chosen, in the kinds of SIG Multicluster:
 // with the rights of the manifests and of the example and no others, while others add to the objects, change them and delete them.
@@ -138,7 +70,8 @@ func TestInventory(t *testing.T) {
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	s := &server{tb: t, config: startServer(t), calls: map[string]int{}, inventory: inventoryNamespace}
-	if _, err := envtest.InstallCRDs(s.config, envtest.CRDInstallOptions{CRDs: sharedDefinitions()}); err != nil {
+	defined := envtest.CRDInstallOptions{Paths: []string{sharedDefinitions}, ErrorIfPathMissing: true}
+	if _, err := envtest.InstallCRDs(s.config, defined); err != nil {
 		t.Fatal(err)
 	}
 	f := federation{providers: 2, consumers: 1, chosen: 1}

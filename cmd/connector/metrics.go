@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -45,8 +46,10 @@ type connectorMetrics struct {
 	refused                          *prometheus.CounterVec
 	contracts, waiting               *prometheus.Desc
 	soldCPU, soldMemory              *prometheus.Desc
+	soldPods, soldDevices            *prometheus.Desc
 	registryFollowed, registryOffers *prometheus.Desc
 	offersListed, offersUncovered    *prometheus.Desc
+	planLeft                         *prometheus.Desc
 	salesUncovered                   *prometheus.Desc
 	hourly, month, asked             *prometheus.Desc
 }
@@ -69,10 +72,15 @@ func newMetrics(reader client.Reader, now clock.PassiveClock) *connectorMetrics 
 			"side"),
 		soldCPU:          desc("sold_cpu_cores", "What contracts hold of what this cluster sells: cores."),
 		soldMemory:       desc("sold_memory_bytes", "What contracts hold of what this cluster sells: memory in bytes."),
+		soldPods:         desc("sold_pods", "What contracts hold of what this cluster sells: pods."),
 		registryFollowed: desc("registry_followed", "1 if a registry is followed, 0 if it is not, by the name of the Registry.", "registry"),
 		registryOffers:   desc("registry_offers", "Offers that a registry has shown, by the name of the Registry.", "registry"),
 		offersListed:     desc("offers", "Offers of this cluster, by whether all registries list them: published is true or false.", "published"),
 	}
+	m.soldDevices = desc("sold_devices",
+		"What contracts hold of what this cluster sells: devices that its Offers have, such as GPUs, by the name of the resource.", "resource")
+	m.planLeft = desc("plan_left",
+		"How many more contracts there could be of a plan that is for sale, by the name of the Offer and the ID of the plan.", "offer", "plan")
 	m.offersUncovered = desc("offers_uncovered",
 		"Offers of this cluster by which it has sold more than it has, or for longer than it has it, by the reason of their condition "+
 			"Covered.", "reason")
@@ -105,8 +113,8 @@ func (m *connectorMetrics) register(r prometheus.Registerer, certificate diagnos
 // Describe implements prometheus.Collector.
 func (m *connectorMetrics) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
-		m.contracts, m.waiting, m.soldCPU, m.soldMemory, m.registryFollowed, m.registryOffers, m.offersListed,
-		m.offersUncovered, m.salesUncovered, m.hourly, m.month, m.asked,
+		m.contracts, m.waiting, m.soldCPU, m.soldMemory, m.soldPods, m.soldDevices, m.registryFollowed, m.registryOffers, m.offersListed,
+		m.planLeft, m.offersUncovered, m.salesUncovered, m.hourly, m.month, m.asked,
 	} {
 		descs <- desc
 	}
@@ -184,8 +192,7 @@ func (m *connectorMetrics) Collect(values chan<- prometheus.Metric) {
 		}
 		gauge(m.waiting, float64(counts.late), name)
 	}
-	gauge(m.soldCPU, sold.Cpu().AsApproximateFloat64())
-	gauge(m.soldMemory, sold.Memory().AsApproximateFloat64())
+	m.collectSold(gauge, sold, offers.Items)
 	// How it stands with each registry.
 	for i := range registries.Items {
 		r := &registries.Items[i]
@@ -199,7 +206,33 @@ func (m *connectorMetrics) Collect(values chan<- prometheus.Metric) {
 	m.collectOffers(gauge, offers.Items, sales.Items)
 }
 
-// collectOffers shows which offers are listed, and what of that which is sold by them this cluster lacks.
+// collectSold shows what contracts hold. Devices are those of this cluster's own Offers, of which there are few; 0 of those that nobody has
+// bought.
+func (m *connectorMetrics) collectSold(
+	gauge func(*prometheus.Desc, float64, ...string), sold corev1.ResourceList, offers []connectorv1alpha1.Offer,
+) {
+	gauge(m.soldCPU, sold.Cpu().AsApproximateFloat64())
+	gauge(m.soldMemory, sold.Memory().AsApproximateFloat64())
+	gauge(m.soldPods, sold.Pods().AsApproximateFloat64())
+	offered := corev1.ResourceList{}
+	for i := range offers {
+		for _, plan := range offers[i].Spec.Plans {
+			maps.Copy(offered, corev1.ResourceList(plan.Resources))
+			if plan.Range != nil {
+				maps.Copy(offered, corev1.ResourceList(plan.Range.Max))
+			}
+		}
+	}
+	for name := range offered {
+		if resources.IsDevice(name) {
+			devices := sold[name]
+			gauge(m.soldDevices, devices.AsApproximateFloat64(), string(name))
+		}
+	}
+}
+
+// collectOffers shows which offers are listed, what is left of those that are for sale, and what of that which is sold by them this cluster
+// lacks.
 func (m *connectorMetrics) collectOffers(
 	gauge func(*prometheus.Desc, float64, ...string), offers []connectorv1alpha1.Offer, sales []connectorv1alpha1.Sale,
 ) {
@@ -208,6 +241,12 @@ func (m *connectorMetrics) collectOffers(
 		offered.note(offers[i].Status.Conditions)
 		if meta.IsStatusConditionTrue(offers[i].Status.Conditions, connectorv1alpha1.ConditionPublished) {
 			published++
+		}
+		if offers[i].Status.Signed == "" {
+			continue
+		}
+		for _, plan := range offers[i].Status.Plans {
+			gauge(m.planLeft, float64(plan.Available), offers[i].Name, string(plan.ID))
 		}
 	}
 	gauge(m.offersListed, float64(published), "true")

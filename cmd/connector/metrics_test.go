@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/serving/servingtest"
 	"github.com/capacitorset/liqo-broker/pkg/trade/account"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/bill"
@@ -38,10 +39,14 @@ func TestMetricTable(t *testing.T) {
 	}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	old := metav1.NewTime(now.Add(-time.Hour))
+	const gpu, fpga = "nvidia.com/gpu", "example.com/fpga"
 	sale := func(name, state string, created metav1.Time) *connectorv1alpha1.Sale {
 		object := &connectorv1alpha1.Sale{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), CreationTimestamp: created}}
 		object.Status.State = state
-		object.Status.Resources = corev1.ResourceList{"cpu": resource.MustParse("1500m"), "memory": resource.MustParse("1Gi")}
+		object.Status.Resources = corev1.ResourceList{
+			"cpu": resource.MustParse("1500m"), "memory": resource.MustParse("1Gi"), "pods": resource.MustParse("10"), gpu: resource.MustParse("2"),
+			"example.com/of-nobodys-offer": resource.MustParse("1"),
+		}
 		return object
 	}
 	// It costs 2 EUR an hour since a day before the month, and is suspended for the last hour.
@@ -82,6 +87,15 @@ func TestMetricTable(t *testing.T) {
 		Type: connectorv1alpha1.ConditionCovered, Status: metav1.ConditionFalse, Reason: connectorv1alpha1.ReasonUncovered,
 	}}
 	following := []metav1.Condition{{Type: connectorv1alpha1.ConditionFollowing, Status: metav1.ConditionTrue}}
+	small := &connectorv1alpha1.Offer{ObjectMeta: metav1.ObjectMeta{Name: "small"}}
+	one := resource.MustParse("1")
+	small.Spec.Plans = []connectorv1alpha1.OfferPlan{{ID: "gpus", Resources: v1alpha1.Quantities{"cpu": one, gpu: one}}}
+	small.Status.Conditions, small.Status.Signed = published, "by us"
+	small.Status.Plans = []connectorv1alpha1.OfferPlanStatus{{ID: "gpus", Sold: 2, Available: 3}, {ID: "gone"}}
+	large := &connectorv1alpha1.Offer{ObjectMeta: metav1.ObjectMeta{Name: "large"}} // It is not for sale.
+	most := &connectorv1alpha1.OfferRange{Max: v1alpha1.Quantities{fpga: one}}
+	large.Spec.Plans = []connectorv1alpha1.OfferPlan{{ID: "range", Range: most}}
+	large.Status.Conditions, large.Status.Plans = uncovered, []connectorv1alpha1.OfferPlanStatus{{ID: "range", Available: 7}}
 	lacking := sale("d", "Ended", old)
 	lacking.Status.Conditions = uncovered
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
@@ -94,8 +108,7 @@ func TestMetricTable(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: "north"}, Status: connectorv1alpha1.RegistryStatus{Offers: 7, Conditions: following},
 		},
 		&connectorv1alpha1.Registry{ObjectMeta: metav1.ObjectMeta{Name: "south"}},
-		&connectorv1alpha1.Offer{ObjectMeta: metav1.ObjectMeta{Name: "small"}, Status: connectorv1alpha1.OfferStatus{Conditions: published}},
-		&connectorv1alpha1.Offer{ObjectMeta: metav1.ObjectMeta{Name: "large"}, Status: connectorv1alpha1.OfferStatus{Conditions: uncovered}},
+		small, large,
 	).Build()
 	m := newMetrics(c, clocktesting.NewFakePassiveClock(now))
 	shown, _ := servingtest.Certificate(t, "localhost")
@@ -122,6 +135,8 @@ func TestMetricTable(t *testing.T) {
 		"contracts seller Active": 2, "contracts seller Provisioning": 1, "contracts seller Signed": 1, "contracts seller Ended": 1,
 		"contracts seller Reserved": 0, "contracts buyer Active": 1, "contracts_overdue seller": 1, "contracts_overdue buyer": 1,
 		"sold_cpu_cores": 9, "sold_memory_bytes": 6 << 30, "registry_followed north": 1, "registry_followed south": 0,
+		"sold_pods": 60, "sold_devices nvidia.com/gpu": 12, "sold_devices example.com/fpga": 0,
+		"plan_left small gpus": 3, "plan_left small gone": 0,
 		"registry_offers north": 7, "offers true": 1, "offers false": 1,
 		"offers_uncovered Uncovered": 1, "offers_uncovered Overcommitted": 0,
 		"sales_uncovered Uncovered": 1, "sales_uncovered Overcommitted": 0,
@@ -132,8 +147,10 @@ func TestMetricTable(t *testing.T) {
 			t.Errorf("%s is %v, %t, not %v", name, value, is, want)
 		}
 	}
-	if n := testutil.CollectAndCount(m, "liqo_broker_connector_contracts"); n != 24 {
-		t.Errorf("%d series of contracts, not one for each side and state", n)
+	for name, want := range map[string]int{"contracts": 24, "plan_left": 2, "sold_devices": 2} {
+		if n := testutil.CollectAndCount(m, "liqo_broker_connector_"+name); n != want {
+			t.Errorf("%d series of %s, not %d: one for each side and state, plan that is for sale, and device that is offered", n, name, want)
+		}
 	}
 }
 

@@ -76,6 +76,28 @@ func TestPolicyExamplesAreFiles(t *testing.T) {
 	}
 }
 
+// TestRoadmapIsAhead holds that the roadmap names nothing that has come: what is next is what another page says is missing, or has no page.
+func TestRoadmapIsAhead(t *testing.T) {
+	pages, err := docs.Pages(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, web := pages["docs/ui.md"]
+	missing := map[string]bool{
+		"Liqo 1.x":   strings.Contains(pages["docs/compatibility.md"], "**Liqo 1.x is not supported.**"),
+		"a web page": !web,
+	}
+	rows := regexp.MustCompile(`(?m)^\| (Liqo 1\.x|a web page)?.*\|$`).FindAllStringSubmatch(pages["ROADMAP.md"], -1)
+	for _, row := range rows[min(1, len(rows)):] {
+		if !missing[row[1]] {
+			t.Errorf("ROADMAP.md names what has come, or what this test does not know: %s", row[0])
+		}
+	}
+	if len(rows) != 1+len(missing) {
+		t.Errorf("ROADMAP.md has %d rows", len(rows))
+	}
+}
+
 // TestGlossaryIsUsed holds that the words which users find explained are those that they read: each stands on another page of theirs.
 func TestGlossaryIsUsed(t *testing.T) {
 	pages, err := docs.Pages(root)

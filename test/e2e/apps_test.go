@@ -195,7 +195,7 @@ func TestNamespacesLeaveNothing(t *testing.T) {
 	for i := range manyNamespaces {
 		name := fmt.Sprintf("many-%02d", i)
 		names = append(names, name)
-		all.WriteString("---" + fmt.Sprintf(atOnce, name, fed.Broker.ID) + fmt.Sprintf(lonePod, name, "web", fed.Broker.ID))
+		all.WriteString("---\n" + offloadedTo(name, fed.Broker) + fmt.Sprintf(lonePod, name, "web", fed.Broker.ID))
 	}
 	remove := func(ctx context.Context) {
 		t.Helper()

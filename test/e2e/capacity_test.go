@@ -290,21 +290,7 @@ func offloadCapacity(t *testing.T, c *federation.Cluster, namespace string) {
 	}
 	// Liqo's webhook admits the offloading in a namespace that it has seen.
 	eventually(t, time.Minute, func(ctx context.Context) error {
-		return c.ApplyManifests(ctx, fmt.Sprintf(`
-apiVersion: v1
-kind: Namespace
-metadata: {name: %[1]s}
----
-apiVersion: offloading.liqo.io/v1alpha1
-kind: NamespaceOffloading
-metadata: {name: offloading, namespace: %[1]s}
-spec:
-  namespaceMappingStrategy: DefaultName
-  podOffloadingStrategy: Remote
-  clusterSelector:
-    nodeSelectorTerms:
-      - matchExpressions: [{key: liqo.io/remote-cluster-id, operator: In, values: [%[2]s]}]
-`, namespace, fed.Broker.ID))
+		return c.ApplyManifests(ctx, offloadedTo(namespace, fed.Broker))
 	})
 	awaitOffloading(t, c, namespace)
 }

@@ -27,29 +27,8 @@ import (
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
-// atOnce is a namespace, its offloading and pods in one file, as from a repository that somebody applies. The pods require the
-// broker's node, so that none of them stays at home while Liqo takes note of the namespace.
-const atOnce = `
-apiVersion: v1
-kind: Namespace
-metadata:
-  name: %[1]s
----
-apiVersion: offloading.liqo.io/v1alpha1
-kind: NamespaceOffloading
-metadata:
-  name: offloading
-  namespace: %[1]s
-spec:
-  namespaceMappingStrategy: DefaultName
-  podOffloadingStrategy: Remote
-  clusterSelector:
-    nodeSelectorTerms:
-      - matchExpressions:
-          - {key: liqo.io/remote-cluster-id, operator: In, values: ["%[2]s"]}
-`
-
-// lonePod is a pod that nothing recreates, with lines that follow in its spec.
+// lonePod is a pod that nothing recreates, with lines that follow in its spec. It requires the broker's node, so that it does not stay at
+// home while Liqo takes note of a namespace that is applied with it.
 const lonePod = `
 ---
 apiVersion: v1
@@ -80,9 +59,9 @@ func TestPodsKeepOffTheBroker(t *testing.T) {
 	for i := range namespaces {
 		name := fmt.Sprintf("at-once-%d", i)
 		names = append(names, name)
-		fmt.Fprintf(&manifest, atOnce, name, fed.Broker.ID)
+		manifest.WriteString(offloadedTo(name, fed.Broker))
 		fmt.Fprintf(&manifest, lonePod, name, "web", fed.Broker.ID)
-		manifest.WriteString("---")
+		manifest.WriteString("---\n")
 	}
 	removeAtEnd(t, names...)
 	bindings := watchBindings(t, "at-once-")
@@ -209,7 +188,7 @@ func TestPodsWait(t *testing.T) {
 	removeAtEnd(t, namespace)
 	bindings := watchBindings(t, namespace+"-")
 	apply(t, fmt.Sprintf(nobody, fed.Consumer.ID, `["nowhere"] == "at all"`))
-	manifest := fmt.Sprintf(atOnce, namespace, fed.Broker.ID)
+	manifest := offloadedTo(namespace, fed.Broker)
 	if err := fed.Consumer.ApplyManifests(t.Context(), manifest+fmt.Sprintf(lonePod, namespace, "undecided", fed.Broker.ID)); err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +229,7 @@ func TestPodsWaitForTheDaemon(t *testing.T) {
 	start(t, v1alpha1.ModeOrchestrated)
 	removeAtEnd(t, namespace)
 	bindings := watchBindings(t, namespace+"-")
-	manifest := fmt.Sprintf(atOnce, namespace, fed.Broker.ID)
+	manifest := offloadedTo(namespace, fed.Broker)
 	if err := fed.Consumer.ApplyManifests(t.Context(), manifest+fmt.Sprintf(lonePod, namespace, "heard", fed.Broker.ID)); err != nil {
 		t.Fatal(err)
 	}

@@ -10,11 +10,7 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"os"
-	"os/exec"
-	"os/signal"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -29,40 +25,17 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	code, err := run(ctx, m)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "e2e:", err)
-		code = 1
-	}
-	os.Exit(code)
+	os.Exit(federation.Suite{
+		Name: "e2e",
+		// Peerings are made as the README says.
+		Up:  []string{"--topology", cmp.Or(os.Getenv("LIQO_BROKER_TOPOLOGY"), "overlapping"), "--without-peerings"},
+		Run: func(ctx context.Context, root string, brought bool) (int, error) { return run(ctx, m, root, brought) },
+	}.Main())
 }
 
-// run brings a federation up unless there is one that is whole, runs the tests, and removes it if it brought it up and nothing
-// failed.
-func run(ctx context.Context, m *testing.M) (int, error) {
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		return 1, err
-	}
-	lab := func(args ...string) *exec.Cmd {
-		command := exec.CommandContext(ctx, filepath.Join(root, "bin", "lab"), args...)
-		command.Stderr = os.Stderr
-		return command
-	}
-	wasUp := lab("status").Run() == nil
-	if !wasUp {
-		// A run that was stopped, or a restart of the machine, left the folder of a lab, or half of one.
-		if err := lab("down").Run(); err != nil {
-			return 1, fmt.Errorf("remove what is left of a lab: %w", err)
-		}
-		up := lab("up", "--kubernetes", cmp.Or(os.Getenv("LIQO_BROKER_KUBERNETES"), "v1.34"),
-			"--topology", cmp.Or(os.Getenv("LIQO_BROKER_TOPOLOGY"), "overlapping"), "--without-peerings") // They are made as the README says.
-		if err := up.Run(); err != nil {
-			return 1, fmt.Errorf("bring the lab up: %w", err)
-		}
-	}
+// run runs the tests on the federation. Who had the lab before has its broker in the end.
+func run(ctx context.Context, m *testing.M, root string, brought bool) (int, error) {
+	var err error
 	fed, err = federation.Connect(ctx, root)
 	if err != nil {
 		return 1, err
@@ -99,14 +72,10 @@ func run(ctx context.Context, m *testing.M) (int, error) {
 	if err := fed.Scale(ctx, federation.DemoNamespace, federation.Web, federation.DemoReplicas); err != nil {
 		return 1, err
 	}
-	if wasUp && code == 0 {
-		// Who has the lab has its broker.
+	if !brought && code == 0 {
 		return code, install()
 	}
-	if code != 0 {
-		return code, nil // A federation that failed stays up, so that one can look at it.
-	}
-	return code, lab("down").Run()
+	return code, nil
 }
 
 // installed gives the federation its broker, unless a journey before has done so.

@@ -191,10 +191,6 @@ func ofLength(prefix string, length int) string {
 // server that runs there.
 func offload(t *testing.T, namespace string, strategy v09.MappingStrategy, to ...*federation.Cluster) {
 	t.Helper()
-	ids := make([]string, len(to))
-	for i, c := range to {
-		ids[i] = string(c.ID)
-	}
 	apply := func(manifest string, values ...any) {
 		t.Helper()
 		if err := fed.Consumer.ApplyManifests(t.Context(), fmt.Sprintf(manifest, values...)); err != nil {
@@ -204,18 +200,8 @@ func offload(t *testing.T, namespace string, strategy v09.MappingStrategy, to ..
 	apply(`
 apiVersion: v1
 kind: Namespace
-metadata: {name: %[1]s}
----
-apiVersion: offloading.liqo.io/v1alpha1
-kind: NamespaceOffloading
-metadata: {name: offloading, namespace: %[1]s}
-spec:
-  namespaceMappingStrategy: %[2]s
-  podOffloadingStrategy: Remote
-  clusterSelector:
-    nodeSelectorTerms:
-      - matchExpressions: [{key: liqo.io/remote-cluster-id, operator: In, values: [%[3]s]}]
-`, namespace, strategy, strings.Join(ids, ", "))
+metadata: {name: %s}
+%s`, namespace, offloading(namespace, strategy, to...))
 	eventually(t, time.Minute, func(ctx context.Context) error {
 		var ns corev1.Namespace
 		if err := fed.Consumer.Get(ctx, client.ObjectKey{Name: namespace}, &ns); err != nil {

@@ -8,6 +8,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
@@ -137,8 +139,37 @@ func watchPods(t *testing.T, namespace string) *readyWatch {
 	})
 }
 
-// applied is a namespace, a workload in it and its offloading in one file, in the order in which Helm and Argo CD sort them: kinds that
-// these do not know come last. %[3]d is the number of replicas.
+// offloading is the offloading of a namespace to the virtual nodes of clusters, as what follows in a file.
+func offloading(namespace string, strategy v09.MappingStrategy, to ...*federation.Cluster) string {
+	ids := make([]string, len(to))
+	for i, c := range to {
+		ids[i] = strconv.Quote(string(c.ID))
+	}
+	return fmt.Sprintf(`
+---
+apiVersion: offloading.liqo.io/v1alpha1
+kind: NamespaceOffloading
+metadata: {name: offloading, namespace: %s}
+spec:
+  namespaceMappingStrategy: %s
+  podOffloadingStrategy: Remote
+  clusterSelector:
+    nodeSelectorTerms:
+      - matchExpressions: [{key: liqo.io/remote-cluster-id, operator: In, values: [%s]}]
+`, namespace, strategy, strings.Join(ids, ", "))
+}
+
+// offloadedTo is a namespace and its offloading to clusters, under a name that Liqo gives it there, in one file, as from a repository that
+// somebody applies.
+func offloadedTo(namespace string, to ...*federation.Cluster) string {
+	return fmt.Sprintf(`
+apiVersion: v1
+kind: Namespace
+metadata: {name: %s}`, namespace) + offloading(namespace, "DefaultName", to...)
+}
+
+// applied is a namespace and a workload in it, which come before the offloading in one file that Helm or Argo CD sorts: kinds that these do
+// not know are the last. %[2]d is the number of replicas.
 const applied = `
 apiVersion: v1
 kind: Namespace
@@ -148,7 +179,7 @@ apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web, namespace: %[1]s}
 spec:
-  replicas: %[3]d
+  replicas: %[2]d
   selector: {matchLabels: {app: web}}
   template:
     metadata: {labels: {app: web}}
@@ -161,16 +192,6 @@ spec:
           ports: [{containerPort: 8080}]
           readinessProbe: {httpGet: {path: /, port: 8080}, periodSeconds: 1}
           resources: {requests: {cpu: 10m, memory: 16Mi}}
----
-apiVersion: offloading.liqo.io/v1alpha1
-kind: NamespaceOffloading
-metadata: {name: offloading, namespace: %[1]s}
-spec:
-  namespaceMappingStrategy: DefaultName
-  podOffloadingStrategy: Remote
-  clusterSelector:
-    nodeSelectorTerms:
-      - matchExpressions: [{key: liqo.io/remote-cluster-id, operator: In, values: [%[2]s]}]
 `
 
 // TestAppliedAtOnce applies a namespace, its offloading and a Deployment by one command: the pods stay at home, `where` and `diagnose` on
@@ -181,7 +202,7 @@ func TestAppliedAtOnce(t *testing.T) {
 	removeAtEnd(t, namespace)
 	// Liqo's webhook may not have seen the namespace yet: then the offloading comes by the second try, and the rest is as it was.
 	eventually(t, time.Minute, func(ctx context.Context) error {
-		return fed.Consumer.ApplyManifests(ctx, fmt.Sprintf(applied, namespace, fed.Broker.ID, replicas))
+		return fed.Consumer.ApplyManifests(ctx, fmt.Sprintf(applied, namespace, replicas)+offloading(namespace, "DefaultName", fed.Broker))
 	})
 	awaitOffloading(t, fed.Consumer, namespace)
 

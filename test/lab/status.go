@@ -13,7 +13,7 @@ import (
 	"github.com/capacitorset/liqo-broker/test/lab/wan"
 )
 
-// statusPatience is how long one cluster may take to tell its state. On a machine that builds something meanwhile, each of three
+// statusPatience is how long one cluster may take to tell its state. On a machine that builds something meanwhile, each of four
 // questions takes some seconds.
 const statusPatience = 30 * time.Second
 
@@ -117,12 +117,16 @@ func (s *ClusterStatus) look(ctx context.Context, c *Cluster) error {
 	}
 	// Before Liqo is installed there are no foreign clusters to ask for.
 	var query string
+	ask := []string{"get", "crds", "--ignore-not-found", "-o", "name"}
+	for group := range foreignClusters() {
+		ask = append(ask, "foreignclusters."+group)
+	}
+	defined, err := c.Kubectl(ctx, ask...)
+	if err != nil {
+		return err
+	}
 	for group, path := range foreignClusters() {
-		known, err := c.Kubectl(ctx, "api-resources", "--api-group="+group, "-o", "name")
-		if err != nil {
-			return err
-		}
-		if strings.Contains(known, "foreignclusters") {
+		if strings.Contains(defined, "foreignclusters."+group) {
 			query = path
 		}
 	}

@@ -11,8 +11,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -31,38 +29,15 @@ const patience = 2 * time.Minute
 var consumer, broker, provider *lab.Cluster
 
 func TestMain(m *testing.M) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	code, err := run(ctx, m)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "stock:", err)
-		code = 1
-	}
-	os.Exit(code)
+	clusters := strings.Join([]string{topology.Consumer, topology.Broker, topology.ProviderA}, ",")
+	os.Exit(federation.Suite{
+		Name: "stock", Up: []string{"--liqo", "1.2", "--clusters", clusters},
+		Run: func(context.Context, string, bool) (int, error) { return run(m) },
+	}.Main())
 }
 
-// run brings a lab with Liqo 1.2 up unless there is one, runs the tests, and removes it if it brought it up and nothing failed.
-func run(ctx context.Context, m *testing.M) (int, error) {
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		return 1, err
-	}
-	do := func(args ...string) *exec.Cmd {
-		command := exec.CommandContext(ctx, filepath.Join(root, "bin", "lab"), args...)
-		command.Stderr = os.Stderr
-		return command
-	}
-	wasUp := do("status").Run() == nil
-	if !wasUp {
-		if err := do("down").Run(); err != nil {
-			return 1, fmt.Errorf("remove what is left of a lab: %w", err)
-		}
-		clusters := strings.Join([]string{topology.Consumer, topology.Broker, topology.ProviderA}, ",")
-		up := do("up", "--liqo", "1.2", "--kubernetes", cmp.Or(os.Getenv("LIQO_BROKER_KUBERNETES"), "v1.34"), "--clusters", clusters)
-		if err := up.Run(); err != nil {
-			return 1, fmt.Errorf("bring the lab up: %w", err)
-		}
-	}
+// run runs the tests on a lab with Liqo 1.2.
+func run(m *testing.M) (int, error) {
 	l, err := lab.Open(cmp.Or(os.Getenv("LIQO_BROKER_LAB"), lab.DefaultDir))
 	if err != nil {
 		return 1, err
@@ -75,11 +50,7 @@ func run(ctx context.Context, m *testing.M) (int, error) {
 	if version := broker.LiqoVersion(); !strings.HasPrefix(version, "v1.") {
 		return 1, fmt.Errorf("the lab that is up has Liqo %s: bin/lab down removes it", version)
 	}
-	code := m.Run()
-	if wasUp || code != 0 {
-		return code, nil // What failed stays up, so that one can look at it.
-	}
-	return code, do("down").Run()
+	return m.Run(), nil
 }
 
 // kubectl runs kubectl on a cluster, and ends the test if it fails.

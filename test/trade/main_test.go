@@ -6,14 +6,9 @@
 package trade
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"os/exec"
-	"os/signal"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -27,36 +22,15 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	code, err := run(ctx, m)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "trade:", err)
-		code = 1
-	}
-	os.Exit(code)
+	os.Exit(federation.Suite{
+		Name: "trade", Up: []string{"--topology", "strangers"},
+		Run: func(ctx context.Context, root string, _ bool) (int, error) { return run(ctx, m, root) },
+	}.Main())
 }
 
-// run brings a lab of strangers up unless there is one, runs the journeys, and removes it if it brought it up and nothing failed.
-func run(ctx context.Context, m *testing.M) (int, error) {
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		return 1, err
-	}
-	lab := func(args ...string) *exec.Cmd {
-		command := exec.CommandContext(ctx, filepath.Join(root, "bin", "lab"), args...)
-		command.Stderr = os.Stderr
-		return command
-	}
-	wasUp := lab("status").Run() == nil
-	if !wasUp {
-		if err := lab("down").Run(); err != nil {
-			return 1, fmt.Errorf("remove what is left of a lab: %w", err)
-		}
-		if err := lab("up", "--kubernetes", cmp.Or(os.Getenv("LIQO_BROKER_KUBERNETES"), "v1.34"), "--topology", "strangers").Run(); err != nil {
-			return 1, fmt.Errorf("bring the lab up: %w", err)
-		}
-	}
+// run runs the journeys on a lab of strangers.
+func run(ctx context.Context, m *testing.M, root string) (int, error) {
+	var err error
 	if fed, err = federation.Connect(ctx, root); err != nil {
 		return 1, err
 	}
@@ -67,11 +41,7 @@ func run(ctx context.Context, m *testing.M) (int, error) {
 		return 1, err
 	}
 	defer func() { registry.Kill() }()
-	code := m.Run()
-	if wasUp || code != 0 {
-		return code, nil // What failed stays up, so that one can look at it.
-	}
-	return code, lab("down").Run()
+	return m.Run(), nil
 }
 
 func eventually(t *testing.T, timeout time.Duration, check func(context.Context) error) {

@@ -118,9 +118,8 @@ func Decisions(d *v1alpha1.PlacementDecision, namespace string) []*unstructured.
 		if c.Barred || c.AwaySinceTime != nil {
 			continue
 		}
-		decision := map[string]any{"clusterProfileRef": map[string]any{
-			"apiVersion": GroupVersion.String(), "kind": ClusterProfileKind.Kind, "namespace": namespace, "name": c.ID,
-		}}
+		// A reference has a place and a name, and nothing else: what the definition does not know, the API server refuses to apply.
+		decision := map[string]any{"clusterProfileRef": map[string]any{"namespace": namespace, "name": c.ID}}
 		if reason := why(d, c); reason != "" {
 			decision["reason"] = reason
 		}

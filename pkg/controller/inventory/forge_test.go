@@ -129,6 +129,13 @@ func TestDecisions(t *testing.T) {
 				if want := fmt.Sprintf("cheapest.consumer-%d", i); o.GetName() != want {
 					t.Errorf("%s is called %s", want, o.GetName())
 				}
+				for _, d := range decisions {
+					// The definition has these two fields, and the API server refuses to apply others.
+					reference, _, _ := unstructured.NestedMap(d.(map[string]any), "clusterProfileRef")
+					if len(reference) != 2 || reference["namespace"] != namespace || !strings.HasPrefix(fmt.Sprint(reference["name"]), "p") {
+						t.Errorf("%s: it refers to %v", tc.reason, reference)
+					}
+				}
 				for j, reason := range tc.reasons {
 					if got, _, _ := unstructured.NestedString(decisions[j].(map[string]any), "reason"); got != reason {
 						t.Errorf("%s: the reason is %q", tc.reason, got)

@@ -69,8 +69,8 @@ func (l *look) liqo(ctx context.Context) []Check {
 			kept[by] = append(kept[by], d.Name)
 		}
 		if why := behind(d); why != "" {
-			all = append(all, one(area, Problem, "kubectl describe pods -n liqo; kubectl logs -n liqo deploy/"+d.Name, "Deployment liqo/%s: %s",
-				d.Name, why))
+			all = append(all, one(area, Problem, "kubectl describe pods -n liqo; kubectl logs -n liqo deploy/"+d.Name+unheard(d),
+				"Deployment liqo/%s: %s", d.Name, why))
 			continue
 		}
 		ready++
@@ -124,6 +124,17 @@ func (l *look) again() string {
 	default:
 		return ""
 	}
+}
+
+// unheard says what else to look at where Liqo's controller manager asks a resource plugin of this project, without whose answer it ends:
+// the plugin knows it by the addresses of its pods. It is empty for all other Deployments.
+func unheard(d *appsv1.Deployment) string {
+	asked, _, _ := strings.Cut(liqo.Manager(argumentsOf(d)).Value(pluginFlag), ".")
+	if d.Name != liqo.ManagerName || asked != brokerPlugin && asked != connectorPlugin {
+		return ""
+	}
+	return ". It ends if " + asked + " does not answer, which hears only the addresses of its pods: where the network plugin masquerades " +
+		"them, --resource-plugin-allow names what arrives: " + version.Document("docs/install.md#port-7000")
 }
 
 // requestsCPU reports whether a container of a Deployment has CPU that nobody else can take.
@@ -260,7 +271,7 @@ func (l *look) services(ctx context.Context) []Check {
 	const area = "Services"
 	var all []Check
 	for _, s := range []struct{ namespace, name, what string }{
-		{install.BrokerNamespace, "liqo-broker-resource-plugin", "Liqo asks it what to offer"},
+		{install.BrokerNamespace, brokerPlugin, "Liqo asks it what to offer"},
 		{install.BrokerNamespace, "liqo-broker-webhook", "the API server asks it about pods and peers"},
 		{install.BrokerNamespace, install.BrokerName, "the HTTP API"},
 		{liqoNamespace, "liqo-network-manager", "the remote IPAM, and Liqo's own"},

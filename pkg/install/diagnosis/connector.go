@@ -23,6 +23,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/install"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/version"
 )
 
@@ -32,8 +33,9 @@ const (
 	// skew is by how much clocks may differ: offers that are signed later than in five minutes count nowhere.
 	skew = 5 * time.Minute
 	// pluginFlag is the flag of Liqo's controller manager that says whom it asks what to offer.
-	pluginFlag = "--resource-plugin-address="
-	// connectorPlugin is the Service of the connector's resource plugin.
+	pluginFlag = "--resource-plugin-address"
+	// brokerPlugin and connectorPlugin are the Services of the resource plugins of this project.
+	brokerPlugin    = "liqo-broker-resource-plugin"
 	connectorPlugin = "liqo-broker-connector-plugin"
 )
 
@@ -175,12 +177,12 @@ func (l *look) connectorSells(ctx context.Context, d *appsv1.Deployment, open in
 		return append(all, one(connectorArea, OK, "", "It sells what the broker aggregates"))
 	}
 	var manager appsv1.Deployment
-	if err := l.Get(ctx, client.ObjectKey{Namespace: liqoNamespace, Name: "liqo-controller-manager"}, &manager); err != nil {
+	if err := l.Get(ctx, client.ObjectKey{Namespace: liqoNamespace, Name: liqo.ManagerName}, &manager); err != nil {
 		return append(all, cannot(connectorArea, "Liqo's controller manager", err)...)
 	}
-	if !slices.ContainsFunc(argumentsOf(&manager), func(a string) bool { return strings.HasPrefix(a, pluginFlag+connectorPlugin+".") }) {
+	if !strings.HasPrefix(liqo.Manager(argumentsOf(&manager)).Value(pluginFlag), connectorPlugin+".") {
 		return append(all,
-			one(connectorArea, Problem, "Give Liqo's controller manager the flag "+pluginFlag+connectorPlugin+"."+install.ConnectorName+":7000",
+			one(connectorArea, Problem, "Give Liqo's controller manager the flag "+pluginFlag+"="+connectorPlugin+"."+install.ConnectorName+":7000",
 				"%d Offers are open, and Liqo does not ask the connector what to offer: every peer gets what Liqo likes", open))
 	}
 	return append(all, l.service(ctx, connectorArea, install.ConnectorName, connectorPlugin, "Liqo asks it what to offer", connectorLogs))

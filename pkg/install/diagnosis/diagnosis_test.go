@@ -446,6 +446,42 @@ func labelled(key string) func(*appsv1.Deployment) {
 	return func(d *appsv1.Deployment) { metav1.SetMetaDataLabel(&d.ObjectMeta, key, "milan") }
 }
 
+// TestUnheard holds that who runs a network plugin that masquerades is pointed at the flag that names what arrives, where Liqo's controller
+// manager asks a resource plugin of this project, and nobody else is.
+func TestUnheard(t *testing.T) {
+	const asks, itEnds = "--resource-plugin-address=", "It ends if "
+	for name, tc := range map[string]struct {
+		deployment string
+		args       []string
+		says       string
+	}{
+		"Broker":    {liqo.ManagerName, []string{asks + brokerPlugin + ".liqo-broker:7000"}, itEnds + brokerPlugin},
+		"Connector": {liqo.ManagerName, []string{asks + connectorPlugin + ".liqo-broker-connector:7000"}, itEnds + connectorPlugin},
+		"Others":    {liqo.ManagerName, []string{asks + "plugin.elsewhere:7000"}, ""},
+		"None":      {liqo.ManagerName, nil, ""},
+		"Gateway":   {v09.GatewayName, []string{asks + brokerPlugin + ".liqo-broker:7000"}, ""},
+	} {
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: tc.deployment}}
+		d.Spec.Template.Spec.Containers = []corev1.Container{{Args: tc.args}}
+		says := unheard(d)
+		if (says != "") != (tc.says != "") || !strings.Contains(says, tc.says) ||
+			says != "" && !(strings.Contains(says, "--resource-plugin-allow") && strings.HasSuffix(says, "/docs/install.md#port-7000")) {
+			t.Errorf("%s: %q", name, says)
+		}
+	}
+
+	c := fakeCluster(t, interceptor.Funcs{})
+	broker(t, c)
+	manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: liqoNamespace, Name: liqo.ManagerName}}
+	if d := diagnose(t, c); strings.Contains(d.String(), "--resource-plugin-allow") {
+		t.Errorf("a flag that nobody needs:\n%s", d)
+	}
+	change(manager, func() { manager.Status.ReadyReplicas = 0 })(t, c)
+	if d := diagnose(t, c); !strings.Contains(d.String(), "deploy/liqo-controller-manager"+unheard(manager)+"\n") || unheard(manager) == "" {
+		t.Errorf("it does not say %q:\n%s", unheard(manager), d)
+	}
+}
+
 // create has a test create an object.
 func create(o client.Object) func(*testing.T, client.Client) {
 	return func(t *testing.T, c client.Client) {
