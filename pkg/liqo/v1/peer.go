@@ -89,7 +89,7 @@ func (f *Facts) incoming() liqo.Peering {
 		return liqo.Peering{}
 	}
 	ending := !f.Tenant.DeletionTimestamp.IsZero() || f.Tenant.Spec.TenantCondition == api.TenantDrained
-	ready := condition(f.Record.Status.Modules.Authentication.Conditions, api.AuthTenantStatus) == api.ConditionReady
+	ready := condition(f.Record.Status.Modules.Authentication.Conditions, api.AuthTenantStatus) == api.StatusReady
 	return liqo.Peering{Exists: true, Established: ready && !ending, Ending: ending}
 }
 

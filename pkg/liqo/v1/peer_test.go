@@ -71,7 +71,7 @@ func TestPeer(t *testing.T) {
 		return fc
 	}
 	ready := func(fc *api.ForeignCluster) {
-		fc.Status.Modules.Authentication.Conditions = []api.Condition{{Type: api.AuthTenantStatus, Status: api.ConditionReady}}
+		fc.Status.Modules.Authentication.Conditions = []api.Condition{{Type: api.AuthTenantStatus, Status: api.StatusReady}}
 	}
 	tenant := func(namespace, id string, change func(*api.Tenant)) []api.Tenant {
 		t := api.Tenant{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}, Spec: api.TenantSpec{ClusterID: id}}

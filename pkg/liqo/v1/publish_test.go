@@ -19,7 +19,7 @@ func TestPublish(t *testing.T) {
 	since := metav1.NewTime(time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC))
 	module := func(condition api.ConditionType) api.Module {
 		return api.Module{Enabled: true, Conditions: []api.Condition{{
-			Type: condition, Status: api.ConditionReady, Reason: "Why", Message: "quotes an error", LastTransitionTime: since,
+			Type: condition, Status: api.StatusReady, Reason: "Why", Message: "quotes an error", LastTransitionTime: since,
 		}}}
 	}
 	fc := &api.ForeignCluster{
@@ -31,7 +31,7 @@ func TestPublish(t *testing.T) {
 		Status: api.ForeignClusterStatus{
 			ObservedGeneration: 3, Role: api.RoleConsumerAndProvider, APIServerURL: "https://user:word@a.example:6443?token=x",
 			ForeignProxyURL: "http://10.70.0.2:8118", TenantNamespace: api.TenantNamespaces{Local: "tenant-a", Remote: "tenant-own"},
-			Conditions: []api.Condition{{Type: api.APIServerStatus, Status: api.ConditionEstablished}},
+			Conditions: []api.Condition{{Type: api.APIServerStatus, Status: api.StatusEstablished}},
 			Modules: api.Modules{
 				Networking: module(api.NetworkConnectionStatus), Authentication: module(api.AuthTenantStatus),
 				Offloading: module("OffloadingNodeStatus"),

@@ -87,13 +87,13 @@ type ConditionStatus string
 
 // The values of a condition of a ForeignCluster.
 const (
-	ConditionNone         ConditionStatus = "None"
-	ConditionPending      ConditionStatus = "Pending"
-	ConditionEstablished  ConditionStatus = "Established"
-	ConditionError        ConditionStatus = "Error"
-	ConditionReady        ConditionStatus = "Ready"
-	ConditionNotReady     ConditionStatus = "NotReady"
-	ConditionSomeNotReady ConditionStatus = "SomeNotReady"
+	StatusNone         ConditionStatus = "None"
+	StatusPending      ConditionStatus = "Pending"
+	StatusEstablished  ConditionStatus = "Established"
+	StatusError        ConditionStatus = "Error"
+	StatusReady        ConditionStatus = "Ready"
+	StatusNotReady     ConditionStatus = "NotReady"
+	StatusSomeNotReady ConditionStatus = "SomeNotReady"
 )
 
 // Condition is one thing that Liqo has seen of a peer, and since when.
