@@ -97,13 +97,13 @@ func (Line) SeenOf(network client.Object) []netip.Prefix {
 	return seenPrefixes(network.(*TunnelEndpoint))
 }
 
-// AccountChanged implements line.Line. An offer that is for or from another cluster or for another node, or about to go, changes it, and so
-// does a peer that has another name or tenant namespace.
+// AccountChanged implements line.Line. An offer that says that it is for or from another cluster or for another node, or is about to go,
+// changes it, and so does a peer that has another name or tenant namespace.
 func (Line) AccountChanged(before, after any) bool {
 	switch after := after.(type) {
 	case *ResourceOffer:
 		before := before.(*ResourceOffer)
-		return OfferedTo(before) != OfferedTo(after) || OfferedBy(before) != OfferedBy(after) || !SameNode(before, after) ||
+		return claimsOf(before) != claimsOf(after) || !SameNode(before, after) ||
 			before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
 	case *ForeignCluster:
 		before := before.(*ForeignCluster)

@@ -4,10 +4,12 @@
 package v09
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
 	discoveryv1alpha1 "github.com/liqotech/liqo/apis/discovery/v1alpha1"
+	"github.com/liqotech/liqo/pkg/discovery"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
@@ -81,8 +83,14 @@ func Publish(fc *ForeignCluster) PublicForeignCluster {
 }
 
 // AsProvider returns what may be shown to those who may know only that the cluster
-// provides: not whether it consumes as well.
+// provides: not whether it consumes as well, nor whether somebody lets it, nor that it came to consume. They see what Liqo has of a
+// cluster that does none of that.
 func (p PublicForeignCluster) AsProvider() PublicForeignCluster {
+	if p.Metadata.Labels[discovery.DiscoveryTypeLabel] == string(discovery.IncomingPeeringDiscovery) {
+		p.Metadata.Labels = maps.Clone(p.Metadata.Labels)
+		delete(p.Metadata.Labels, discovery.DiscoveryTypeLabel)
+	}
+	p.Spec.IncomingPeeringEnabled = discoveryv1alpha1.PeeringEnabledAuto
 	p.Status.PeeringConditions = slices.DeleteFunc(slices.Clone(p.Status.PeeringConditions), func(c PublicCondition) bool {
 		return c.Type == discoveryv1alpha1.IncomingPeeringCondition
 	})

@@ -4,10 +4,12 @@
 package v09
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
@@ -21,13 +23,16 @@ type reader struct{ objects client.Reader }
 // Peers implements line.Reader.
 func (r reader) Peers(ctx context.Context) ([]liqo.Peer, error) { return Peers(ctx, r.objects) }
 
-// peersBy returns the peers that an index finds.
+// peersBy returns the peers that an index finds, first the one that this cluster knows for longest: of two records of one cluster Liqo
+// takes the older one too (GetOlderForeignCluster in liqo/pkg/utils/foreignCluster/getForeignCluster.go@v0.9.4).
 func (r reader) peersBy(ctx context.Context, index, value string) ([]liqo.Peer, error) {
 	var all ForeignClusterList
 	if err := r.objects.List(ctx, &all, client.MatchingFields{index: value}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the foreign clusters whose %s is %s: %w", index, value, err)
 	}
-	return peersOf(&all), nil
+	peers := peersOf(&all)
+	slices.SortFunc(peers, func(a, b liqo.Peer) int { return cmp.Or(a.Known.Compare(b.Known), cmp.Compare(a.Record, b.Record)) })
+	return peers, nil
 }
 
 func peersOf(all *ForeignClusterList) []liqo.Peer {
@@ -118,9 +123,10 @@ func (r reader) OffersOfNode(ctx context.Context, name string) ([]liqo.Offer, er
 		}
 		offers = append(offers, offerWith(tenant, &all.Items[i]))
 	}
-	// The nodes of others have names that end with what their cluster calls itself.
+	// The nodes of others have names that end with what their cluster calls itself. A peer may write any name, also one that no node can have.
+	named := len(offers)
 	for i := range name {
-		if name[i] != '-' {
+		if name[i] != '-' || len(name) > validation.DNS1123SubdomainMaxLength {
 			continue
 		}
 		called, err := r.PeersCalled(ctx, name[i+1:])
@@ -132,7 +138,11 @@ func (r reader) OffersOfNode(ctx context.Context, name string) ([]liqo.Offer, er
 			if err != nil {
 				return nil, err
 			}
-			offers = append(offers, with...)
+			for _, o := range with {
+				if !slices.ContainsFunc(offers[:named], func(n liqo.Offer) bool { return n.Tenant == o.Tenant && n.Name == o.Name }) {
+					offers = append(offers, o)
+				}
+			}
 		}
 	}
 	return slices.DeleteFunc(offers, func(o liqo.Offer) bool { return !o.FromPeer || o.Node != name }), nil

@@ -61,6 +61,17 @@ func CheckOffer(o *ResourceOffer, peer cluster.ID) error {
 	}
 }
 
+// claims are all that an offer says of whose it is: whether it counts in the tenant namespace of a peer depends on nothing else.
+type claims struct {
+	fromPeer      bool
+	by, to        cluster.ID
+	origin, label string
+}
+
+func claimsOf(o *ResourceOffer) claims {
+	return claims{FromPeer(o), OfferedBy(o), OfferedTo(o), o.Labels[liqo.LabelOrigin], o.Spec.Labels[liqo.LabelRemoteClusterID]}
+}
+
 // offerWith returns what an offer says in the tenant namespace of a peer, or of nobody.
 func offerWith(tenant cluster.Identity, o *ResourceOffer) liqo.Offer {
 	offer := OfferOf(o)

@@ -110,13 +110,14 @@ func (Line) SeenOf(network client.Object) []netip.Prefix {
 	return seenPrefixes(network.(*api.Configuration))
 }
 
-// AccountChanged implements line.Line. What a ResourceSlice says of who asks and who grants, a node that comes or goes, and a peering that
-// begins or ends change it; Liqo's other words of a peer do not.
+// AccountChanged implements line.Line. What a ResourceSlice says of who asks and who grants, a node that comes or goes, and a Tenant or an
+// Identity that is for another cluster change it; Liqo's other words of a peer do not.
 func (Line) AccountChanged(before, after any) bool {
 	switch after := after.(type) {
 	case *api.ResourceSlice:
 		was, is := OfferOf(before.(*api.ResourceSlice)), OfferOf(after)
 		return was.FromPeer != is.FromPeer || was.Node != is.Node || was.Deleted != is.Deleted ||
+			before.(*api.ResourceSlice).Labels[liqo.LabelOrigin] != after.Labels[liqo.LabelOrigin] ||
 			value(before.(*api.ResourceSlice).Spec.ConsumerClusterID) != value(after.Spec.ConsumerClusterID) ||
 			value(before.(*api.ResourceSlice).Spec.ProviderClusterID) != value(after.Spec.ProviderClusterID)
 	case *api.ForeignCluster:

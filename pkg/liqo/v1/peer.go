@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
@@ -49,7 +50,7 @@ type Facts struct {
 }
 
 // FactsAbout finds what tells of a peer. Who is about to peer may make a Tenant in the tenant namespace that was made for it, which says
-// what it likes: an object counts only for the cluster in whose tenant namespace it is.
+// what it likes: an object counts only for the cluster in whose tenant namespace it is, and of several the one that was there first.
 func FactsAbout(record *api.ForeignCluster, namespaces []corev1.Namespace, tenants []api.Tenant, identities []api.Identity) Facts {
 	f, id := Facts{Record: record}, record.Spec.ClusterID
 	var own []string
@@ -58,20 +59,43 @@ func FactsAbout(record *api.ForeignCluster, namespaces []corev1.Namespace, tenan
 			own = append(own, namespaces[i].Name)
 		}
 	}
-	if at := slices.IndexFunc(tenants, func(t api.Tenant) bool {
+	if f.Tenant = firstMade(tenants, func(t *api.Tenant) bool {
 		return t.Spec.ClusterID == id && slices.Contains(own, t.Namespace)
-	}); at >= 0 {
-		f.Tenant, f.Namespace = &tenants[at], tenants[at].Namespace
+	}); f.Tenant != nil {
+		f.Namespace = f.Tenant.Namespace
 	}
-	if at := slices.IndexFunc(identities, func(i api.Identity) bool {
+	if f.Identity = firstMade(identities, func(i *api.Identity) bool {
 		return i.Spec.ClusterID == id && i.Spec.Type == api.IdentityControlPlane && slices.Contains(own, i.Namespace)
-	}); at >= 0 {
-		f.Identity, f.Namespace = &identities[at], cmp.Or(f.Namespace, identities[at].Namespace)
+	}); f.Identity != nil {
+		f.Namespace = cmp.Or(f.Namespace, f.Identity.Namespace)
 	}
 	if f.Namespace == "" && len(own) == 1 {
 		f.Namespace = own[0]
 	}
 	return f
+}
+
+// firstMade returns the oldest of the objects that count, or nil if none does. Of those that were made in the same second it is the first
+// one by namespace and name, in whatever order they are listed.
+func firstMade[T any, P interface {
+	*T
+	client.Object
+}](all []T, counts func(P) bool,
+) P {
+	var first P
+	for i := range all {
+		if o := P(&all[i]); counts(o) && (first == nil || isBefore(o, first)) {
+			first = o
+		}
+	}
+	return first
+}
+
+func isBefore(a, b client.Object) bool {
+	return cmp.Or(
+		a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time),
+		cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()),
+	) < 0
 }
 
 // PeerOf returns the peer of which facts tell.

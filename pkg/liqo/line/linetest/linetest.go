@@ -1,0 +1,635 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package linetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
+)
+
+// Run checks that a line answers of its World what package line promises.
+func Run(t *testing.T, w World) {
+	t.Helper()
+	w.scheme = runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(w.scheme), w.Line.AddToScheme(w.scheme)); err != nil {
+		t.Fatal(err)
+	}
+	for name, check := range map[string]func(*testing.T){
+		"Kinds": w.checkKinds, "OwnIdentity": w.checkOwnIdentity,
+		"Peers": w.checkPeers, "UnknownPeers": w.checkUnknownPeers, "Tenants": w.checkTenants, "Names": w.checkNames,
+		"Offers": w.checkOffers, "OffersWith": w.checkOffersWith, "OffersOfNode": w.checkOffersOfNode, "ValuesOf": w.checkValuesOf,
+		"Links": w.checkLinks, "Catalog": w.checkCatalog, "CatalogForStrangers": w.checkStrangersView,
+		"AccountChanged": w.checkAccountChanged, "Dropped": w.checkDropped, "Failures": w.checkFailures,
+	} {
+		t.Run(name, check)
+	}
+}
+
+// peers returns those of the world.
+func (w *World) peers() []Peer { return []Peer{w.Provider, w.Consumer, w.Liar, w.Stranger} }
+
+// newClient returns a client that has the indexes of the line, and holds objects and NobodysNamespace. That has the ID of the Stranger, as
+// the twin of one of its namespaces would.
+func (w *World) newClient(t *testing.T, objects []client.Object, funcs interceptor.Funcs) client.Client {
+	t.Helper()
+	nobodys := &corev1.Namespace{}
+	nobodys.Name, nobodys.Labels = NobodysNamespace, map[string]string{liqo.LabelRemoteClusterID: string(w.Stranger.ID)}
+	b := fake.NewClientBuilder().WithScheme(w.scheme).WithInterceptorFuncs(funcs).WithObjects(nobodys)
+	for _, o := range objects {
+		b = b.WithObjects(o.DeepCopyObject().(client.Object))
+	}
+	for _, i := range w.Line.Indexes() {
+		b = b.WithIndex(i.Object, i.Field, i.Extract)
+	}
+	return b.Build()
+}
+
+// reader returns one of the line, of the world as it is.
+func (w *World) reader(t *testing.T) line.Reader { return w.readerOf(t, w.Objects) }
+
+func (w *World) readerOf(t *testing.T, objects []client.Object) line.Reader {
+	t.Helper()
+	return w.Line.Reader(w.newClient(t, objects, interceptor.Funcs{}), w.Own.ID)
+}
+
+// must returns an answer without the error that ends the test.
+func must[T any](t *testing.T) func(T, error) T {
+	t.Helper()
+	return func(answer T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer
+	}
+}
+
+// replaced returns the objects of the world, with others for those of the same kinds and names, and new ones.
+func (w *World) replaced(by ...client.Object) []client.Object {
+	all := slices.Clone(w.Objects)
+	for _, o := range by {
+		at := slices.IndexFunc(all, func(other client.Object) bool {
+			return sameKind(other, o) && client.ObjectKeyFromObject(other) == client.ObjectKeyFromObject(o)
+		})
+		if at < 0 {
+			all = append(all, o)
+		} else {
+			all[at] = o
+		}
+	}
+	return all
+}
+
+func sameKind(a, b client.Object) bool { return reflect.TypeOf(a) == reflect.TypeOf(b) }
+
+// ofKind returns the objects of the world that are of a kind.
+func (w *World) ofKind(kind client.Object) []client.Object {
+	return slices.DeleteFunc(slices.Clone(w.Objects), func(o client.Object) bool { return !sameKind(o, kind) })
+}
+
+// kinds returns all that the line watches.
+func (w *World) kinds() []client.Object {
+	kinds := w.Line.Kinds()
+	return append(kinds.InTenants(), kinds.Record)
+}
+
+// checkKinds checks that a client with the scheme of the line can read and list what is watched, and that nothing is shared by two callers.
+func (w *World) checkKinds(t *testing.T) {
+	if w.Line.Name() == "" {
+		t.Error("the line has no name")
+	}
+	again := w.kinds()
+	for i, kind := range w.kinds() {
+		gvk, err := apiutil.GVKForObject(kind, w.scheme)
+		if err != nil {
+			t.Errorf("%T is not in the scheme: %v", kind, err)
+			continue
+		}
+		if list := gvk.GroupVersion().WithKind(gvk.Kind + "List"); !w.scheme.Recognizes(list) {
+			t.Errorf("%s is not in the scheme", list)
+		}
+		if kind == again[i] {
+			t.Errorf("Kinds() returns the same %T twice", kind)
+		}
+		if len(w.ofKind(kind)) == 0 {
+			t.Errorf("the world has no %T: nothing is tested with it", kind)
+		}
+	}
+}
+
+func (w *World) checkOwnIdentity(t *testing.T) {
+	c := w.newClient(t, w.Objects, interceptor.Funcs{})
+	if got, err := w.Line.OwnIdentity(t.Context(), c, liqo.DefaultNamespace); err != nil || got != w.Own {
+		t.Errorf("OwnIdentity() = %v, %v, want %v", got, err, w.Own)
+	}
+	if got, err := w.Line.OwnIdentity(t.Context(), c, NobodysNamespace); err == nil {
+		t.Errorf("OwnIdentity() where Liqo does not run = %v", got)
+	}
+}
+
+// checkPeers compares what is known of each peer with what it is, and all ways to find it with each other.
+func (w *World) checkPeers(t *testing.T) {
+	r, up := w.reader(t), liqo.Peering{Exists: true, Established: true}
+	all := must[[]liqo.Peer](t)(r.Peers(t.Context()))
+	if len(all) != len(w.peers()) {
+		t.Errorf("Peers() has %d peers, want %d", len(all), len(w.peers()))
+	}
+	for name, tc := range map[string]struct {
+		reason             string
+		peer               Peer
+		outgoing, incoming liqo.Peering
+	}{
+		"Provider": {reason: "This cluster uses it, and what a liar says of it is no peering.", peer: w.Provider, outgoing: up},
+		"Consumer": {reason: "It uses this cluster.", peer: w.Consumer, incoming: up},
+		"Liar":     {reason: "It uses this cluster, whatever else it says.", peer: w.Liar, incoming: up},
+		"Stranger": {reason: "It is known, and no more.", peer: w.Stranger},
+	} {
+		at := slices.IndexFunc(all, func(p liqo.Peer) bool { return p.ID == tc.peer.ID })
+		if at < 0 {
+			t.Errorf("%s: Peers() does not have it", name)
+			continue
+		}
+		listed := all[at]
+		got := liqo.Peer{
+			Identity: listed.Identity, Record: listed.Record, Tenant: listed.Tenant, Outgoing: listed.Outgoing, Incoming: listed.Incoming,
+		}
+		want := liqo.Peer{
+			Identity: tc.peer.Identity, Record: tc.peer.Record, Tenant: tc.peer.Tenant, Outgoing: tc.outgoing, Incoming: tc.incoming,
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s\nPeers(): -want +got\n%s", name, tc.reason, diff)
+		}
+		if diff := cmp.Diff(&listed, must[*liqo.Peer](t)(r.Peer(t.Context(), tc.peer.ID))); diff != "" {
+			t.Errorf("%s: Peer() is not what Peers() has: -want +got\n%s", name, diff)
+		}
+		if diff := cmp.Diff([]liqo.Peer{listed}, must[[]liqo.Peer](t)(r.PeersCalled(t.Context(), tc.peer.Name))); diff != "" {
+			t.Errorf("%s: PeersCalled(): -want +got\n%s", name, diff)
+		}
+	}
+}
+
+func (w *World) checkUnknownPeers(t *testing.T) {
+	r := w.reader(t)
+	for reason, id := range map[string]cluster.ID{
+		"Nobody is called so.": "no-such", "It names no cluster.": "", "No cluster is its own peer.": w.Own.ID,
+	} {
+		if got := must[*liqo.Peer](t)(r.Peer(t.Context(), id)); got != nil {
+			t.Errorf("%s Peer(%q) = %v, want nil", reason, id, got)
+		}
+		if got := must[[]liqo.Peer](t)(r.PeersCalled(t.Context(), string(id))); len(got) > 0 {
+			t.Errorf("%s PeersCalled(%q) = %v", reason, id, got)
+		}
+	}
+}
+
+func (w *World) checkTenants(t *testing.T) {
+	r, nobody := w.reader(t), cluster.Identity{}
+	for name, tc := range map[string]struct {
+		reason, namespace string
+		want              cluster.Identity
+	}{
+		"Provider": {"It is that of the provider.", w.Provider.Tenant, w.Provider.Identity},
+		"Consumer": {"It is that of the consumer.", w.Consumer.Tenant, w.Consumer.Identity},
+		"Liar":     {"It is that of the liar, whatever is in it.", w.Liar.Tenant, w.Liar.Identity},
+		"Nobody":   {"The twin of a peer's namespace is no tenant namespace.", NobodysNamespace, nobody},
+		"Liqo":     {"It is Liqo's own.", liqo.DefaultNamespace, nobody},
+		"None":     {"There is no such namespace.", "no-such", nobody},
+		"Unnamed":  {"It is the tenant namespace of who has none.", "", nobody},
+	} {
+		if got := must[cluster.Identity](t)(r.Tenant(t.Context(), tc.namespace)); got != tc.want {
+			t.Errorf("%s: %s\nTenant(%q) = %v, want %v", name, tc.reason, tc.namespace, got, tc.want)
+		}
+	}
+}
+
+// checkNames checks who has which name to itself.
+func (w *World) checkNames(t *testing.T) {
+	r := w.reader(t)
+	for _, peer := range append(w.peers(), Peer{Identity: w.Own}) {
+		if got := must[[]liqo.Peer](t)(r.Namesakes(t.Context(), peer.Identity)); len(got) > 0 {
+			t.Errorf("Namesakes(%s) = %v: all names differ", peer.Identity, got)
+		}
+	}
+	for node, want := range map[string][]cluster.ID{w.Node: {w.Provider.ID}, "no-such": nil, "": nil, "-": nil} {
+		if got := must[[]cluster.ID](t)(r.UsualOwners(t.Context(), node)); !slices.Equal(got, want) {
+			t.Errorf("UsualOwners(%q) = %q, want %q", node, got, want)
+		}
+	}
+}
+
+// describe returns what offers say, in order of their names.
+func describe(all []liqo.Offer) []string {
+	texts := make([]string, len(all))
+	for i := range all {
+		o := &all[i]
+		texts[i] = fmt.Sprintf("%s/%s with=%q by=%q to=%q peer=%t node=%q cpu=%s accepted=%t ending=%t deleted=%t wrong=%v",
+			o.Tenant, o.Name, o.With, o.By(), o.To(), o.FromPeer, o.Node, o.Resources.Cpu(), o.Accepted, o.Ending, o.Deleted, o.Wrong)
+	}
+	slices.Sort(texts)
+	return texts
+}
+
+func keyOf(o *liqo.Offer) client.ObjectKey {
+	return client.ObjectKey{Namespace: o.Tenant, Name: o.Name}
+}
+
+// checkOffers compares whose each offer is with who has put it where.
+func (w *World) checkOffers(t *testing.T) {
+	type offer struct {
+		With, By, To                       cluster.ID
+		FromPeer, Wrong, Accepted, Deleted bool
+	}
+	r := w.reader(t)
+	all := must[[]liqo.Offer](t)(r.Offers(t.Context()))
+	if made := len(w.ofKind(w.Line.Kinds().Offer)); len(all) != made {
+		t.Errorf("Offers() has %d offers, want %d", len(all), made)
+	}
+	provider, liar := w.Provider.ID, w.Liar.ID
+	for name, tc := range map[string]struct {
+		reason string
+		at     client.ObjectKey
+		want   offer
+	}{
+		"Bought":  {"The provider offers it.", w.Offers.Bought, offer{With: provider, By: provider, FromPeer: true, Accepted: true}},
+		"Pending": {"It is not in force yet.", w.Offers.Pending, offer{With: provider, By: provider, FromPeer: true}},
+		"Leaving": {"It is in force no more.", w.Offers.Leaving, offer{With: provider, By: provider, FromPeer: true, Deleted: true}},
+		"Sold":    {"This cluster offers it.", w.Offers.Sold, offer{With: w.Consumer.ID, To: w.Consumer.ID, Accepted: true}},
+		"Forged":  {"It is not where the provider writes.", w.Offers.Forged, offer{With: liar, FromPeer: true, Wrong: true, Accepted: true}},
+		"Claimed": {"It is not where the consumer's are.", w.Offers.Claimed, offer{With: liar, Wrong: true, Accepted: true}},
+		"Stray":   {"It is where no peer writes.", w.Offers.Stray, offer{FromPeer: true, Wrong: true, Accepted: true}},
+	} {
+		at := slices.IndexFunc(all, func(o liqo.Offer) bool { return keyOf(&o) == tc.at })
+		if at < 0 {
+			t.Errorf("%s: Offers() does not have it", name)
+			continue
+		}
+		o := &all[at]
+		got := offer{o.With, o.By(), o.To(), o.FromPeer, o.Wrong != nil, o.Accepted, o.Deleted}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s: %s\nOffers(): -want +got\n%s", name, tc.reason, diff)
+		}
+		if o.Deleted && !o.Ending {
+			t.Errorf("%s: it is being deleted, which is an end", name)
+		}
+		if tc.at == w.Offers.Bought && (o.Node != w.Node || o.Resources.Cpu().String() != Cores) {
+			t.Errorf("%s: node %q with %s cores, want %q with %s", name, o.Node, o.Resources.Cpu(), w.Node, Cores)
+		}
+	}
+}
+
+// checkOffersWith compares the offers that are found by a peer with all.
+func (w *World) checkOffersWith(t *testing.T) {
+	r := w.reader(t)
+	all := must[[]liqo.Offer](t)(r.Offers(t.Context()))
+	for _, of := range w.peers() {
+		peer := must[*liqo.Peer](t)(r.Peer(t.Context(), of.ID))
+		want := slices.DeleteFunc(slices.Clone(all), func(o liqo.Offer) bool { return o.With != of.ID })
+		got := must[[]liqo.Offer](t)(r.OffersWith(t.Context(), peer))
+		if diff := cmp.Diff(describe(want), describe(got)); diff != "" {
+			t.Errorf("OffersWith(%s): -want +got\n%s", of.Identity, diff)
+		}
+	}
+}
+
+// checkOffersOfNode compares the offers that are found by a node with all, each once, and looks for whose the Node is.
+func (w *World) checkOffersOfNode(t *testing.T) {
+	r := w.reader(t)
+	all := must[[]liqo.Offer](t)(r.Offers(t.Context()))
+	nodes := map[string]bool{"no-such": true, w.Node: true}
+	for i := range all {
+		nodes[all[i].Node] = all[i].Node != ""
+	}
+	for node, is := range nodes {
+		if !is {
+			continue
+		}
+		want := slices.DeleteFunc(slices.Clone(all), func(o liqo.Offer) bool { return !o.FromPeer || o.Node != node })
+		got := must[[]liqo.Offer](t)(r.OffersOfNode(t.Context(), node))
+		if diff := cmp.Diff(describe(want), describe(got)); diff != "" {
+			t.Errorf("OffersOfNode(%q): -want +got\n%s", node, diff)
+		}
+	}
+	owners := map[client.ObjectKey]cluster.ID{}
+	for _, o := range must[[]liqo.Offer](t)(r.OffersOfNode(t.Context(), w.Node)) {
+		owners[keyOf(&o)] = o.By()
+	}
+	want := map[client.ObjectKey]cluster.ID{w.Offers.Bought: w.Provider.ID, w.Offers.Forged: "", w.Offers.Stray: ""}
+	if diff := cmp.Diff(want, owners); diff != "" {
+		t.Errorf("whose the node %q is, by offer: -want +got\n%s", w.Node, diff)
+	}
+}
+
+// checkValuesOf compares what single objects say with what is read, and holds that objects that say nothing say nothing here too.
+func (w *World) checkValuesOf(t *testing.T) {
+	r, kinds := w.reader(t), w.Line.Kinds()
+	called := map[string]cluster.Identity{}
+	for _, record := range w.ofKind(kinds.Record) {
+		called[record.GetName()] = w.Line.IdentityOf(record)
+	}
+	want := map[string]cluster.Identity{}
+	for _, p := range w.peers() {
+		want[p.Record] = p.Identity
+	}
+	if diff := cmp.Diff(want, called); diff != "" {
+		t.Errorf("IdentityOf(): -want +got\n%s", diff)
+	}
+	// Of whom an offer is, only its namespace says, and Liqo may name its node after that.
+	var single []liqo.Offer
+	for _, object := range w.ofKind(kinds.Offer) {
+		o := w.Line.OfferOf(object)
+		if o.With != "" || o.Wrong != nil {
+			t.Errorf("OfferOf(%s) is with %q, wrong: %v", object.GetName(), o.With, o.Wrong)
+		}
+		single = append(single, o)
+	}
+	all := must[[]liqo.Offer](t)(r.Offers(t.Context()))
+	for _, offers := range [][]liqo.Offer{all, single} {
+		for i := range offers {
+			offers[i].With, offers[i].Wrong, offers[i].Node = "", nil, ""
+		}
+	}
+	if diff := cmp.Diff(describe(all), describe(single)); diff != "" {
+		t.Errorf("OfferOf() is not what Offers() has: -want +got\n%s", diff)
+	}
+	for _, network := range w.ofKind(kinds.Network) {
+		if got := w.Line.SeenOf(network); !slices.Equal(got, []netip.Prefix{netip.MustParsePrefix(Seen)}) {
+			t.Errorf("SeenOf(%s) = %v", client.ObjectKeyFromObject(network), got)
+		}
+	}
+	if got := w.Line.IdentityOf(kinds.Record); got != (cluster.Identity{}) {
+		t.Errorf("IdentityOf() of an empty record = %v", got)
+	}
+	if got := w.Line.OfferOf(kinds.Offer); got.Accepted || got.Node != "" {
+		t.Errorf("OfferOf() of an empty offer = %v", got)
+	}
+	if got := w.Line.SeenOf(kinds.Network); len(got) > 0 {
+		t.Errorf("SeenOf() of an empty network = %v", got)
+	}
+}
+
+// checkLinks compares the networks with what Liqo has measured. That in the tenant namespace of the Liar says that it leads to the
+// Provider: who asks for those of the Provider does not get it.
+func (w *World) checkLinks(t *testing.T) {
+	type link struct {
+		Peer      cluster.ID
+		Connected bool
+		RoundTrip time.Duration
+		Seen      string
+	}
+	r := w.reader(t)
+	linksOf := func(all []liqo.Link) map[string][]link {
+		found := map[string][]link{}
+		for _, l := range all {
+			if measured := l.RoundTrip > 0; measured != l.Measured.Equal(Measured()) {
+				t.Errorf("the network in %s has the round-trip time %s, measured at %s", l.Tenant, l.RoundTrip, l.Measured)
+			}
+			found[l.Tenant] = append(found[l.Tenant], link{l.Peer, l.Connected, l.RoundTrip, strings.Trim(fmt.Sprint(l.Seen), "[]")})
+		}
+		return found
+	}
+	all := linksOf(must[[]liqo.Link](t)(r.Links(t.Context())))
+	want := map[string][]link{
+		w.Provider.Tenant: {{w.Provider.ID, true, RoundTrip, Seen}},
+		w.Consumer.Tenant: {{w.Consumer.ID, false, 0, Seen}},
+		w.Liar.Tenant:     {{w.Provider.ID, true, RoundTrip, Seen}},
+	}
+	if diff := cmp.Diff(want, all); diff != "" {
+		t.Errorf("Links(): -want +got\n%s", diff)
+	}
+	for _, of := range w.peers() {
+		peer := must[*liqo.Peer](t)(r.Peer(t.Context(), of.ID))
+		want := map[string][]link{}
+		if of.Tenant != "" {
+			want[of.Tenant] = all[of.Tenant]
+		}
+		if diff := cmp.Diff(want, linksOf(must[[]liqo.Link](t)(r.LinksWith(t.Context(), peer)))); diff != "" {
+			t.Errorf("LinksWith(%s): -want +got\n%s", of.Identity, diff)
+		}
+	}
+}
+
+// written returns both views of each peer as they are answered, by its record.
+func written(t *testing.T, r line.Reader) (whole, provider map[string]string) {
+	t.Helper()
+	whole, provider = map[string]string{}, map[string]string{}
+	for _, e := range must[[]line.Entry](t)(r.Catalog(t.Context())) {
+		whole[e.Peer.Record] = string(must[[]byte](t)(json.Marshal(e.Whole)))
+		provider[e.Peer.Record] = string(must[[]byte](t)(json.Marshal(e.Provider)))
+	}
+	return whole, provider
+}
+
+// checkCatalog checks that all peers are in it, in order, and nothing that is nobody's business.
+func (w *World) checkCatalog(t *testing.T) {
+	r := w.reader(t)
+	var want, got []string
+	for _, p := range w.peers() {
+		want = append(want, p.Record)
+	}
+	slices.Sort(want)
+	for _, e := range must[[]line.Entry](t)(r.Catalog(t.Context())) {
+		got = append(got, e.Peer.Record)
+		if diff := cmp.Diff(must[*liqo.Peer](t)(r.Peer(t.Context(), e.Peer.ID)), &e.Peer); diff != "" {
+			t.Errorf("the peer of the entry %s: -want +got\n%s", e.Peer.Record, diff)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Catalog(): -want +got\n%s", diff)
+	}
+	wholes, providers := written(t, r)
+	for _, p := range w.peers() {
+		for _, view := range []string{wholes[p.Record], providers[p.Record]} {
+			if !strings.Contains(view, string(p.ID)) {
+				t.Errorf("the entry %s does not say who it is: %s", p.Record, view)
+			}
+			if strings.Contains(view, Secret) || p.Tenant != "" && strings.Contains(view, p.Tenant) {
+				t.Errorf("the entry %s shows what nobody may see: %s", p.Record, view)
+			}
+		}
+	}
+}
+
+// checkStrangersView checks that a peer that consumes besides looks to strangers as if it did not.
+func (w *World) checkStrangersView(t *testing.T) {
+	both := w.readerOf(t, w.replaced(w.AlsoConsumes...))
+	peer := must[*liqo.Peer](t)(both.Peer(t.Context(), w.Provider.ID))
+	if peer == nil || !peer.Incoming.Established || !peer.Outgoing.Established {
+		t.Fatalf("the provider that also consumes is %v", peer)
+	}
+	wholeBefore, before := written(t, w.reader(t))
+	wholeAfter, after := written(t, both)
+	if diff := cmp.Diff(before[w.Provider.Record], after[w.Provider.Record]); diff != "" {
+		t.Errorf("strangers see that the provider consumes: -not +does\n%s", diff)
+	}
+	if wholeBefore[w.Provider.Record] == wholeAfter[w.Provider.Record] {
+		t.Errorf("who may see all does not see that the provider consumes: %s", wholeAfter[w.Provider.Record])
+	}
+}
+
+// account returns who is a peer, and whose offers are for which nodes.
+func account(t *testing.T, r line.Reader) []string {
+	t.Helper()
+	var all []string
+	for _, p := range must[[]liqo.Peer](t)(r.Peers(t.Context())) {
+		all = append(all, fmt.Sprintf("%s in %q", p.Identity, p.Tenant))
+	}
+	for _, o := range must[[]liqo.Offer](t)(r.Offers(t.Context())) {
+		all = append(all, fmt.Sprintf("%s/%s by=%q to=%q node=%q deleted=%t", o.Tenant, o.Name, o.By(), o.To(), o.Node, o.Deleted))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// checkAccountChanged checks that what changes the account is told to change it, and what says nothing is not.
+func (w *World) checkAccountChanged(t *testing.T) {
+	deleted := func(o client.Object) Change {
+		gone := o.DeepCopyObject().(client.Object)
+		gone.SetDeletionTimestamp(&metav1.Time{Time: Measured()})
+		gone.SetFinalizers([]string{"brokering.liqo.io/test"})
+		return Change{o, gone}
+	}
+	var same, deletions []Change
+	kinds := w.Line.Kinds()
+	for _, kind := range append([]client.Object{kinds.Record, kinds.Offer}, kinds.Peering...) {
+		for _, o := range w.ofKind(kind) {
+			same = append(same, Change{o, o.DeepCopyObject().(client.Object)})
+			if sameKind(o, kinds.Offer) && o.GetDeletionTimestamp().IsZero() {
+				deletions = append(deletions, deleted(o))
+			}
+		}
+	}
+	now := account(t, w.reader(t))
+	for name, tc := range map[string]struct {
+		reason  string
+		changes []Change
+		want    bool
+	}{
+		"Same":      {"Nothing has changed.", same, false},
+		"Silent":    {"What has changed is of no interest.", w.Changes.Silent, false},
+		"Node":      {"An offer is for another node.", w.Changes.Node, true},
+		"Tenant":    {"A peer has another tenant namespace.", w.Changes.Tenant, true},
+		"Claim":     {"An offer names another cluster, so that it counts no more.", w.Changes.Claim, true},
+		"Deletions": {"An offer is about to go.", deletions, true},
+		"Unknown":   {"Nobody knows what it says.", []Change{{&corev1.Service{}, &corev1.Service{}}}, true},
+	} {
+		if len(tc.changes) == 0 {
+			t.Errorf("%s: the world has no such change", name)
+		}
+		for i, c := range tc.changes {
+			if got := w.Line.AccountChanged(c.Before, c.After); got != tc.want {
+				t.Errorf("%s (%d): %s\nAccountChanged() = %t for %T %s", name, i, tc.reason, got, c.After, c.After.GetName())
+			}
+			if name == "Unknown" || name == "Tenant" {
+				continue // Nothing of it is read, or what it says counts besides what another object says.
+			}
+			if diff := cmp.Diff(now, account(t, w.readerOf(t, w.replaced(c.After)))); (diff != "") != tc.want {
+				t.Errorf("%s (%d): %s\nthe account: -before +after\n%s", name, i, tc.reason, diff)
+			}
+		}
+	}
+}
+
+// checkDropped checks that nothing is dropped that is read.
+func (w *World) checkDropped(t *testing.T) {
+	small := slices.Clone(w.Objects)
+	for i := range small {
+		small[i] = small[i].DeepCopyObject().(client.Object)
+	}
+	for kind, drop := range w.Line.Dropped(&liqo.Compactor{}) {
+		if _, err := apiutil.GVKForObject(kind, w.scheme); err != nil {
+			t.Errorf("%T is not in the scheme: %v", kind, err)
+		}
+		for _, o := range small {
+			if sameKind(o, kind) {
+				drop(o)
+			}
+		}
+	}
+	before, after := w.reader(t), w.readerOf(t, small)
+	was, is := must[[]liqo.Peer](t)(before.Peers(t.Context())), must[[]liqo.Peer](t)(after.Peers(t.Context()))
+	if diff := cmp.Diff(was, is); diff != "" {
+		t.Errorf("Peers() of what is kept: -all +kept\n%s", diff)
+	}
+	all, kept := must[[]liqo.Offer](t)(before.Offers(t.Context())), must[[]liqo.Offer](t)(after.Offers(t.Context()))
+	if diff := cmp.Diff(describe(all), describe(kept)); diff != "" {
+		t.Errorf("Offers() of what is kept: -all +kept\n%s", diff)
+	}
+}
+
+// questions are all that a reader is asked of the Provider and of everything.
+func (w *World) questions(provider *liqo.Peer) map[string]func(context.Context, line.Reader) (any, error) {
+	type ask = func(context.Context, line.Reader) (any, error)
+	return map[string]ask{
+		"Peers":        func(ctx context.Context, r line.Reader) (any, error) { return r.Peers(ctx) },
+		"PeersCalled":  func(ctx context.Context, r line.Reader) (any, error) { return r.PeersCalled(ctx, provider.Name) },
+		"Peer":         func(ctx context.Context, r line.Reader) (any, error) { return r.Peer(ctx, provider.ID) },
+		"Namesakes":    func(ctx context.Context, r line.Reader) (any, error) { return r.Namesakes(ctx, provider.Identity) },
+		"Tenant":       func(ctx context.Context, r line.Reader) (any, error) { return r.Tenant(ctx, provider.Tenant) },
+		"Offers":       func(ctx context.Context, r line.Reader) (any, error) { return r.Offers(ctx) },
+		"OffersWith":   func(ctx context.Context, r line.Reader) (any, error) { return r.OffersWith(ctx, provider) },
+		"OffersOfNode": func(ctx context.Context, r line.Reader) (any, error) { return r.OffersOfNode(ctx, w.Node) },
+		"UsualOwners":  func(ctx context.Context, r line.Reader) (any, error) { return r.UsualOwners(ctx, w.Node) },
+		"Links":        func(ctx context.Context, r line.Reader) (any, error) { return r.Links(ctx) },
+		"LinksWith":    func(ctx context.Context, r line.Reader) (any, error) { return r.LinksWith(ctx, provider) },
+		"Catalog":      func(ctx context.Context, r line.Reader) (any, error) { return r.Catalog(ctx) },
+	}
+}
+
+// checkFailures lets each read of each answer fail, one at a time: what could not be read is not said not to be there.
+func (w *World) checkFailures(t *testing.T) {
+	boom := errors.New("boom")
+	reads, failing := 0, 0
+	fails := func() bool { reads++; return reads == failing }
+	c := w.newClient(t, w.Objects, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if fails() {
+				return boom
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if fails() {
+				return boom
+			}
+			return c.List(ctx, list, opts...)
+		},
+	})
+	r := w.Line.Reader(c, w.Own.ID)
+	for name, ask := range w.questions(must[*liqo.Peer](t)(r.Peer(t.Context(), w.Provider.ID))) {
+		// Without a failure, to count the reads.
+		reads, failing = 0, 0
+		if _, err := ask(t.Context(), r); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		all := reads
+		for failing = 1; failing <= all; failing++ {
+			reads = 0
+			if _, err := ask(t.Context(), r); !errors.Is(err, boom) {
+				t.Errorf("%s: read %d of %d fails, and the error is %v", name, failing, all, err)
+			}
+		}
+	}
+}
