@@ -94,7 +94,7 @@ func readGoMod(t *testing.T, folder string) (is goMod) {
 	if err != nil {
 		t.Fatalf("read %s: %v", edit.Args[4], err)
 	}
-	if err := json.Unmarshal(output, &is); err != nil {
+	if err := json.Unmarshal(output, &is); err != nil { //nolint:musttag // go mod edit writes the names of its fields as they are.
 		t.Fatal(err)
 	}
 	return is

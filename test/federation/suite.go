@@ -43,7 +43,7 @@ func (s Suite) run(ctx context.Context) (int, error) {
 		return 1, err
 	}
 	program := func(args ...string) error {
-		command := exec.CommandContext(ctx, filepath.Join(root, "bin", "lab"), args...)
+		command := exec.CommandContext(ctx, filepath.Join(root, "bin", "lab"), args...) //nolint:gosec // People choose the version of Kubernetes.
 		command.Stderr = os.Stderr
 		return command.Run()
 	}

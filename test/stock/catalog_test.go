@@ -74,7 +74,8 @@ func TestCatalog(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal([]byte(out[strings.Index(out, "["):]), &shown); err != nil {
+	_, list, _ := strings.Cut(out, "[")
+	if err := json.Unmarshal([]byte("["+list), &shown); err != nil { //nolint:musttag // The names are those of Liqo, whatever the case.
 		t.Fatalf("%v\n%s", err, out)
 	}
 	var ids []string

@@ -22,6 +22,13 @@ import (
 
 // Line is one line of Liqo's versions, as far as the daemon has to do with it. It holds no state, and may be used concurrently.
 type Line interface {
+	Watched
+	Read
+	Told
+}
+
+// Watched is what there is to watch, and how it is kept.
+type Watched interface {
 	// Name is what people call the line, as "0.9".
 	Name() string
 	// AddToScheme registers the kinds that a broker reads and writes.
@@ -32,11 +39,18 @@ type Line interface {
 	Dropped(compactor *liqo.Compactor) map[client.Object]func(client.Object)
 	// Indexes are those that the cache of a Reader must have.
 	Indexes() []Index
+}
+
+// Read is who reads.
+type Read interface {
 	// OwnIdentity returns what this cluster is called, as Liqo in a namespace has it.
 	OwnIdentity(ctx context.Context, objects client.Reader, namespace string) (cluster.Identity, error)
 	// Reader reads from a cache that has the Indexes, on the cluster with an ID.
 	Reader(objects client.Reader, own cluster.ID) Reader
+}
 
+// Told is what one object says by itself.
+type Told interface {
 	// IdentityOf returns what a cluster is called, of which an object of Kinds.Record is the record.
 	IdentityOf(record client.Object) cluster.Identity
 	// OfferOf returns what an object of Kinds.Offer says, without whose tenant namespace that is: With and Wrong are empty.
@@ -61,13 +75,6 @@ type Kinds struct {
 	Peering []client.Object
 }
 
-// InTenants returns the kinds besides the record that say something of the peer in whose tenant namespace they are.
-func (k *Kinds) InTenants() []client.Object {
-	all := []client.Object{k.Offer, k.Network}
-	all = append(all, k.Tunnels...)
-	return append(all, k.Peering...)
-}
-
 // Index is how the objects of one kind are found by one field.
 type Index struct {
 	Object  client.Object
@@ -77,6 +84,15 @@ type Index struct {
 
 // Reader reads Liqo's objects as values, which may share memory with a cache and are not to be changed. It may be used concurrently.
 type Reader interface {
+	Peers
+	Offers
+	Links
+	// Catalog returns what people may see of the peers, in order of name.
+	Catalog(ctx context.Context) ([]Entry, error)
+}
+
+// Peers are the clusters that this one knows.
+type Peers interface {
 	// Peers returns all peers, and PeersCalled those that call themselves by a name.
 	Peers(ctx context.Context) ([]liqo.Peer, error)
 	PeersCalled(ctx context.Context, name string) ([]liqo.Peer, error)
@@ -86,8 +102,11 @@ type Reader interface {
 	Namesakes(ctx context.Context, of cluster.Identity) ([]liqo.Peer, error)
 	// Tenant returns what the peer is called whose tenant namespace a namespace is; empty if it is none.
 	Tenant(ctx context.Context, namespace string) (cluster.Identity, error)
+}
 
-	// Offers returns what clusters offer each other.
+// Offers are what clusters offer each other.
+type Offers interface {
+	// Offers returns all of them.
 	Offers(ctx context.Context) ([]liqo.Offer, error)
 	// OffersWith returns the offers in the tenant namespace of a peer.
 	OffersWith(ctx context.Context, peer *liqo.Peer) ([]liqo.Offer, error)
@@ -95,13 +114,13 @@ type Reader interface {
 	OffersOfNode(ctx context.Context, name string) ([]liqo.Offer, error)
 	// UsualOwners returns the peers whose virtual node has a name if they do not say otherwise.
 	UsualOwners(ctx context.Context, node string) ([]cluster.ID, error)
+}
 
-	// Links returns the networks towards the peers, and LinksWith those in the tenant namespace of one.
+// Links are the networks towards the peers.
+type Links interface {
+	// Links returns all of them, and LinksWith those in the tenant namespace of one peer.
 	Links(ctx context.Context) ([]liqo.Link, error)
 	LinksWith(ctx context.Context, peer *liqo.Peer) ([]liqo.Link, error)
-
-	// Catalog returns what people may see of the peers, in order of name.
-	Catalog(ctx context.Context) ([]Entry, error)
 }
 
 // Entry is what people may see of a peer, as the API of the catalog answers.

@@ -102,13 +102,19 @@ func (Line) SeenOf(network client.Object) []netip.Prefix {
 func (Line) AccountChanged(before, after any) bool {
 	switch after := after.(type) {
 	case *ResourceOffer:
-		before := before.(*ResourceOffer)
-		return claimsOf(before) != claimsOf(after) || !SameNode(before, after) ||
-			before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
+		return offerChanged(before.(*ResourceOffer), after)
 	case *ForeignCluster:
-		before := before.(*ForeignCluster)
-		return TenantNamespace(before) != TenantNamespace(after) || Identity(before) != Identity(after)
+		return recordChanged(before.(*ForeignCluster), after)
 	default:
 		return true
 	}
+}
+
+func offerChanged(before, after *ResourceOffer) bool {
+	return claimsOf(before) != claimsOf(after) || !SameNode(before, after) ||
+		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
+}
+
+func recordChanged(before, after *ForeignCluster) bool {
+	return TenantNamespace(before) != TenantNamespace(after) || Identity(before) != Identity(after)
 }

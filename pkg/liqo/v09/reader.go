@@ -49,8 +49,6 @@ func (r reader) PeersCalled(ctx context.Context, name string) ([]liqo.Peer, erro
 }
 
 // Peer implements line.Reader.
-//
-//nolint:nilnil // That there is none is an answer, which every caller has to deal with.
 func (r reader) Peer(ctx context.Context, id cluster.ID) (*liqo.Peer, error) {
 	peers, err := r.peersBy(ctx, indexID, string(id))
 	if err != nil || len(peers) == 0 {

@@ -115,19 +115,26 @@ func (Line) SeenOf(network client.Object) []netip.Prefix {
 func (Line) AccountChanged(before, after any) bool {
 	switch after := after.(type) {
 	case *api.ResourceSlice:
-		was, is := OfferOf(before.(*api.ResourceSlice)), OfferOf(after)
-		return was.FromPeer != is.FromPeer || was.Node != is.Node || was.Deleted != is.Deleted ||
-			before.(*api.ResourceSlice).Labels[liqo.LabelOrigin] != after.Labels[liqo.LabelOrigin] ||
-			value(before.(*api.ResourceSlice).Spec.ConsumerClusterID) != value(after.Spec.ConsumerClusterID) ||
-			value(before.(*api.ResourceSlice).Spec.ProviderClusterID) != value(after.Spec.ProviderClusterID)
+		return sliceChanged(before.(*api.ResourceSlice), after)
 	case *api.ForeignCluster:
 		return before.(*api.ForeignCluster).Spec.ClusterID != after.Spec.ClusterID
 	case *api.Tenant:
 		return before.(*api.Tenant).Spec.ClusterID != after.Spec.ClusterID
 	case *api.Identity:
-		before := before.(*api.Identity)
-		return before.Spec.ClusterID != after.Spec.ClusterID || before.Spec.Type != after.Spec.Type
+		return identityChanged(before.(*api.Identity), after)
 	default:
 		return true
 	}
+}
+
+func sliceChanged(before, after *api.ResourceSlice) bool {
+	was, is := OfferOf(before), OfferOf(after)
+	return was.FromPeer != is.FromPeer || was.Node != is.Node || was.Deleted != is.Deleted ||
+		before.Labels[liqo.LabelOrigin] != after.Labels[liqo.LabelOrigin] ||
+		value(before.Spec.ConsumerClusterID) != value(after.Spec.ConsumerClusterID) ||
+		value(before.Spec.ProviderClusterID) != value(after.Spec.ProviderClusterID)
+}
+
+func identityChanged(before, after *api.Identity) bool {
+	return before.Spec.ClusterID != after.Spec.ClusterID || before.Spec.Type != after.Spec.Type
 }

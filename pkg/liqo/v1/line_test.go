@@ -43,7 +43,7 @@ func recordOf(id string, role api.Role, conditions ...api.ConditionType) *api.Fo
 	}
 	for _, of := range conditions {
 		fc.Status.Modules.Authentication.Conditions = append(fc.Status.Modules.Authentication.Conditions, api.Condition{
-			Type: of, Status: api.ConditionReady, Message: linetest.Secret,
+			Type: of, Status: api.StatusReady, Message: linetest.Secret,
 		})
 	}
 	return fc

@@ -20,9 +20,9 @@ import (
 )
 
 // active negotiates a contract that is in use, and returns its terms.
-func (s *shop) active(t *testing.T, c *negotiation.Client, buyer somebody, id string) contract.Terms {
+func (s *shop) active(t *testing.T, c *negotiation.Client, buyer somebody) contract.Terms {
 	t.Helper()
-	_, request := buy(t, c, buyer, id)
+	_, request := buy(t, c, buyer, "a")
 	s.decide(t, request.Key, contract.Grant)
 	view, err := c.Do(t.Context(), contract.Request{Event: contract.Peered, Key: request.Key})
 	if err != nil || view.State != contract.Active {
@@ -142,7 +142,7 @@ func TestChange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, buyer := open(t, nil), newParty(t)
 			c := s.client(t, buyer)
-			wanted := s.active(t, c, buyer, "a")
+			wanted := s.active(t, c, buyer)
 			wanted.Revision = 2
 			s.mu.Lock()
 			test.shop(s)
@@ -190,7 +190,7 @@ func TestMoveTerms(t *testing.T) {
 			s.mu.Lock()
 			s.offer.ValidUntil, s.offer.Plans[0].Notice = s.offer.ValidUntil.Add(24*time.Hour), offer.Duration(test.signed)
 			s.mu.Unlock()
-			wanted := s.active(t, c, buyer, "a")
+			wanted := s.active(t, c, buyer)
 			ahead.Store(int64(6 * time.Hour))
 			s.mu.Lock()
 			plan := s.offer.Plans[0]
@@ -214,7 +214,7 @@ func TestMoveMeanwhile(t *testing.T) {
 	for _, notice := range []time.Duration{0, 9 * time.Hour} {
 		s, buyer := open(t, nil), newParty(t)
 		c := s.client(t, buyer)
-		was := s.active(t, c, buyer, "a")
+		was := s.active(t, c, buyer)
 		s.mu.Lock()
 		plan := s.offer.Plans[0]
 		plan.ID, plan.Notice = "two", offer.Duration(2*time.Hour)
@@ -257,7 +257,7 @@ func TestMoveMeanwhile(t *testing.T) {
 func TestChangeAfterRestart(t *testing.T) {
 	var cfg negotiation.Config
 	s, buyer := open(t, func(c *negotiation.Config) { cfg = *c }), newParty(t)
-	wanted := s.active(t, s.client(t, buyer), buyer, "a")
+	wanted := s.active(t, s.client(t, buyer), buyer)
 	again := open(t, func(c *negotiation.Config) {
 		*c = cfg
 		c.Drain = 2 * time.Minute
@@ -279,7 +279,7 @@ func TestIdle(t *testing.T) {
 	}), newParty(t)
 	s.BeforeRead = func() { reads.Add(1) }
 	c := s.client(t, buyer)
-	terms := s.active(t, c, buyer, "a")
+	terms := s.active(t, c, buyer)
 	look := func(after int64, wait time.Duration) (contract.View, bool) {
 		t.Helper()
 		before := reads.Load()

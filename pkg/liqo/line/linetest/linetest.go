@@ -59,7 +59,7 @@ func (w *World) newClient(t *testing.T, objects []client.Object, funcs intercept
 	nobodys.Name, nobodys.Labels = NobodysNamespace, map[string]string{liqo.LabelRemoteClusterID: string(w.Stranger.ID)}
 	b := fake.NewClientBuilder().WithScheme(w.scheme).WithInterceptorFuncs(funcs).WithObjects(nobodys)
 	for _, o := range objects {
-		b = b.WithObjects(o.DeepCopyObject().(client.Object))
+		b = b.WithObjects(copyOf(o))
 	}
 	for _, i := range w.Line.Indexes() {
 		b = b.WithIndex(i.Object, i.Field, i.Extract)
@@ -68,7 +68,10 @@ func (w *World) newClient(t *testing.T, objects []client.Object, funcs intercept
 }
 
 // reader returns one of the line, of the world as it is.
-func (w *World) reader(t *testing.T) line.Reader { return w.readerOf(t, w.Objects) }
+func (w *World) reader(t *testing.T) line.Reader {
+	t.Helper()
+	return w.readerOf(t, w.Objects)
+}
 
 func (w *World) readerOf(t *testing.T, objects []client.Object) line.Reader {
 	t.Helper()
@@ -87,6 +90,15 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
+func asJSON(t *testing.T, shown any) string {
+	t.Helper()
+	text, err := json.Marshal(shown)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
 // replaced returns the objects of the world, with others for those of the same kinds and names, and new ones.
 func (w *World) replaced(by ...client.Object) []client.Object {
 	all := slices.Clone(w.Objects)
@@ -103,6 +115,10 @@ func (w *World) replaced(by ...client.Object) []client.Object {
 	return all
 }
 
+func copyOf(o client.Object) client.Object {
+	return o.DeepCopyObject().(client.Object) //nolint:revive // A copy is of the same type.
+}
+
 func sameKind(a, b client.Object) bool { return reflect.TypeOf(a) == reflect.TypeOf(b) }
 
 // ofKind returns the objects of the world that are of a kind.
@@ -113,11 +129,12 @@ func (w *World) ofKind(kind client.Object) []client.Object {
 // kinds returns all that the line watches.
 func (w *World) kinds() []client.Object {
 	kinds := w.Line.Kinds()
-	return append(kinds.InTenants(), kinds.Record)
+	return slices.Concat([]client.Object{kinds.Record, kinds.Offer, kinds.Network}, kinds.Tunnels, kinds.Peering)
 }
 
 // checkKinds checks that a client with the scheme of the line can read and list what is watched, and that nothing is shared by two callers.
 func (w *World) checkKinds(t *testing.T) {
+	t.Helper()
 	if w.Line.Name() == "" {
 		t.Error("the line has no name")
 	}
@@ -141,6 +158,7 @@ func (w *World) checkKinds(t *testing.T) {
 }
 
 func (w *World) checkOwnIdentity(t *testing.T) {
+	t.Helper()
 	c := w.newClient(t, w.Objects, interceptor.Funcs{})
 	if got, err := w.Line.OwnIdentity(t.Context(), c, liqo.DefaultNamespace); err != nil || got != w.Own {
 		t.Errorf("OwnIdentity() = %v, %v, want %v", got, err, w.Own)
@@ -152,6 +170,7 @@ func (w *World) checkOwnIdentity(t *testing.T) {
 
 // checkPeers compares what is known of each peer with what it is, and all ways to find it with each other.
 func (w *World) checkPeers(t *testing.T) {
+	t.Helper()
 	r, up := w.reader(t), liqo.Peering{Exists: true, Established: true}
 	all := must[[]liqo.Peer](t)(r.Peers(t.Context()))
 	if len(all) != len(w.peers()) {
@@ -192,6 +211,7 @@ func (w *World) checkPeers(t *testing.T) {
 }
 
 func (w *World) checkUnknownPeers(t *testing.T) {
+	t.Helper()
 	r := w.reader(t)
 	for reason, id := range map[string]cluster.ID{
 		"Nobody is called so.": "no-such", "It names no cluster.": "", "No cluster is its own peer.": w.Own.ID,
@@ -206,6 +226,7 @@ func (w *World) checkUnknownPeers(t *testing.T) {
 }
 
 func (w *World) checkTenants(t *testing.T) {
+	t.Helper()
 	r, nobody := w.reader(t), cluster.Identity{}
 	for name, tc := range map[string]struct {
 		reason, namespace string
@@ -227,6 +248,7 @@ func (w *World) checkTenants(t *testing.T) {
 
 // checkNames checks who has which name to itself.
 func (w *World) checkNames(t *testing.T) {
+	t.Helper()
 	r := w.reader(t)
 	for _, peer := range append(w.peers(), Peer{Identity: w.Own}) {
 		if got := must[[]liqo.Peer](t)(r.Namesakes(t.Context(), peer.Identity)); len(got) > 0 {
@@ -258,6 +280,7 @@ func keyOf(o *liqo.Offer) client.ObjectKey {
 
 // checkOffers compares whose each offer is with who has put it where.
 func (w *World) checkOffers(t *testing.T) {
+	t.Helper()
 	type offer struct {
 		With, By, To                       cluster.ID
 		FromPeer, Wrong, Accepted, Deleted bool
@@ -302,6 +325,7 @@ func (w *World) checkOffers(t *testing.T) {
 
 // checkOffersWith compares the offers that are found by a peer with all.
 func (w *World) checkOffersWith(t *testing.T) {
+	t.Helper()
 	r := w.reader(t)
 	all := must[[]liqo.Offer](t)(r.Offers(t.Context()))
 	for _, of := range w.peers() {
@@ -316,6 +340,7 @@ func (w *World) checkOffersWith(t *testing.T) {
 
 // checkOffersOfNode compares the offers that are found by a node with all, each once, and looks for whose the Node is.
 func (w *World) checkOffersOfNode(t *testing.T) {
+	t.Helper()
 	r := w.reader(t)
 	all := must[[]liqo.Offer](t)(r.Offers(t.Context()))
 	nodes := map[string]bool{"no-such": true, w.Node: true}
@@ -344,6 +369,7 @@ func (w *World) checkOffersOfNode(t *testing.T) {
 
 // checkValuesOf compares what single objects say with what is read, and holds that objects that say nothing say nothing here too.
 func (w *World) checkValuesOf(t *testing.T) {
+	t.Helper()
 	r, kinds := w.reader(t), w.Line.Kinds()
 	called := map[string]cluster.Identity{}
 	for _, record := range w.ofKind(kinds.Record) {
@@ -393,6 +419,7 @@ func (w *World) checkValuesOf(t *testing.T) {
 // checkLinks compares the networks with what Liqo has measured. That in the tenant namespace of the Liar says that it leads to the
 // Provider: who asks for those of the Provider does not get it.
 func (w *World) checkLinks(t *testing.T) {
+	t.Helper()
 	type link struct {
 		Peer      cluster.ID
 		Connected bool
@@ -436,14 +463,15 @@ func written(t *testing.T, r line.Reader) (whole, provider map[string]string) {
 	t.Helper()
 	whole, provider = map[string]string{}, map[string]string{}
 	for _, e := range must[[]line.Entry](t)(r.Catalog(t.Context())) {
-		whole[e.Peer.Record] = string(must[[]byte](t)(json.Marshal(e.Whole)))
-		provider[e.Peer.Record] = string(must[[]byte](t)(json.Marshal(e.Provider)))
+		whole[e.Peer.Record] = asJSON(t, e.Whole)
+		provider[e.Peer.Record] = asJSON(t, e.Provider)
 	}
 	return whole, provider
 }
 
 // checkCatalog checks that all peers are in it, in order, and nothing that is nobody's business.
 func (w *World) checkCatalog(t *testing.T) {
+	t.Helper()
 	r := w.reader(t)
 	var want, got []string
 	for _, p := range w.peers() {
@@ -474,6 +502,7 @@ func (w *World) checkCatalog(t *testing.T) {
 
 // checkStrangersView checks that a peer that consumes besides looks to strangers as if it did not.
 func (w *World) checkStrangersView(t *testing.T) {
+	t.Helper()
 	both := w.readerOf(t, w.replaced(w.AlsoConsumes...))
 	peer := must[*liqo.Peer](t)(both.Peer(t.Context(), w.Provider.ID))
 	if peer == nil || !peer.Incoming.Established || !peer.Outgoing.Established {
@@ -505,8 +534,9 @@ func account(t *testing.T, r line.Reader) []string {
 
 // checkAccountChanged checks that what changes the account is told to change it, and what says nothing is not.
 func (w *World) checkAccountChanged(t *testing.T) {
+	t.Helper()
 	deleted := func(o client.Object) Change {
-		gone := o.DeepCopyObject().(client.Object)
+		gone := copyOf(o)
 		gone.SetDeletionTimestamp(&metav1.Time{Time: Measured()})
 		gone.SetFinalizers([]string{"brokering.liqo.io/test"})
 		return Change{o, gone}
@@ -515,7 +545,7 @@ func (w *World) checkAccountChanged(t *testing.T) {
 	kinds := w.Line.Kinds()
 	for _, kind := range append([]client.Object{kinds.Record, kinds.Offer}, kinds.Peering...) {
 		for _, o := range w.ofKind(kind) {
-			same = append(same, Change{o, o.DeepCopyObject().(client.Object)})
+			same = append(same, Change{o, copyOf(o)})
 			if sameKind(o, kinds.Offer) && o.GetDeletionTimestamp().IsZero() {
 				deletions = append(deletions, deleted(o))
 			}
@@ -554,9 +584,10 @@ func (w *World) checkAccountChanged(t *testing.T) {
 
 // checkDropped checks that nothing is dropped that is read.
 func (w *World) checkDropped(t *testing.T) {
+	t.Helper()
 	small := slices.Clone(w.Objects)
 	for i := range small {
-		small[i] = small[i].DeepCopyObject().(client.Object)
+		small[i] = copyOf(small[i])
 	}
 	for kind, drop := range w.Line.Dropped(&liqo.Compactor{}) {
 		if _, err := apiutil.GVKForObject(kind, w.scheme); err != nil {
@@ -600,6 +631,7 @@ func (w *World) questions(provider *liqo.Peer) map[string]func(context.Context, 
 
 // checkFailures lets each read of each answer fail, one at a time: what could not be read is not said not to be there.
 func (w *World) checkFailures(t *testing.T) {
+	t.Helper()
 	boom := errors.New("boom")
 	reads, failing := 0, 0
 	fails := func() bool { reads++; return reads == failing }
