@@ -4,6 +4,7 @@
 package liqo1
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -154,13 +155,10 @@ type field struct {
 // fieldsOf returns the fields of a structure by their names in JSON, those of what is inlined among them.
 func fieldsOf(t reflect.Type) map[string]field {
 	all := map[string]field{}
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "" && f.Anonymous {
-			for inlined, of := range fieldsOf(f.Type) {
-				all[inlined] = of
-			}
+			maps.Copy(all, fieldsOf(f.Type))
 			continue
 		}
 		all[name] = field{f.Type, options}
