@@ -66,36 +66,24 @@ func linkPath(c *api.Configuration, connected bool) (addressing.Peer, error) {
 	if id == "" {
 		return addressing.Peer{}, fmt.Errorf("configuration %s/%s names no cluster", c.Namespace, c.Name)
 	}
-	pods, err := viewAt(0, own.Pod, seen.Pod)
+	pods, err := firstView(own.Pod, seen.Pod)
 	if err != nil {
 		return addressing.Peer{}, fmt.Errorf("pod CIDR of cluster %s: %w", id, err)
 	}
-	external, err := viewAt(0, own.External, seen.External)
+	external, err := firstView(own.External, seen.External)
 	if err != nil {
 		external = addressing.View{}
 	}
 	return addressing.Peer{Pods: pods, External: external, Connected: connected}, nil
 }
 
-// PodViews returns how pods are seen here that are reached through the peer of a Configuration: its own first, and then those behind it, as
-// far as Liqo has decided about them.
-func PodViews(c *api.Configuration) []addressing.View {
-	var views []addressing.View
-	for i := range c.Spec.Remote.CIDR.Pod {
-		if view, err := viewAt(i, c.Spec.Remote.CIDR.Pod, remapped(c).Pod); err == nil {
-			views = append(views, view)
-		}
-	}
-	return views
-}
-
-// viewAt returns how a network is seen here, whose place is the same in both lists. Other than in Liqo 0.9, nothing at its place means that
-// it is not seen, and not that it is seen as it is.
-func viewAt(i int, own, seen []string) (addressing.View, error) {
-	if i >= len(own) || i >= len(seen) || seen[i] == "" {
+// firstView returns how the first network of a list is seen here, which is at the same place of the other list. Other than in Liqo 0.9,
+// nothing there means that it is not seen, and not that it is seen as it is.
+func firstView(own, seen []string) (addressing.View, error) {
+	if len(own) == 0 || len(seen) == 0 || seen[0] == "" {
 		return addressing.View{}, errUndecided
 	}
-	return addressing.NewView(own[i], seen[i])
+	return addressing.NewView(own[0], seen[0])
 }
 
 // seenPrefixes returns the prefixes under which what is behind a peer is seen here, pods and others.
@@ -117,18 +105,4 @@ func remapped(c *api.Configuration) api.CIDRs {
 		return api.CIDRs{}
 	}
 	return c.Status.Remote.CIDR
-}
-
-// OwnNetworks returns the networks of this cluster as Liqo knows them: those of its pods, of its Services, and that which it opens to
-// others; none while Liqo has not written them down. The Networks of peers have no type.
-func OwnNetworks(all []api.Network) []netip.Prefix {
-	var own []netip.Prefix
-	for _, kind := range []string{api.NetworkTypePods, api.NetworkTypeServices, api.NetworkTypeExternal} {
-		for i := range all {
-			if prefix, err := netip.ParsePrefix(all[i].Status.CIDR); err == nil && all[i].Labels[api.LabelNetworkType] == kind {
-				own = append(own, prefix.Masked())
-			}
-		}
-	}
-	return own
 }

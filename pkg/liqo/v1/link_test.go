@@ -155,29 +155,3 @@ func TestLinksFindTheirTunnel(t *testing.T) {
 		}
 	}
 }
-
-func TestPodViews(t *testing.T) {
-	c := configuration(api.CIDRs{Pod: []string{"10.10.0.0/16", "10.20.0.0/16", "10.30.0.0/16"}},
-		&api.ClusterNetworks{CIDR: api.CIDRs{Pod: []string{"10.10.0.0/16", "", "10.63.0.0/16"}}})
-	want := []addressing.View{view("10.10.0.0/16", "10.10.0.0/16"), view("10.30.0.0/16", "10.63.0.0/16")}
-	if diff := cmp.Diff(want, PodViews(c), cmpopts.EquateComparable(addressing.View{})); diff != "" {
-		t.Errorf("PodViews(): -want +got\n%s", diff)
-	}
-}
-
-func TestOwnNetworks(t *testing.T) {
-	network := func(kind, cidr string) api.Network {
-		return api.Network{
-			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{api.LabelNetworkType: kind}}, Status: api.NetworkStatus{CIDR: cidr},
-		}
-	}
-	peers := api.Network{Status: api.NetworkStatus{CIDR: "10.61.0.0/16"}}
-	all := []api.Network{
-		network("external-cidr", "10.70.0.0/16"), peers, network("internal-cidr", "10.80.0.0/16"), network("service-cidr", ""),
-		network("pod-cidr", "10.10.0.0/16"),
-	}
-	want := prefixes("10.10.0.0/16", "10.70.0.0/16")
-	if diff := cmp.Diff(want, OwnNetworks(all), cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
-		t.Errorf("OwnNetworks(): -want +got\n%s", diff)
-	}
-}
