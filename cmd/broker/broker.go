@@ -179,11 +179,8 @@ func (b *broker) setup(ctx context.Context) (*parts, error) {
 		}
 		setupBrokeringWebhooks(mgr, own.reader, &b.cfg)
 	}
-	kinds := liqo.Kinds()
-	for _, kind := range append(kinds.Peering, kinds.Record) {
-		if _, err := mgr.GetCache().GetInformer(ctx, kind); err != nil {
-			return nil, fmt.Errorf("watch the peers: %w", err)
-		}
+	if _, err := mgr.GetCache().GetInformer(ctx, liqo.Kinds().Record); err != nil {
+		return nil, fmt.Errorf("watch the peers: %w", err)
 	}
 
 	// What people ask.

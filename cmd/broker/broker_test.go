@@ -47,7 +47,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
-	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
 )
@@ -196,7 +195,7 @@ func TestDeploymentGrantsWhatIsNeeded(t *testing.T) {
 		catalog: true, orchestrator: true, aggregator: true, leaderElect: true, leaderNamespace: "liqo-broker", namespace: "liqo-broker",
 		liqoNamespace: liqo.DefaultNamespace,
 	}
-	for _, n := range slices.Concat(needs(&all, v09.Line{}), knows(v1.Line{})) {
+	for _, n := range needs(&all, v09.Line{}) {
 		namespace := n.namespace
 		n.namespace = ""
 		needed[namespace][n.String()] = slices.Sorted(slices.Values(n.verbs))

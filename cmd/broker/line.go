@@ -33,8 +33,7 @@ func addLines(s *runtime.Scheme) error {
 var (
 	errNoLiqo   = errors.New("the API server knows no Liqo: install Liqo v0.9.4, or v1.2.0 for a catalog, first (liqoctl install)")
 	errTwoLiqos = errors.New("the API server has the kinds of Liqo 0.9 and of Liqo 1.x: delete the definitions of the one that does not run")
-	errCatalog  = errors.New("with Liqo 1.x the broker is a catalog only: leave out --with-orchestrator and --with-aggregator, " +
-		"or use Liqo v0.9.4")
+	errCatalog  = errors.New("with Liqo 1.x the broker is a catalog only: delete what deploy/ has installed, and apply deploy/catalog")
 )
 
 // findLine returns the line of Liqo whose records of peers the API server has.

@@ -59,13 +59,22 @@ func (n need) grant() string {
 	if n.group == inventory.GroupVersion.Group {
 		return "see " + inventoryExample
 	}
+	if n.ofCatalog() {
+		return "grant it with: kubectl apply " + version.Applied("deploy/catalog")
+	}
 	return "grant it with: kubectl apply " + version.Applied("deploy")
 }
+
+// ofCatalog reports whether only a catalog with Liqo 1.x needs the resource.
+func (n need) ofCatalog() bool { return n.group == api.CoreGroup || n.group == api.NetworkingGroup }
 
 // cure is what installs the resource, if it does not exist.
 func (n need) cure() string {
 	if n.group == inventory.GroupVersion.Group {
 		return "install the definitions of the Cluster Inventory API first, or leave out --cluster-inventory-namespace"
+	}
+	if n.ofCatalog() {
+		return "install Liqo v1.2.0 first (liqoctl install)"
 	}
 	if strings.HasSuffix(n.group, ".liqo.io") && n.group != v1alpha1.Group {
 		return "install Liqo v0.9.4 first (liqoctl install)"
@@ -85,14 +94,13 @@ func knows(with line.Line) []need {
 		return []need{
 			{group: "discovery.liqo.io", version: "v1alpha1", resource: "foreignclusters", verbs: read},
 			{group: "net.liqo.io", version: "v1alpha1", resource: "tunnelendpoints", verbs: read},
+			{version: "v1", resource: "namespaces", verbs: read},
 			{version: "v1", resource: "configmaps", name: remoteipam.AnnouncementName, verbs: []string{"get"}},
 			hooks("mutatingwebhookconfigurations"), hooks("validatingwebhookconfigurations"),
 		}
 	}
 	return []need{
 		{group: api.CoreGroup, version: api.Beta, resource: "foreignclusters", verbs: read},
-		{group: api.AuthenticationGroup, version: api.Beta, resource: "tenants", verbs: read},
-		{group: api.AuthenticationGroup, version: api.Beta, resource: "identities", verbs: read},
 		{group: api.NetworkingGroup, version: api.Beta, resource: "configurations", verbs: read},
 	}
 }
@@ -104,7 +112,6 @@ func needs(o *options, with line.Line) []need {
 	all := []need{
 		{group: "authentication.k8s.io", version: "v1", resource: "tokenreviews", verbs: []string{"create"}},
 		{group: "authorization.k8s.io", version: "v1", resource: "subjectaccessreviews", verbs: []string{"create"}},
-		{version: "v1", resource: "namespaces", verbs: read},
 	}
 	all = append(all, knows(with)...)
 	if o.tlsCertFile == "" && o.namespace != "" {

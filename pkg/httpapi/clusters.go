@@ -41,7 +41,7 @@ func (a *API) clusters(w http.ResponseWriter, r *http.Request) {
 	public := make([]any, 0, len(entries))
 	for i := range entries {
 		switch e := &entries[i]; {
-		case !shown(&e.Peer):
+		case !shown(&e.Peer), open && e.Provider == nil:
 		case open:
 			public = append(public, e.Provider)
 		default:

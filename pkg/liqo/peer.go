@@ -124,7 +124,7 @@ func (l *Link) Measure(latency string, at time.Time) {
 // query and fragment. What is no URL is not shown.
 func PublicURL(raw string) string {
 	u, err := url.Parse(raw)
-	if err != nil {
+	if err != nil || u.Opaque != "" {
 		return ""
 	}
 	u.User, u.RawQuery, u.Fragment, u.RawFragment = nil, "", "", ""

@@ -98,7 +98,7 @@ func TestCatalog(t *testing.T) {
 			t.Errorf("%s is shown without its network: %+v", c.Spec.ClusterID, networking)
 		}
 	}
-	if diff := cmp.Diff([]string{consumer.Name, provider.Name}, ids); diff != "" {
+	if diff := cmp.Diff([]string{consumer.Name, provider.Name}, ids); diff != "" { // The broker uses both.
 		t.Errorf("/api/clusters: -want +got\n%s", diff)
 	}
 	for _, secret := range []string{"liqo-tenant-", "foreignProxyUrl", "annotations", "message"} {

@@ -125,9 +125,10 @@ type Links interface {
 
 // Entry is what people may see of a peer, as the API of the catalog answers.
 type Entry struct {
+	// Peer is what Liqo's record says of it: at least who it is, and whether it provides.
 	Peer liqo.Peer
 	// Whole is for those who may know what the broker knows, and Provider for strangers: not whether the peer consumes. Both are written as
-	// JSON.
+	// JSON. Provider is nil if strangers are not to learn of the peer.
 	Whole, Provider any
 }
 

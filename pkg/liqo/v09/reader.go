@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -114,15 +115,16 @@ func (r reader) OffersOfNode(ctx context.Context, name string) ([]liqo.Offer, er
 		return nil, fmt.Errorf("list the offers of node %s: %w", name, err)
 	}
 	var offers []liqo.Offer
+	found := make(map[types.NamespacedName]bool, len(all.Items))
 	for i := range all.Items {
 		tenant, err := r.Tenant(ctx, all.Items[i].Namespace)
 		if err != nil {
 			return nil, err
 		}
+		found[client.ObjectKeyFromObject(&all.Items[i])] = true
 		offers = append(offers, offerWith(tenant, &all.Items[i]))
 	}
 	// The nodes of others have names that end with what their cluster calls itself. A peer may write any name, also one that no node can have.
-	named := len(offers)
 	for i := range name {
 		if name[i] != '-' || len(name) > validation.DNS1123SubdomainMaxLength {
 			continue
@@ -136,9 +138,9 @@ func (r reader) OffersOfNode(ctx context.Context, name string) ([]liqo.Offer, er
 			if err != nil {
 				return nil, err
 			}
-			for _, o := range with {
-				if !slices.ContainsFunc(offers[:named], func(n liqo.Offer) bool { return n.Tenant == o.Tenant && n.Name == o.Name }) {
-					offers = append(offers, o)
+			for i := range with {
+				if o := &with[i]; !found[types.NamespacedName{Namespace: o.Tenant, Name: o.Name}] {
+					offers = append(offers, *o)
 				}
 			}
 		}

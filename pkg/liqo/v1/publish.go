@@ -96,12 +96,14 @@ func publicModule(m *api.Module) PublicModule {
 }
 
 // AsProvider returns what may be shown to those who may know only that the cluster
-// provides: not whether it consumes as well.
+// provides: not whether it consumes as well, nor who came to whom.
 func (p PublicForeignCluster) AsProvider() PublicForeignCluster {
 	p.Status.Role = api.RoleProvider
-	authentication := &p.Status.Modules.Authentication
-	authentication.Conditions = slices.DeleteFunc(slices.Clone(authentication.Conditions), func(c PublicCondition) bool {
-		return c.Type == api.AuthTenantStatus
-	})
+	modules := &p.Status.Modules
+	for m, about := range map[*PublicModule]api.ConditionType{
+		&modules.Networking: api.NetworkConnectionStatus, &modules.Authentication: api.AuthIdentityControlPlaneStatus,
+	} {
+		m.Conditions = slices.DeleteFunc(slices.Clone(m.Conditions), func(c PublicCondition) bool { return c.Type != about })
+	}
 	return p
 }

@@ -229,16 +229,21 @@ func (r reader) linksIn(ctx context.Context, where ...client.ListOption) ([]liqo
 	return LinksOf(configurations.Items, connections.Items), nil
 }
 
-// Catalog implements line.Reader.
+// Catalog implements line.Reader. It reads Liqo's records alone, so that who shows them needs no right to read what grants rights. Strangers
+// see who provides: Liqo makes a record of whomever a Configuration names, and peers may write these.
 func (r reader) Catalog(ctx context.Context) ([]line.Entry, error) {
-	all, err := r.facts(ctx)
-	if err != nil {
-		return nil, err
+	var records api.ForeignClusterList
+	if err := r.objects.List(ctx, &records, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the foreign clusters: %w", err)
 	}
-	entries := make([]line.Entry, len(all))
-	for i := range all {
-		whole := Publish(all[i].Record)
-		entries[i] = line.Entry{Peer: PeerOf(all[i]), Whole: whole, Provider: whole.AsProvider()}
+	entries := make([]line.Entry, len(records.Items))
+	for i := range records.Items {
+		f := Facts{Record: &records.Items[i]}
+		whole := Publish(f.Record)
+		entries[i] = line.Entry{Peer: PeerOf(f), Whole: whole}
+		if entries[i].Peer.Outgoing.Exists {
+			entries[i].Provider = whole.AsProvider()
+		}
 	}
 	line.Sort(entries)
 	return entries, nil
