@@ -100,7 +100,7 @@ func (a *API) Watch(ctx context.Context, informers cache.Informers) error {
 // objects reads what is shown. What it returns shares memory with the cache, and is not to be changed.
 type objects struct {
 	reader client.Reader
-	liqo   line.Reader
+	line   line.Line
 	own    cluster.Identity
 }
 
@@ -145,8 +145,9 @@ func (o *objects) peers(ctx context.Context, now time.Time) (*overview.Peers, []
 		provide v1alpha1.ProviderList
 		consume v1alpha1.ConsumerList
 	)
-	clusters, err := o.liqo.Peers(ctx)
-	tunnels, errTunnels := o.liqo.Links(ctx)
+	known := o.line.Reader(o.reader, o.own.ID)
+	clusters, err := known.Peers(ctx)
+	tunnels, errTunnels := known.Links(ctx)
 	if err := errors.Join(err, errTunnels, o.readAll(ctx, &provide, &consume)); err != nil {
 		return nil, nil, err
 	}

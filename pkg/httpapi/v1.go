@@ -67,7 +67,7 @@ func newV1(cfg *Config, api *rest.API) (*v1, error) {
 		all = append(all, k.kind)
 	}
 	v := &v1{cfg: cfg, api: api, watchers: source.NewLimit(maxWatchers, maxWatchersEach), timing: defaultTiming}
-	v.feed = feed.New((&objects{reader: cfg.Client, liqo: cfg.Line.Reader(cfg.Client, cfg.Own.ID), own: cfg.Own}).items, all...)
+	v.feed = feed.New((&objects{reader: cfg.Client, line: cfg.Line, own: cfg.Own}).items, all...)
 	v.operations()
 	return v, v.api.Seal(base+"/", func(r *http.Request) error {
 		_, err := v.identify(r.Context(), r, named())
