@@ -44,7 +44,8 @@ func TestPublish(t *testing.T) {
 	}
 	fc.Status.Modules.Authentication.Conditions = append(fc.Status.Modules.Authentication.Conditions,
 		module(api.AuthIdentityControlPlaneStatus).Conditions...)
-	fc.Status.Modules.Networking.Conditions = append(fc.Status.Modules.Networking.Conditions, module("NetworkGatewayServerStatus").Conditions...)
+	fc.Status.Modules.Networking.Conditions = append(fc.Status.Modules.Networking.Conditions,
+		module("NetworkGatewayServerStatus").Conditions...)
 	condition := func(of string) string {
 		return `{"type":"` + of + `","status":"Ready","reason":"Why","lastTransitionTime":"2026-11-01T00:00:00Z"}`
 	}

@@ -229,8 +229,8 @@ func (r reader) linksIn(ctx context.Context, where ...client.ListOption) ([]liqo
 	return LinksOf(configurations.Items, connections.Items), nil
 }
 
-// Catalog implements line.Reader. It reads Liqo's records alone, so that who shows them needs no right to read what grants rights. Strangers
-// see who provides: Liqo makes a record of whomever a Configuration names, and peers may write these.
+// Catalog implements line.Reader. It reads Liqo's records alone, so that who shows them needs no right to read what grants rights.
+// Strangers see who provides: Liqo makes a record of whomever a Configuration names, and peers may write these.
 func (r reader) Catalog(ctx context.Context) ([]line.Entry, error) {
 	var records api.ForeignClusterList
 	if err := r.objects.List(ctx, &records, client.UnsafeDisableDeepCopy); err != nil {
