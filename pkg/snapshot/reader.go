@@ -45,10 +45,10 @@ const (
 func Indexes(of line.Line) []line.Index {
 	return append(of.Indexes(),
 		line.Index{Object: &corev1.Node{}, Field: IndexNodeCluster, Extract: func(o client.Object) []string {
-			return nonEmpty(string(liqo.NodeCluster(o.(*corev1.Node))))
+			return line.NonEmpty(string(liqo.NodeCluster(o.(*corev1.Node))))
 		}},
 		line.Index{Object: &corev1.Pod{}, Field: IndexPodNode, Extract: func(o client.Object) []string {
-			return nonEmpty(o.(*corev1.Pod).Spec.NodeName)
+			return line.NonEmpty(o.(*corev1.Pod).Spec.NodeName)
 		}},
 	)
 }
@@ -61,13 +61,6 @@ func AddIndexes(ctx context.Context, indexer client.FieldIndexer, indexes []line
 		}
 	}
 	return nil
-}
-
-func nonEmpty(s string) []string {
-	if s == "" {
-		return nil
-	}
-	return []string{s}
 }
 
 // Reader answers questions about the broker's providers and namespaces. It may

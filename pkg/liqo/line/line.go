@@ -82,6 +82,14 @@ type Index struct {
 	Extract client.IndexerFunc
 }
 
+// NonEmpty returns the one value by which an Index finds an object; none if it is empty.
+func NonEmpty(value string) []string {
+	if value == "" {
+		return nil
+	}
+	return []string{value}
+}
+
 // Reader reads Liqo's objects as values, which may share memory with a cache and are not to be changed. It may be used concurrently.
 type Reader interface {
 	Peers

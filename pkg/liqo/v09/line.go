@@ -55,7 +55,7 @@ const (
 func (Line) Indexes() []line.Index {
 	ofRecord := func(field string, value func(fc *ForeignCluster) string) line.Index {
 		return line.Index{Object: &ForeignCluster{}, Field: field, Extract: func(o client.Object) []string {
-			return nonEmpty(value(o.(*ForeignCluster)))
+			return line.NonEmpty(value(o.(*ForeignCluster)))
 		}}
 	}
 	return []line.Index{
@@ -64,16 +64,9 @@ func (Line) Indexes() []line.Index {
 		ofRecord(indexName, func(fc *ForeignCluster) string { return Identity(fc).Name }),
 		ofRecord(indexUniqueName, func(fc *ForeignCluster) string { return UniqueName(Identity(fc)) }),
 		{Object: &ResourceOffer{}, Field: indexNode, Extract: func(o client.Object) []string {
-			return nonEmpty(NamedNode(o.(*ResourceOffer)))
+			return line.NonEmpty(NamedNode(o.(*ResourceOffer)))
 		}},
 	}
-}
-
-func nonEmpty(s string) []string {
-	if s == "" {
-		return nil
-	}
-	return []string{s}
 }
 
 // Reader implements line.Line.

@@ -62,7 +62,7 @@ const (
 func (Line) Indexes() []line.Index {
 	return []line.Index{
 		{Object: &api.ForeignCluster{}, Field: indexID, Extract: func(o client.Object) []string {
-			return nonEmpty(o.(*api.ForeignCluster).Spec.ClusterID)
+			return line.NonEmpty(o.(*api.ForeignCluster).Spec.ClusterID)
 		}},
 		{Object: &corev1.Namespace{}, Field: indexTenantOf, Extract: func(o client.Object) []string {
 			id, tenant := TenantOf(o.(*corev1.Namespace))
@@ -72,16 +72,9 @@ func (Line) Indexes() []line.Index {
 			return []string{string(id)}
 		}},
 		{Object: &api.ResourceSlice{}, Field: indexNode, Extract: func(o client.Object) []string {
-			return nonEmpty(nodeName(o.(*api.ResourceSlice)))
+			return line.NonEmpty(nodeName(o.(*api.ResourceSlice)))
 		}},
 	}
-}
-
-func nonEmpty(s string) []string {
-	if s == "" {
-		return nil
-	}
-	return []string{s}
 }
 
 // OwnIdentity implements line.Line.
