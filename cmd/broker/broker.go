@@ -34,8 +34,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/daemon"
 	"github.com/capacitorset/liqo-broker/pkg/httpapi"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/peernet"
 	"github.com/capacitorset/liqo-broker/pkg/promquery"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/callers"
@@ -61,10 +61,10 @@ const (
 type brokerConfig struct {
 	options
 
-	strategy v09.MappingStrategy
-	rest     *rest.Config
-	log      logr.Logger
-	asker    promquery.Asker
+	mapping liqo.Mapping // Of namespaces on providers.
+	rest    *rest.Config
+	log     logr.Logger
+	asker   promquery.Asker
 }
 
 // broker is the daemon, as it is before it has reached an API server.
@@ -315,7 +315,7 @@ func (o *brokering) giveBackConfig() giveback.Config {
 func (o *brokering) twinConfig() twin.Config {
 	return twin.Config{
 		Client: o.mgr.GetClient(), Live: o.mgr.GetAPIReader(), Reader: o.reader, Recorder: o.mgr.GetEventRecorderFor(component),
-		Planner: o.planner, Own: o.own, Strategy: o.cfg.strategy, MaxNamespaces: o.cfg.maxNamespaces,
+		Planner: o.planner, Own: o.own, Mapping: o.cfg.mapping, MaxNamespaces: o.cfg.maxNamespaces,
 		Metrics: o.metrics.twin, Clock: clock.RealClock{},
 	}
 }

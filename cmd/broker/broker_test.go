@@ -437,8 +437,8 @@ func TestPluginHearsNoStrangers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, err := newBroker(brokerConfig{
-				options:  options{orchestrator: true, pluginAllow: tc.allow},
-				strategy: defaultMapping, rest: &rest.Config{Host: server.URL}, log: logr.Discard(),
+				options: options{orchestrator: true, pluginAllow: tc.allow},
+				mapping: defaultMapping, rest: &rest.Config{Host: server.URL}, log: logr.Discard(),
 			})
 			if err != nil {
 				t.Fatalf("newBroker(): %v", err)
@@ -491,7 +491,7 @@ func TestPluginServesBeforeAllElse(t *testing.T) {
 			orchestrator: true, anonymousToggle: true,
 			pluginAddress: address, apiAddress: "127.0.0.1:0", metricsAddress: "0", healthAddress: "0",
 		},
-		strategy: defaultMapping, rest: &rest.Config{Host: server.URL}, log: logr.Discard(),
+		mapping: defaultMapping, rest: &rest.Config{Host: server.URL}, log: logr.Discard(),
 	})
 	if err != nil {
 		t.Fatalf("newBroker(): %v", err)

@@ -16,7 +16,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/daemon"
 	"github.com/capacitorset/liqo-broker/pkg/httpapi"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/logging"
 	"github.com/capacitorset/liqo-broker/pkg/netflag"
 	"github.com/capacitorset/liqo-broker/pkg/program"
@@ -66,7 +65,7 @@ type options struct {
 	leaderIdentity   string // Another one each time if empty.
 	namespace        string // The daemon's own; empty if it does not run in a pod.
 	liqoNamespace    string
-	mapping          string
+	mappingName      string
 	maxNamespaces    int
 	giveBackAfter    time.Duration
 	// provideFromConsumers enables also those new providers that use the broker.
@@ -82,7 +81,7 @@ type options struct {
 func (o *options) brokers() bool { return o.orchestrator || o.aggregator }
 
 // validate returns the options that need parsing.
-func (o *options) validate() (v09.MappingStrategy, error) {
+func (o *options) validate() (liqo.Mapping, error) {
 	if !o.catalog && !o.brokers() {
 		return "", errors.New("no mode is given: use at least one of --with-catalog, --with-orchestrator and --with-aggregator")
 	}
@@ -131,11 +130,11 @@ func (o *options) validate() (v09.MappingStrategy, error) {
 	if o.prometheus.URL == "" && (o.prometheus.CAFile != "" || o.prometheus.TokenFile != "") {
 		return "", errors.New("--prometheus-ca-file and --prometheus-token-file need --prometheus")
 	}
-	strategy, err := v09.ParseMappingStrategy(o.mapping)
+	mapping, err := liqo.ParseMapping(o.mappingName)
 	if err != nil {
 		return "", fmt.Errorf("--namespace-mapping-strategy: %w", err)
 	}
-	return strategy, nil
+	return mapping, nil
 }
 
 // findNamespaces sets the daemon's own namespace, if it runs in a pod, and that of the
@@ -164,7 +163,7 @@ func newCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(command *cobra.Command, _ []string) error {
-			strategy, err := o.validate()
+			mapping, err := o.validate()
 			if err != nil {
 				return program.Usage(err)
 			}
@@ -179,7 +178,7 @@ func newCommand() *cobra.Command {
 			if err != nil {
 				return program.Usage(fmt.Errorf("--prometheus: %w", err))
 			}
-			b, err := newBroker(brokerConfig{options: *o, strategy: strategy, rest: config, log: log, asker: asker})
+			b, err := newBroker(brokerConfig{options: *o, mapping: mapping, rest: config, log: log, asker: asker})
 			if err != nil {
 				return err
 			}
@@ -236,7 +235,7 @@ func newCommand() *cobra.Command {
 	flags.StringVar(&o.leaderNamespace, "leader-election-namespace", "", "namespace of the replicas' lease; the daemon's own if empty")
 	flags.StringVar(&o.liqoNamespace, "liqo-namespace", liqo.DefaultNamespace, "namespace in which Liqo runs")
 	// How pods are offloaded.
-	flags.StringVar(&o.mapping, "namespace-mapping-strategy", defaultMapping,
+	flags.StringVar(&o.mappingName, "namespace-mapping-strategy", defaultMapping,
 		"how Liqo names consumers' namespaces on the providers: DefaultName, which appends the broker's name unless that makes the "+
 			"name longer than 63 characters, or EnforceSameName, which collides with what consumers offload to providers themselves")
 	flags.IntVar(&o.maxNamespaces, "max-namespaces", defaultMaxNamespaces,

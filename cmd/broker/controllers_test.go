@@ -16,7 +16,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/controller/twin"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
@@ -24,8 +24,8 @@ import (
 func TestOptionsReachTheControllers(t *testing.T) {
 	own := cluster.Identity{ID: "id-broker", Name: "broker"}
 	b, err := newBroker(brokerConfig{
-		options:  options{catalog: true, maxNamespaces: 7, giveBackAfter: 3 * time.Minute},
-		strategy: v09.MappingStrategy("EnforceSameName"), rest: &rest.Config{Host: "https://192.0.2.1"}, log: logr.Discard(),
+		options: options{catalog: true, maxNamespaces: 7, giveBackAfter: 3 * time.Minute},
+		mapping: liqo.MappingSame, rest: &rest.Config{Host: "https://192.0.2.1"}, log: logr.Discard(),
 	})
 	if err != nil {
 		t.Fatalf("newBroker(): %v", err)
@@ -42,7 +42,7 @@ func TestOptionsReachTheControllers(t *testing.T) {
 		planner: twin.NewPlanner(nil, clock.RealClock{}), metrics: m,
 	}
 	twins, givesBack := o.twinConfig(), o.giveBackConfig()
-	if twins.MaxNamespaces != 7 || twins.Strategy != b.cfg.strategy || twins.Own != own || twins.Metrics != m.twin {
+	if twins.MaxNamespaces != 7 || twins.Mapping != b.cfg.mapping || twins.Own != own || twins.Metrics != m.twin {
 		t.Errorf("the controller of twin namespaces goes by %+v", twins)
 	}
 	if givesBack.After != 3*time.Minute || givesBack.Given != m.given {

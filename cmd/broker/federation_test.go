@@ -149,7 +149,7 @@ func (f federation) offloading(n int, selected []cluster.Identity) *v09.Namespac
 	for i, id := range selected {
 		ids[i] = id.ID
 	}
-	o := v09.ForgeOffloading(f.namespace(n), "DefaultName", ids)
+	o := liqotest.Offloading(f.namespace(n), ids...)
 	o.Labels = map[string]string{"app.kubernetes.io/managed-by": "liqo-broker"}
 	putInForce(f.twin(n), o, selected)
 	return o

@@ -96,7 +96,7 @@ func (f federation) memory(tb testing.TB) map[string]float64 {
 		"pods": held(tb, &corev1.Pod{}, f.namespaces*f.pods, func(n int) client.Object {
 			return f.pod(n/f.pods, n%f.pods, of(n/f.pods))
 		}) / mib,
-		"shadows": held(tb, v09.NewShadowPodMetadata(), f.namespaces*f.pods,
+		"shadows": held(tb, v09.Line{}.Kinds().Shadow, f.namespaces*f.pods,
 			func(n int) client.Object { return f.shadow(n/f.pods, n%f.pods) }) / mib,
 	}
 }

@@ -123,7 +123,7 @@ func (f federation) run(tb testing.TB) findings {
 
 	selected := map[cluster.ID]int{}
 	for _, o := range s.offloadings() {
-		for _, id := range v09.Selected(&o) {
+		for _, id := range v09.OffloadingOf(&o).Selected {
 			selected[id]++
 		}
 	}
@@ -214,7 +214,7 @@ func (s *server) startDaemon() (stop func()) {
 			pluginAddress: "127.0.0.1:0", apiAddress: "127.0.0.1:0", webhookAddress: freeAddress(s.tb), metricsAddress: "0", healthAddress: "0",
 			inventoryNamespace: s.inventory,
 		},
-		strategy: defaultMapping, rest: config, log: logr.Discard(), asker: promquery.None{},
+		mapping: defaultMapping, rest: config, log: logr.Discard(), asker: promquery.None{},
 	})
 	if err != nil {
 		s.tb.Fatalf("newBroker(): %v", err)
@@ -425,7 +425,7 @@ func (f federation) playLiqo(s *server) {
 	s.each(f.namespaces, func(n int) error {
 		o := offloadings[f.namespace(n)]
 		var selected []cluster.Identity
-		for _, id := range v09.Selected(&o) {
+		for _, id := range v09.OffloadingOf(&o).Selected {
 			selected = append(selected, identities[id])
 		}
 		var ns corev1.Namespace

@@ -63,7 +63,8 @@ func (r *reading) placements(ctx context.Context, c client.Client) (*overview.Pl
 		policies    v1alpha1.PlacementPolicyList
 		decisions   v1alpha1.PlacementDecisionList
 		offloadings v09.NamespaceOffloadingList
-		shadows     = v09.NewShadowPodMetadataList()
+		kinds       = v09.Line{}.Kinds()
+		shadows     = kinds.Shadows()
 		namespaces  corev1.NamespaceList
 		nodes       corev1.NodeList
 		pods        corev1.PodList
@@ -99,7 +100,8 @@ func (r *reading) placements(ctx context.Context, c client.Client) (*overview.Pl
 	p.OnBroker = overview.OnBroker{
 		Providers: providers.Items, Consumers: consumers.Items, Namespaces: namespaces.Items, Nodes: nodes.Items, Pods: pods.Items,
 	}
-	p.Policies, p.Decisions, p.Offloadings, p.Shadows = policies.Items, decisions.Items, offloadings.Items, shadows.Items
+	p.Policies, p.Decisions, p.Shadows = policies.Items, decisions.Items, shadows.Items
+	p.Liqo, p.Offloadings = v09.Line{}, v09.OffloadingsOf(&offloadings)
 	return &p, nil
 }
 

@@ -67,7 +67,7 @@ func decidedFor() []client.Object {
 	plain := liqotest.TwinNamespace("plain", rome)
 	through := liqotest.TwinNamespace("x-"+v09.UniqueName(milan)+"-y", rome)
 	through.Annotations["liqo.io/original-name"] = "through"
-	offloading := v09.ForgeOffloading("plain", "DefaultName", []cluster.ID{"11111111-aaaa", "22222222-bbbb"})
+	offloading := liqotest.Offloading("plain", "11111111-aaaa", "22222222-bbbb")
 	liqotest.PutInForce(plain, offloading)
 	liqotest.Refuse(offloading, milan, now)
 	waits := pod("plain", "waits", "", "")

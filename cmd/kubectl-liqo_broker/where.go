@@ -195,7 +195,7 @@ func (r *reading) placedOnConsumer(ctx context.Context, c client.Client, namespa
 	}
 	return &sight{
 		pods: overview.OnConsumer(nodes.Items, pods.Items, peers), namespace: namespace,
-		home: overview.AtHome(namespaces.Items, offloadings.Items, nodes.Items, pods.Items),
+		home: overview.AtHome(namespaces.Items, v09.OffloadingsOf(&offloadings), nodes.Items, pods.Items),
 	}, nil
 }
 

@@ -184,7 +184,7 @@ func TestWhereOtherwise(t *testing.T) {
 // TestWhereAtHome asks on a consumer whose namespace was offloaded in the moment in which its pods were made: people are told which pods
 // have stayed, and how they leave.
 func TestWhereAtHome(t *testing.T) {
-	offloading := v09.ForgeOffloading("shop", "DefaultName", []cluster.ID{"55555555-9999"})
+	offloading := liqotest.Offloading("shop", "55555555-9999")
 	offloading.Labels = nil // It is the consumer's own.
 	at := newFake(t, append(consuming(), offloading)...)
 	const told = "Pods of namespace shop run at home, though all are to run elsewhere: they were made before Liqo had labelled the " +

@@ -4,6 +4,7 @@
 package liqo
 
 import (
+	"cmp"
 	"maps"
 	"strings"
 
@@ -75,8 +76,13 @@ const (
 // (LiqoOriginClusterNodeName in liqo/pkg/virtualKubelet/forge/meta.go@v0.9.4).
 const labelOriginNode = "virtualkubelet.liqo.io/nodename"
 
+// LabelOriginNodeV1 is the same with Liqo 1.x.
+const LabelOriginNodeV1 = "offloading.liqo.io/nodename"
+
 // OriginNode returns the virtual node of its consumer on which a pod is.
-func OriginNode(pod *corev1.Pod) string { return pod.Labels[labelOriginNode] }
+func OriginNode(pod *corev1.Pod) string {
+	return cmp.Or(pod.Labels[labelOriginNode], pod.Labels[LabelOriginNodeV1])
+}
 
 // ReasonOffloadingAborted is the reason of a failed pod that Liqo does not offload: a
 // virtual kubelet removes what it has made of it in the foreign cluster, and does not

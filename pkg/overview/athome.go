@@ -16,19 +16,18 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // AtHome returns a finding for each namespace of a consumer whose pods are all to run elsewhere, and that has pods which cannot: Liqo looks
 // at new pods only, and only in namespaces that it has labelled, so that those stay at home which came in the same moment as their
 // offloading. The pods of nodes, such as those of a DaemonSet, are meant to stay.
-func AtHome(namespaces []corev1.Namespace, offloadings []v09.NamespaceOffloading, nodes []corev1.Node, pods []corev1.Pod) []Finding {
+func AtHome(namespaces []corev1.Namespace, offloadings []liqo.Offloading, nodes []corev1.Node, pods []corev1.Pod) []Finding {
 	open, remote, virtual := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i := range namespaces {
 		open[namespaces[i].Name] = liqo.Open(&namespaces[i])
 	}
 	for i := range offloadings {
-		if o := &offloadings[i]; v09.Remote(o) && !v09.Managed(o) {
+		if o := &offloadings[i]; o.Remote && !o.Managed {
 			remote[o.Namespace] = true
 		}
 	}

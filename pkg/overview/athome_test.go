@@ -85,7 +85,7 @@ func TestAtHome(t *testing.T) {
 				ns.Labels = map[string]string{"liqo.io/scheduling-enabled": "true"}
 			}
 			other := made("", "", "x", func(p *corev1.Pod) { p.Namespace = "other" })
-			found := overview.AtHome([]corev1.Namespace{ns}, []v09.NamespaceOffloading{o}, []corev1.Node{*node}, append(tc.pods, other))
+			found := overview.AtHome([]corev1.Namespace{ns}, []liqo.Offloading{v09.OffloadingOf(&o)}, []corev1.Node{*node}, append(tc.pods, other))
 			if tc.what == "" && len(found) == 0 {
 				return
 			}

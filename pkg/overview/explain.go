@@ -18,7 +18,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/binding"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	"github.com/capacitorset/liqo-broker/pkg/sheet"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
@@ -29,7 +29,9 @@ type Placements struct {
 
 	Policies    []v1alpha1.PlacementPolicy
 	Decisions   []v1alpha1.PlacementDecision
-	Offloadings []v09.NamespaceOffloading
+	Offloadings []liqo.Offloading
+	// Liqo is the line of Liqo that runs.
+	Liqo line.Line
 	// Shadows are the metadata of the ShadowPods of consumers.
 	Shadows []metav1.PartialObjectMetadata
 }
@@ -262,7 +264,7 @@ func (p *Placements) all() []Candidate {
 
 // hinder takes the providers out to which a namespace cannot go, and says why.
 func (p *Placements) hinder(ns *corev1.Namespace, consumer cluster.ID, candidates []Candidate) {
-	var offloading *v09.NamespaceOffloading
+	var offloading *liqo.Offloading
 	for i := range p.Offloadings {
 		if p.Offloadings[i].Namespace == ns.Name {
 			offloading = &p.Offloadings[i]
@@ -275,12 +277,10 @@ func (p *Placements) hinder(ns *corev1.Namespace, consumer cluster.ID, candidate
 		switch {
 		case identity.ID == consumer:
 			why = "It is the consumer itself"
-		case v09.Passed(ns, identity):
+		case p.Liqo.Passed(ns, identity):
 			why = "The namespace came from it, or through it"
-		case offloading != nil:
-			if _, refused := v09.Refused(offloading, identity); refused {
-				why = "It cannot create the namespace: it may have another one of that name"
-			}
+		case offloading != nil && p.Liqo.ReceptionOf(offloading.Object, identity).Refused:
+			why = "It cannot create the namespace: it may have another one of that name"
 		}
 		if why != "" {
 			c.Chosen, c.Why = false, append([]string{why}, c.Why...)

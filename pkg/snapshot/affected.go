@@ -16,7 +16,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/binding"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 )
 
 // AffectedBy returns the names of the twin namespaces whose plan can change with a
@@ -27,14 +27,12 @@ func (r *Reader) AffectedBy(ctx context.Context, id cluster.ID) ([]string, error
 	if err != nil {
 		return nil, err
 	}
-	var offloadings v09.NamespaceOffloadingList
-	if err := r.reader.List(ctx, &offloadings, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the NamespaceOffloadings: %w", err)
+	selecting, err := line.OffloadedTo(ctx, r.reader, r.line, id)
+	if err != nil {
+		return nil, err
 	}
-	for i := range offloadings.Items {
-		if o := &offloadings.Items[i]; v09.Selects(o, id) {
-			involved[o.Namespace] = true
-		}
+	for _, namespace := range selecting {
+		involved[namespace] = true
 	}
 	type decision struct {
 		policy   string
@@ -110,11 +108,10 @@ func (r *Reader) policyOf(
 ) (*v1alpha1.PlacementPolicy, error) {
 	var shadows []metav1.PartialObjectMetadata
 	if slices.ContainsFunc(rules, func(rule binding.Policy) bool { return rule.Scope == binding.OnRequest }) {
-		list := v09.NewShadowPodMetadataList()
-		if err := r.reader.List(ctx, list, client.InNamespace(ns.Name), client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("list shadow pods of namespace %s: %w", ns.Name, err)
+		var err error
+		if shadows, err = r.shadowsIn(ctx, ns.Name); err != nil {
+			return nil, err
 		}
-		shadows = list.Items
 	}
 	return named(policies, binding.Follows(rules, twinOf(ns, shadows))), nil
 }

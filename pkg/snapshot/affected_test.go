@@ -14,7 +14,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/placement"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
@@ -24,7 +23,7 @@ import (
 func TestAffectedBy(t *testing.T) {
 	consumer, free := cluster.Identity{ID: "id-c", Name: "c"}, cluster.Identity{ID: "id-d", Name: "d"}
 	offloading := func(namespace string, ids ...cluster.ID) client.Object {
-		return v09.ForgeOffloading(namespace, "DefaultName", ids)
+		return liqotest.Offloading(namespace, ids...)
 	}
 	wished := policy("wished", func(s *v1alpha1.PlacementPolicySpec) { s.AppliesTo.Scope = v1alpha1.ScopeOnRequest })
 	names := policy("names", func(s *v1alpha1.PlacementPolicySpec) {
@@ -95,7 +94,7 @@ func TestOnlyWhatConcerns(t *testing.T) {
 		s.AppliesTo = v1alpha1.AppliesTo{Scope: v1alpha1.ScopeConsumers, Consumers: []string{"id-c"}}
 	}))...)
 	objects = append(objects,
-		v09.ForgeOffloading(namespace, "DefaultName", []cluster.ID{"id-s", "id-gone"}),
+		liqotest.Offloading(namespace, "id-s", "id-gone"),
 		liqotest.VirtualNode(cluster.Identity{ID: "id-o", Name: "o"}, true), shadow, liqotest.Pod(shadow, "liqo-o"),
 	)
 	r := snapshottest.Reader(snapshottest.NewClient(t, interceptor.Funcs{}, objects...), "")

@@ -20,7 +20,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/placement"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // Decision returns what a policy has decided for a consumer; the zero ConsumerDecision if nothing.
@@ -75,7 +74,7 @@ func (r *Reader) follow(ctx context.Context, n *Twin, ns *corev1.Namespace, shad
 			return fmt.Errorf("list providers: %w", err)
 		}
 		for i := range providers.Items {
-			n.addProvider(&providers.Items[i], ns, placement.Chosen)
+			r.addProvider(n, &providers.Items[i], ns, placement.Chosen)
 		}
 		return nil
 	}
@@ -102,21 +101,20 @@ func (r *Reader) follow(ctx context.Context, n *Twin, ns *corev1.Namespace, shad
 			return fmt.Errorf("get provider %s: %w", id, err)
 		}
 		bars, chosen := barred[id]
-		n.addProvider(&p, ns, choiceOf(chosen, bars))
+		r.addProvider(n, &p, ns, choiceOf(chosen, bars))
 	}
 	return nil
 }
 
 // addProvider adds a provider to a namespace, of which the policy says something.
-func (n *Twin) addProvider(p *v1alpha1.Provider, ns *corev1.Namespace, said placement.Choice) {
-	known := provider(p, ns, n.Offloading)
+func (r *Reader) addProvider(n *Twin, p *v1alpha1.Provider, ns *corev1.Namespace, said placement.Choice) {
+	id := identity(p)
+	received := r.reception(n.Offloading, id)
+	known := provider(p, r.namespaceOn(id, ns, received))
 	known.Choice = said
 	n.Snapshot.Providers = append(n.Snapshot.Providers, known)
-	if n.Offloading == nil {
-		return
-	}
-	if since, refused := v09.Refused(n.Offloading, identity(p)); refused {
-		n.Refused[known.ID] = since
+	if received.Refused {
+		n.Refused[known.ID] = received.Since
 	}
 }
 

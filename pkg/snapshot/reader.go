@@ -30,7 +30,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // Index fields, usable with client.MatchingFields.
@@ -75,6 +74,8 @@ type Reader struct {
 	// serves reports whether the broker runs a mode.
 	serves func(v1alpha1.Mode) bool
 	said   *directs
+	// shadows is of which type a list of the metadata of ShadowPods is.
+	shadows metav1.TypeMeta
 }
 
 // New returns a Reader of the broker in a cluster with a line of Liqo. It reads from objects: ConfigMaps from the
@@ -84,9 +85,11 @@ func New(of line.Line, objects client.Reader, own cluster.ID, serves func(v1alph
 	if serves == nil {
 		serves = func(v1alpha1.Mode) bool { return true }
 	}
+	kinds := of.Kinds()
 	return &Reader{
 		line: of, reader: objects, liqo: of.Reader(objects, own), own: own, serves: serves,
-		said: &directs{clock: clock.RealClock{}, known: map[string]direct{}},
+		said:    &directs{clock: clock.RealClock{}, known: map[string]direct{}},
+		shadows: kinds.Shadows().TypeMeta,
 	}
 }
 
@@ -106,6 +109,11 @@ func (r *Reader) served(c *v1alpha1.Consumer) bool {
 // Peer returns the peer with an ID, or nil if there is none.
 func (r *Reader) Peer(ctx context.Context, id cluster.ID) (*liqo.Peer, error) {
 	return r.liqo.Peer(ctx, id)
+}
+
+// Offloading returns how a namespace is offloaded, or nil if it is not.
+func (r *Reader) Offloading(ctx context.Context, namespace string) (*liqo.Offloading, error) {
+	return line.ReadOffloading(ctx, r.reader, r.line, namespace)
 }
 
 // TwinsBefore returns how many twin namespaces a consumer had when it got another one.
@@ -177,7 +185,7 @@ func (r *Reader) Namesakes(ctx context.Context, id cluster.Identity) ([]cluster.
 type Twin struct {
 	Snapshot placement.Snapshot
 	// Offloading is nil if the namespace has none.
-	Offloading *v09.NamespaceOffloading
+	Offloading *liqo.Offloading
 	// Policy is the one that chooses the providers; nil if there is none.
 	Policy *v1alpha1.PlacementPolicy
 	// Suspended tells that people suspended the consumer, which is then not served.
@@ -192,21 +200,18 @@ type Twin struct {
 func (r *Reader) Twin(ctx context.Context, ns *corev1.Namespace) (*Twin, error) {
 	n := &Twin{Pods: map[string]*corev1.Pod{}, Refused: map[cluster.ID]time.Time{}}
 	// What the namespace may use now.
-	offloading := &v09.NamespaceOffloading{}
-	key := client.ObjectKey{Namespace: ns.Name, Name: liqo.OffloadingName}
-	if err := r.reader.Get(ctx, key, offloading); client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("get NamespaceOffloading %s: %w", key, err)
-	} else if err == nil {
-		n.Offloading = offloading
-		n.Snapshot.Selected = v09.Selected(offloading)
-		n.Snapshot.Placing = v09.Placing(offloading)
-		n.Snapshot.Effective = v09.InForce(ns, offloading)
+	offloading, err := r.Offloading(ctx, ns.Name)
+	if err != nil {
+		return nil, err
+	}
+	if n.Offloading = offloading; offloading != nil {
+		n.Snapshot.Selected, n.Snapshot.Placing, n.Snapshot.Effective = offloading.Selected, offloading.Placing, offloading.InForce(ns)
 	}
 
 	// Which copies there are. A ShadowPod without a pod is one that is missing.
-	shadows := v09.NewShadowPodMetadataList()
-	if err := r.reader.List(ctx, shadows, client.InNamespace(ns.Name), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list shadow pods of namespace %s: %w", ns.Name, err)
+	shadows, err := r.shadowsIn(ctx, ns.Name)
+	if err != nil {
+		return nil, err
 	}
 	var pods corev1.PodList
 	if err := r.reader.List(ctx, &pods, client.InNamespace(ns.Name)); err != nil {
@@ -216,8 +221,8 @@ func (r *Reader) Twin(ctx context.Context, ns *corev1.Namespace) (*Twin, error) 
 		n.Pods[pods.Items[i].Name] = &pods.Items[i]
 	}
 	nodes := map[string]node{}
-	for i := range shadows.Items {
-		shadow := &shadows.Items[i]
+	for i := range shadows {
+		shadow := &shadows[i]
 		pod := n.Pods[shadow.Name]
 		if !shadow.DeletionTimestamp.IsZero() || pod != nil && finished(pod) {
 			continue
@@ -230,7 +235,7 @@ func (r *Reader) Twin(ctx context.Context, ns *corev1.Namespace) (*Twin, error) 
 		n.Snapshot.Copies = append(n.Snapshot.Copies, c)
 	}
 	// What is wanted of it: by the policy, and by whether its consumer is served at all.
-	if err := r.follow(ctx, n, ns, shadows.Items); err != nil {
+	if err := r.follow(ctx, n, ns, shadows); err != nil {
 		return nil, err
 	}
 	consumer, _ := liqo.TwinOf(ns)
@@ -245,6 +250,15 @@ func (r *Reader) Twin(ctx context.Context, ns *corev1.Namespace) (*Twin, error) 
 	// Only a policy that uses another number of providers from time to time evens out.
 	n.Snapshot.Level = n.Policy != nil && n.Policy.Spec.Scaling != nil
 	return n, nil
+}
+
+// shadowsIn returns the metadata of all that a consumer asks for in a twin namespace. It shares memory with the cache.
+func (r *Reader) shadowsIn(ctx context.Context, namespace string) ([]metav1.PartialObjectMetadata, error) {
+	list := &metav1.PartialObjectMetadataList{TypeMeta: r.shadows}
+	if err := r.reader.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list shadow pods of namespace %s: %w", namespace, err)
+	}
+	return list.Items, nil
 }
 
 // node is what is known of a node: nothing of the broker's own ones.
@@ -316,15 +330,14 @@ func identity(p *v1alpha1.Provider) cluster.Identity {
 	return cluster.Identity{ID: cluster.ID(p.Name), Name: p.Status.ClusterName}
 }
 
-// provider is what placement knows of a provider, for one namespace.
-func provider(p *v1alpha1.Provider, ns *corev1.Namespace, offloading *v09.NamespaceOffloading) placement.Provider {
-	id := identity(p)
+// provider is what placement knows of a provider, for a namespace that was received there as it was.
+func provider(p *v1alpha1.Provider, at placement.Namespace) placement.Provider {
 	return placement.Provider{
-		ID:         id.ID,
+		ID:         cluster.ID(p.Name),
 		Health:     health(p),
 		LostSince:  lostSince(p),
 		Scheduling: scheduling(p),
-		Namespace:  namespaceOn(id, ns, offloading),
+		Namespace:  at,
 		Room:       p.Status.LargestPod,
 	}
 }
@@ -378,12 +391,20 @@ func choiceOf(chosen, barred bool) placement.Choice {
 	}
 }
 
-// namespaceOn returns what became of a namespace on a provider, whose offloading may be nil.
-func namespaceOn(id cluster.Identity, ns *corev1.Namespace, offloading *v09.NamespaceOffloading) placement.Namespace {
+// reception returns what became of a namespace on a cluster; nothing if its offloading is nil.
+func (r *Reader) reception(o *liqo.Offloading, at cluster.Identity) liqo.Reception {
+	if o == nil {
+		return liqo.Reception{}
+	}
+	return r.line.ReceptionOf(o.Object, at)
+}
+
+// namespaceOn returns where a namespace is, as placement is to know it, that was received on a cluster in some way.
+func (r *Reader) namespaceOn(id cluster.Identity, ns *corev1.Namespace, received liqo.Reception) placement.Namespace {
 	switch {
-	case v09.Passed(ns, id):
+	case r.line.Passed(ns, id):
 		return placement.Passed
-	case offloading != nil && v09.Receives(offloading, id):
+	case received.Present:
 		return placement.Present
 	default:
 		return placement.Absent

@@ -143,7 +143,7 @@ func TestCopies(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			ns := liqotest.TwinNamespace(namespace, consumer)
-			o := v09.ForgeOffloading(namespace, "DefaultName", []cluster.ID{providerA.ID})
+			o := liqotest.Offloading(namespace, providerA.ID)
 			liqotest.PutInForce(ns, o, providerA)
 			nodes := []client.Object{liqotest.VirtualNode(providerA, true), liqotest.VirtualNode(providerB, false), silent}
 			c := snapshottest.NewClient(t, interceptor.Funcs{}, slices.Concat(tc.objects, []client.Object{o}, nodes)...)
@@ -238,7 +238,7 @@ func TestProviders(t *testing.T) {
 				tc.change(p)
 			}
 			ns := liqotest.TwinNamespace(namespace, consumer)
-			o := v09.ForgeOffloading(namespace, "DefaultName", []cluster.ID{providerA.ID})
+			o := liqotest.Offloading(namespace, providerA.ID)
 			liqotest.PutInForce(ns, o, providerA)
 			got, err := snapshottest.Reader(snapshottest.NewClient(t, interceptor.Funcs{}, p, o), "").Twin(t.Context(), ns)
 			if err != nil {
@@ -304,7 +304,7 @@ func TestWiderPlacing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ns := liqotest.TwinNamespace(namespace, consumer)
-			o := v09.ForgeOffloading(namespace, "DefaultName", both)
+			o := liqotest.Offloading(namespace, both...)
 			liqotest.PutInForce(ns, o, providerA, providerB)
 			shadow := liqotest.ShadowPod(namespace, "web-0", tc.labels)
 			pod := liqotest.Pod(shadow, "", both...)

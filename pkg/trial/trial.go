@@ -174,7 +174,7 @@ func (c *Config) offloaded(ctx context.Context) error {
 	if err := errors.Join(c.Client.Get(ctx, client.ObjectKey{Name: c.Namespace}, &ns), c.Client.Get(ctx, key, &o)); err != nil {
 		return fmt.Errorf("look whether namespace %s is offloaded: %w", c.Namespace, err)
 	}
-	if v09.InForce(&ns, &o) && v09.Receives(&o, c.Broker) {
+	if is := v09.OffloadingOf(&o); is.InForce(&ns) && v09.ReceptionOf(&o, c.Broker).Present {
 		return nil
 	}
 	return fmt.Errorf("the namespace is not at %s yet", c.Broker)

@@ -105,7 +105,7 @@ func podOn(t *testing.T, c *federation.Cluster, namespace, name string) *corev1.
 // TestOffloadedTwice offloads a namespace to a provider both directly and through the broker.
 func TestOffloadedTwice(t *testing.T) {
 	together(t, v1alpha1.ModeAggregated)
-	for _, strategy := range []v09.MappingStrategy{"DefaultName", "EnforceSameName"} {
+	for _, strategy := range []liqo.Mapping{"DefaultName", "EnforceSameName"} {
 		t.Run(string(strategy), func(t *testing.T) {
 			t.Parallel()
 			namespace := "twice-" + strings.ToLower(string(strategy))
@@ -128,7 +128,7 @@ func TestLongNames(t *testing.T) {
 	together(t, v1alpha1.ModeAggregated)
 	cases := map[string]struct {
 		length   int
-		strategy v09.MappingStrategy
+		strategy liqo.Mapping
 	}{
 		"Of45Characters":                 {45, "DefaultName"},
 		"LongestWithTheNameOfTheCluster": {63 - len("-consumer-123456"), "DefaultName"},
@@ -161,7 +161,7 @@ func TestCollision(t *testing.T) {
 		}
 		for i := range offloadings.Items {
 			o := &offloadings.Items[i]
-			if selected := v09.Selected(o); strings.HasPrefix(o.Namespace, namespace) && slices.Contains(selected, fed.ProviderA.ID) {
+			if selected := v09.OffloadingOf(o).Selected; strings.HasPrefix(o.Namespace, namespace) && slices.Contains(selected, fed.ProviderA.ID) {
 				return fmt.Errorf("namespace %s of the broker goes to %v, provider-a among them", o.Namespace, selected)
 			}
 		}
@@ -189,7 +189,7 @@ func ofLength(prefix string, length int) string {
 
 // offload gives the consumer a namespace that goes to the given clusters, and in it for each of them a web
 // server that runs there.
-func offload(t *testing.T, namespace string, strategy v09.MappingStrategy, to ...*federation.Cluster) {
+func offload(t *testing.T, namespace string, strategy liqo.Mapping, to ...*federation.Cluster) {
 	t.Helper()
 	apply := func(manifest string, values ...any) {
 		t.Helper()
@@ -211,7 +211,7 @@ metadata: {name: %s}
 		if err := fed.Consumer.Get(ctx, client.ObjectKey{Namespace: namespace, Name: liqo.OffloadingName}, &o); err != nil {
 			return err
 		}
-		if !v09.InForce(&ns, &o) || o.Status.OffloadingPhase != "Ready" {
+		if is := v09.OffloadingOf(&o); !is.InForce(&ns) || o.Status.OffloadingPhase != "Ready" {
 			return fmt.Errorf("the offloading of namespace %s is %q, not Ready", namespace, o.Status.OffloadingPhase)
 		}
 		return nil

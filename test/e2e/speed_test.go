@@ -92,6 +92,11 @@ func deployTimed(t *testing.T, namespace string, d distance, pods int) (time.Dur
 			t.Error(err)
 		}
 	}()
+	// What was removed before may have kept the machine so busy that Liqo begins again: without it nothing can be offloaded.
+	if _, err := fed.Consumer.Kubectl(ctx, "rollout", "status", "--namespace=liqo", "deployment/liqo-controller-manager",
+		"--timeout=2m"); err != nil {
+		t.Fatal(err)
+	}
 	if err := fed.DeployTo(ctx, namespace, d.to, 0); err != nil {
 		t.Fatal(err)
 	}

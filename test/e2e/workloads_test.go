@@ -19,7 +19,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
@@ -140,7 +139,7 @@ func watchPods(t *testing.T, namespace string) *readyWatch {
 }
 
 // offloading is the offloading of a namespace to the virtual nodes of clusters, as what follows in a file.
-func offloading(namespace string, strategy v09.MappingStrategy, to ...*federation.Cluster) string {
+func offloading(namespace string, strategy liqo.Mapping, to ...*federation.Cluster) string {
 	ids := make([]string, len(to))
 	for i, c := range to {
 		ids[i] = strconv.Quote(string(c.ID))

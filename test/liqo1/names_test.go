@@ -41,7 +41,7 @@ func TestLabels(t *testing.T) {
 
 		{api.LabelTenantNamespace, consts.TenantNamespaceLabel},
 		{api.LabelOriginCluster, meta["LiqoOriginClusterIDKey"]}, {api.LabelDestinationCluster, meta["LiqoDestinationClusterIDKey"]},
-		{api.LabelOriginNode, meta["LiqoOriginClusterNodeName"]},
+		{liqo.LabelOriginNodeV1, meta["LiqoOriginClusterNodeName"]},
 		{api.AnnotationCreateNode, consts.CreateVirtualNodeAnnotation}, {api.LabelSlice, consts.ResourceSliceNameLabelKey},
 		{api.AnnotationAPIServer, consts.APIServerSupportAnnotation}, {api.APIServerDisabled, consts.APIServerSupportAnnotationValueDisabled},
 		{api.AnnotationCordon, consts.CordonResourceAnnotation}, {api.AnnotationCordonTenant, consts.CordonTenantAnnotation},

@@ -33,7 +33,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
@@ -162,7 +161,7 @@ func (r *Reconciler) explain(ctx context.Context, namespace, scheduler, hopeless
 // asked returns when the consumer asked for a pod. Liqo recreates a pod that the
 // broker moves; it is no successor of one that was given back meanwhile.
 func (r *Reconciler) asked(ctx context.Context, pod *corev1.Pod) (time.Time, error) {
-	shadow := v09.NewShadowPodMetadata()
+	shadow := r.Reader.Line().Kinds().Shadow
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(pod), shadow)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -192,12 +191,11 @@ func (r *Reconciler) usual(ctx context.Context, consumer cluster.ID, pod *corev1
 	if meta.IsStatusConditionFalse(provider.Status.Conditions, v1alpha1.ConditionReady) {
 		return soon, fmt.Sprintf("the provider of node %s is not ready", liqo.OriginNode(pod)), nil
 	}
-	var offloading v09.NamespaceOffloading
-	key := client.ObjectKey{Namespace: pod.Namespace, Name: liqo.OffloadingName}
-	if err := r.Client.Get(ctx, key, &offloading); err != nil {
-		return r.After, "", client.IgnoreNotFound(err)
+	offloading, err := r.Reader.Offloading(ctx, pod.Namespace)
+	if err != nil || offloading == nil {
+		return r.After, "", err
 	}
-	if !slices.Contains(v09.Placing(&offloading), cluster.ID(provider.Name)) {
+	if !slices.Contains(offloading.Placing, cluster.ID(provider.Name)) {
 		return soon, fmt.Sprintf("the provider of node %s takes no pods of the namespace", liqo.OriginNode(pod)), nil
 	}
 	return r.After, "", nil

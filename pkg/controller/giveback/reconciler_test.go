@@ -23,7 +23,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/nodename"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
@@ -209,7 +208,7 @@ func TestPinned(t *testing.T) {
 	}
 	lost := provider(v1alpha1.SchedulingActive)
 	lost.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse}}
-	offloaded := func(to ...cluster.ID) client.Object { return v09.ForgeOffloading(namespace, "DefaultName", to) }
+	offloaded := func(to ...cluster.ID) client.Object { return liqotest.Offloading(namespace, to...) }
 	c := cluster.Identity{ID: "id-c", Name: "consumer"}
 	offered := liqotest.OfferTo(c, nil)
 	offered.Spec.NodeName = node

@@ -20,7 +20,7 @@ import (
 
 // TestReconcile finds an offloading of all virtual nodes, which was made before the broker was there.
 func TestReconcile(t *testing.T) {
-	o := v09.ForgeOffloading("liqo", "DefaultName", nil)
+	o := liqotest.Offloading("liqo")
 	o.Spec.ClusterSelector = corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 		MatchExpressions: []corev1.NodeSelectorRequirement{
 			{Key: liqo.LabelNodeType, Operator: corev1.NodeSelectorOpIn, Values: []string{liqo.NodeTypeVirtual}},

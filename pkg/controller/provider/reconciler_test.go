@@ -647,7 +647,7 @@ func TestStatusFollowsTheTaint(t *testing.T) {
 func TestDraining(t *testing.T) {
 	const namespace = "web-consumer"
 	ns := liqotest.TwinNamespace(namespace, consumer)
-	o := v09.ForgeOffloading(namespace, "DefaultName", []cluster.ID{providerA.ID, providerB.ID})
+	o := liqotest.Offloading(namespace, providerA.ID, providerB.ID)
 	liqotest.PutInForce(ns, o, providerA, providerB)
 	b := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(providerB.ID)}}
 	b.Status.ClusterName, b.Status.LargestPod = providerB.Name, amount("2")

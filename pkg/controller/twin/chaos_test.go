@@ -77,7 +77,7 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	x.twin = New(Config{
 		Client: cached, Live: x.c, Reader: snapshottest.Reader(cached, ""), Clock: x.clock,
 		Planner: NewPlanner(record.NewFakeRecorder(100_000), x.clock), Recorder: record.NewFakeRecorder(100_000), Own: broker,
-		Strategy: "DefaultName", Metrics: NewMetrics(prometheus.NewHistogram(prometheus.HistogramOpts{})),
+		Mapping: "DefaultName", Metrics: NewMetrics(prometheus.NewHistogram(prometheus.HistogramOpts{})),
 	})
 	x.twin.backoff = flowcontrol.NewFakeBackOff(firstBackoff, maxBackoff, x.clock)
 	x.twin.planner.refusals = flowcontrol.NewFakeBackOff(firstRefusal, maxRefusal, x.clock)
@@ -171,7 +171,7 @@ func (x *chaos) offloading() (*v09.NamespaceOffloading, []cluster.ID) {
 	if !x.get(liqo.OffloadingName, o) {
 		return nil, nil
 	}
-	return o, v09.Selected(o)
+	return o, v09.OffloadingOf(o).Selected
 }
 
 // at returns on which provider a pod is, and whether it is on one.
@@ -279,11 +279,12 @@ func (x *chaos) create() {
 	if o == nil || o.Status.RemoteNamespacesConditions == nil {
 		return
 	}
-	shadows := v09.NewShadowPodMetadataList()
+	kinds := v09.Line{}.Kinds()
+	shadows := kinds.Shadows()
 	x.must(x.c.List(x.t.Context(), shadows, client.InNamespace(namespace)))
 	for i := range shadows.Items {
 		pod := liqotest.Pod(liqotest.ShadowPod(namespace, shadows.Items[i].Name, shadows.Items[i].Labels), "", selected...)
-		if placing := v09.Placing(o); !slices.Equal(placing, selected) {
+		if placing := v09.OffloadingOf(o).Placing; !slices.Equal(placing, selected) {
 			liqo.Place(pod, placing)
 		}
 		x.serial++

@@ -14,7 +14,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/explain"
 	"github.com/capacitorset/liqo-broker/pkg/core/placement"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
@@ -55,7 +54,7 @@ func (e *Explainer) Explain(ctx context.Context, name string) (explained explain
 	// What is planned. Nothing is for namespaces that are left alone.
 	var plan placement.Plan
 	switch {
-	case twin.Offloading != nil && !v09.Managed(twin.Offloading):
+	case twin.Offloading != nil && !twin.Offloading.Managed:
 		explained = explain.Of(twin.Snapshot, plan, 0)
 		explained.Waiting = &explain.Waiting{Reason: reasonForeignOffloading, Message: messageForeignOffloading}
 	case excess:
@@ -84,7 +83,7 @@ func isOurs(ctx context.Context, reader *snapshot.Reader, ns *corev1.Namespace) 
 		return false, nil
 	}
 	peer, err := reader.Peer(ctx, consumer)
-	return err == nil && (peer == nil || !v09.TwinOfLiqo(ns.Name, peer.Identity)), err
+	return err == nil && (peer == nil || !reader.Line().TwinOfLiqo(ns, peer.Identity)), err
 }
 
 // isExcess reports whether a namespace that is not offloaded yet is one more than its consumer may

@@ -75,10 +75,10 @@ func TestFailover(t *testing.T) {
 	}
 	clock.Step(20 * time.Second)
 	h.reconcile()
-	if got := v09.Placing(h.offloading()); !slices.Equal(got, []cluster.ID{providerB.ID}) || len(h.deleted) > 0 {
+	if got := v09.OffloadingOf(h.offloading()).Placing; !slices.Equal(got, []cluster.ID{providerB.ID}) || len(h.deleted) > 0 {
 		t.Fatalf("new pods go to %v, deleted %v: want them led past the lost provider first", got, h.deleted)
 	}
-	if got := v09.Selected(h.offloading()); len(got) != 2 {
+	if got := v09.OffloadingOf(h.offloading()).Selected; len(got) != 2 {
 		t.Errorf("selected %v: what runs on the lost provider would be removed when it returns", got)
 	}
 	h.reconcile()
@@ -125,7 +125,7 @@ func TestFailoverCancelled(t *testing.T) {
 	if len(h.deleted) > 0 {
 		t.Errorf("deleted %v on a provider that is back", h.deleted)
 	}
-	if got := v09.Placing(h.offloading()); len(got) != 2 {
+	if got := v09.OffloadingOf(h.offloading()).Placing; len(got) != 2 {
 		t.Errorf("new pods go to %v", got)
 	}
 }
@@ -297,8 +297,8 @@ func (h *harness) recreate(name string) {
 	o := h.offloading()
 	app, _, _ := strings.Cut(name, "-")
 	shadow := liqotest.ShadowPod(namespace, name, map[string]string{"app": app})
-	pod := liqotest.Pod(shadow, "", v09.Selected(o)...)
-	if placing := v09.Placing(o); !slices.Equal(placing, v09.Selected(o)) {
+	pod := liqotest.Pod(shadow, "", v09.OffloadingOf(o).Selected...)
+	if placing := v09.OffloadingOf(o).Placing; !slices.Equal(placing, v09.OffloadingOf(o).Selected) {
 		liqo.Place(pod, placing)
 	}
 	if err := h.client.Create(h.t.Context(), pod); err != nil {

@@ -116,7 +116,7 @@ func TestLevelInVain(t *testing.T) {
 		t.Errorf("in an hour %d pods were deleted, and one waited for %d s: want one to be tried, and to go back after %s", moved,
 			5*waited, placeTime)
 	}
-	if placing := v09.Placing(h.offloading()); !slices.Equal(placing, []cluster.ID{providerA.ID, providerB.ID}) {
+	if placing := v09.OffloadingOf(h.offloading()).Placing; !slices.Equal(placing, []cluster.ID{providerA.ID, providerB.ID}) {
 		t.Errorf("new pods are placed on %v", placing)
 	}
 }

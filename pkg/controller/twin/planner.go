@@ -16,7 +16,6 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/placement"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
@@ -91,10 +90,10 @@ func (p *Planner) noteRefusals(ctx context.Context, ns *corev1.Namespace, twin *
 		if id := refusalID(ns, provider); refused && now.Sub(since) >= refusalPatience && !p.refusals.IsInBackOffSinceUpdate(id, now) {
 			p.refusals.Next(id, now)
 			ctrl.LoggerFrom(ctx).Info("A provider cannot create the namespace: it may have another one of that name",
-				"provider", provider, "name", v09.RemoteNamespace(twin.Offloading))
-			p.recorder.Eventf(twin.Offloading, corev1.EventTypeWarning, reasonRefused,
+				"provider", provider, "name", twin.Offloading.RemoteName)
+			p.recorder.Eventf(twin.Offloading.Object, corev1.EventTypeWarning, reasonRefused,
 				"A provider cannot create the namespace %s, which may exist there already; no pods go there",
-				v09.RemoteNamespace(twin.Offloading))
+				twin.Offloading.RemoteName)
 		}
 	}
 }

@@ -23,7 +23,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/placement"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
@@ -66,7 +65,7 @@ type Reconciler struct {
 	reader   *snapshot.Reader
 	recorder record.EventRecorder
 	own      cluster.Identity
-	strategy v09.MappingStrategy
+	mapping  liqo.Mapping
 	most     int
 	metrics  *Metrics
 	moves    *moves
@@ -84,7 +83,7 @@ func New(cfg Config) *Reconciler {
 		reader:   cfg.Reader,
 		recorder: cfg.Recorder,
 		own:      cfg.Own,
-		strategy: cfg.Strategy,
+		mapping:  cfg.Mapping,
 		most:     cfg.MaxNamespaces,
 		metrics:  cfg.Metrics,
 		moves:    newMoves(cfg.Metrics),
@@ -118,8 +117,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	r.moves.arrived(r.clock.Now(), ns.Name, twin.Pods)
-	if o := twin.Offloading; o != nil && !v09.Managed(o) {
-		r.recorder.Event(o, corev1.EventTypeWarning, reasonForeignOffloading, messageForeignOffloading)
+	if o := twin.Offloading; o != nil && !o.Managed {
+		r.recorder.Event(o.Object, corev1.EventTypeWarning, reasonForeignOffloading, messageForeignOffloading)
 		return ctrl.Result{}, nil
 	}
 	if older, excess, err := isExcess(ctx, r.reader, r.most, &ns, twin); err != nil {
@@ -247,35 +246,34 @@ func (r *Reconciler) isAsCached(ctx context.Context, name string) (bool, error) 
 
 // ensureOffloading creates the namespace's offloading or changes what it selects.
 func (r *Reconciler) ensureOffloading(
-	ctx context.Context, ns *corev1.Namespace, o *v09.NamespaceOffloading, plan placement.Plan,
+	ctx context.Context, ns *corev1.Namespace, o *liqo.Offloading, plan placement.Plan,
 ) error {
+	with := r.reader.Line()
 	if o == nil {
-		o = v09.ForgeOffloading(ns.Name, v09.FittingStrategy(r.strategy, ns.Name, r.own), plan.Select)
-		v09.SetPlacing(o, plan.Place)
-		if err := r.client.Create(ctx, o); err != nil {
+		made := with.NewOffloading(ns.Name, r.mapping, r.own)
+		with.Select(made, plan.Select, plan.Place)
+		if err := r.client.Create(ctx, made); err != nil {
 			return fmt.Errorf("create the NamespaceOffloading of %s: %w", ns.Name, err)
 		}
-		r.announce(ctx, o, plan)
+		r.announce(ctx, made, plan)
 		return nil
 	}
-	if slices.Equal(v09.Selected(o), plan.Select) && slices.Equal(v09.Placing(o), plan.Place) ||
-		!o.DeletionTimestamp.IsZero() {
+	if slices.Equal(o.Selected, plan.Select) && slices.Equal(o.Placing, plan.Place) || o.Deleted {
 		return nil
 	}
-	before := o.DeepCopy()
-	v09.Select(o, plan.Select)
-	v09.SetPlacing(o, plan.Place)
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.client.Patch(ctx, o, patch); err != nil {
+	changed := o.Object.DeepCopyObject().(client.Object) //nolint:revive // A copy is of the same type.
+	with.Select(changed, plan.Select, plan.Place)
+	patch := client.MergeFromWithOptions(o.Object, client.MergeFromWithOptimisticLock{})
+	if err := r.client.Patch(ctx, changed, patch); err != nil {
 		return fmt.Errorf("patch the NamespaceOffloading of %s: %w", ns.Name, err)
 	}
-	r.announce(ctx, o, plan)
+	r.announce(ctx, changed, plan)
 	return nil
 }
 
 // announce tells operators which providers were selected, and the consumer that
 // the selection has changed.
-func (r *Reconciler) announce(ctx context.Context, o *v09.NamespaceOffloading, plan placement.Plan) {
+func (r *Reconciler) announce(ctx context.Context, o client.Object, plan placement.Plan) {
 	ctrl.LoggerFrom(ctx).Info("Selected providers", "providers", plan.Select, "placing", plan.Place)
 	r.recorder.Event(o, corev1.EventTypeNormal, reasonSelected, "The selection of providers has changed")
 }

@@ -80,7 +80,7 @@ func offloaded(selected ...cluster.Identity) []client.Object {
 		ids[i] = s.ID
 	}
 	ns := liqotest.TwinNamespace(namespace, consumer)
-	o := v09.ForgeOffloading(namespace, "DefaultName", ids)
+	o := liqotest.Offloading(namespace, ids...)
 	liqotest.PutInForce(ns, o, selected...)
 	return []client.Object{ns, o}
 }
@@ -109,7 +109,7 @@ func start(t *testing.T, objects ...client.Object) *harness {
 	}, objects...)
 	h.r = New(Config{
 		Client: h.client, Live: h.client, Reader: snapshottest.Reader(h.client, ""), Clock: clock.RealClock{},
-		Planner: NewPlanner(h.recorder, clock.RealClock{}), Recorder: h.recorder, Own: broker, Strategy: "DefaultName",
+		Planner: NewPlanner(h.recorder, clock.RealClock{}), Recorder: h.recorder, Own: broker, Mapping: "DefaultName",
 		Metrics: NewMetrics(prometheus.NewHistogram(prometheus.HistogramOpts{})),
 	})
 	return h
@@ -147,7 +147,7 @@ func (h *harness) events() string {
 }
 
 func TestOffloading(t *testing.T) {
-	foreign := v09.ForgeOffloading(namespace, "DefaultName", []cluster.ID{"elsewhere"})
+	foreign := liqotest.Offloading(namespace, "elsewhere")
 	foreign.Labels = nil
 	cases := map[string]struct {
 		reason  string
@@ -205,7 +205,7 @@ func TestOffloading(t *testing.T) {
 			h.reconcile()
 			var got []cluster.ID
 			if o := h.offloading(); o != nil {
-				got = v09.Selected(o)
+				got = v09.OffloadingOf(o).Selected
 				if o.Spec.PodOffloadingStrategy != "Remote" && name == "New" {
 					t.Errorf("%s\nstrategy %s", tc.reason, o.Spec.PodOffloadingStrategy)
 				}
@@ -243,7 +243,7 @@ func TestRefusal(t *testing.T) {
 	liqotest.Refuse(objects[1].(*v09.NamespaceOffloading), providerA, clock.Now())
 	h := start(t, slices.Concat(objects, workload("liqo-provider-a", "web-0"), []client.Object{ready(providerA), ready(providerB)})...)
 	h.r.planner.refusals = flowcontrol.NewFakeBackOff(firstRefusal, maxRefusal, clock)
-	selected := func() []cluster.ID { return v09.Selected(h.offloading()) }
+	selected := func() []cluster.ID { return v09.OffloadingOf(h.offloading()).Selected }
 	both := []cluster.ID{providerA.ID, providerB.ID}
 
 	if again := h.reconcile().RequeueAfter; again != refusalPatience || !slices.Equal(selected(), both) {
@@ -279,7 +279,7 @@ func TestRefusal(t *testing.T) {
 // characters with what Liqo appends, and the second does not.
 func TestStrategy(t *testing.T) {
 	const appended = len("-broker-123456")
-	for length, want := range map[int]v09.MappingStrategy{
+	for length, want := range map[int]liqo.Mapping{
 		63 - appended: "DefaultName",
 		64 - appended: "EnforceSameName",
 	} {
@@ -293,7 +293,7 @@ func TestStrategy(t *testing.T) {
 		if err := h.client.Get(t.Context(), client.ObjectKey{Namespace: name, Name: liqo.OffloadingName}, &o); err != nil {
 			t.Fatalf("Get(): %v", err)
 		}
-		if got := o.Spec.NamespaceMappingStrategy; got != want {
+		if got := liqo.Mapping(o.Spec.NamespaceMappingStrategy); got != want {
 			t.Errorf("a namespace whose name has %d characters: strategy %s, want %s", length, got, want)
 		}
 	}
@@ -330,10 +330,10 @@ func TestPolicy(t *testing.T) {
 	// New pods go to provider-b before the first one moves there.
 	h.reconcile()
 	o := h.offloading()
-	if got := v09.Selected(o); !slices.Equal(got, []cluster.ID{providerA.ID, providerB.ID}) {
+	if got := v09.OffloadingOf(o).Selected; !slices.Equal(got, []cluster.ID{providerA.ID, providerB.ID}) {
 		t.Errorf("selected %v, want also the provider that is left, for what runs there", got)
 	}
-	if got := v09.Placing(o); !slices.Equal(got, []cluster.ID{providerB.ID}) || len(h.deleted) > 0 {
+	if got := v09.OffloadingOf(o).Placing; !slices.Equal(got, []cluster.ID{providerB.ID}) || len(h.deleted) > 0 {
 		t.Errorf("new pods are placed on %v, deleted %v: want the chosen one, and nothing", got, h.deleted)
 	}
 
@@ -360,7 +360,7 @@ func TestLateCache(t *testing.T) {
 	objects := append(offloaded(providerA, providerB), off(providerA), ready(providerB))
 	h := start(t, objects...)
 	h.r.live = snapshottest.NewClient(t, interceptor.Funcs{}, workload("liqo-provider-a", "web-0")...)
-	selected := func() []cluster.ID { return v09.Selected(h.offloading()) }
+	selected := func() []cluster.ID { return v09.OffloadingOf(h.offloading()).Selected }
 	if again := h.reconcile().RequeueAfter; !slices.Contains(selected(), providerA.ID) || again != lateness {
 		t.Errorf("selected %v, looks again after %s: Liqo removes at once what runs on provider-a", selected(), again)
 	}
@@ -377,7 +377,7 @@ func TestPodOfOthers(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "acme-solver", UID: "1"}, Spec: corev1.PodSpec{NodeName: "broker"},
 	})
 	h.reconcile()
-	if selected := v09.Selected(h.offloading()); slices.Contains(selected, providerA.ID) {
+	if selected := v09.OffloadingOf(h.offloading()).Selected; slices.Contains(selected, providerA.ID) {
 		t.Errorf("selected %v: nothing of Liqo's runs on provider-a", selected)
 	}
 }
@@ -388,7 +388,7 @@ func TestLateWish(t *testing.T) {
 	isPod := func(o client.Object) bool { _, is := o.(*corev1.Pod); return is }
 	wishless := slices.DeleteFunc(slices.Clone(running), func(o client.Object) bool { return !isPod(o) })
 	h := start(t, slices.Concat(offloaded(providerA, providerB), wishless, []client.Object{off(providerA), ready(providerB)})...)
-	selected := func() []cluster.ID { return v09.Selected(h.offloading()) }
+	selected := func() []cluster.ID { return v09.OffloadingOf(h.offloading()).Selected }
 	if again := h.reconcile().RequeueAfter; !slices.Contains(selected(), providerA.ID) || again != lateness {
 		t.Errorf("selected %v, looks again after %s: Liqo removes at once what runs on provider-a", selected(), again)
 	}
@@ -409,7 +409,7 @@ func TestLateWish(t *testing.T) {
 func TestDeletedProvider(t *testing.T) {
 	h := start(t, slices.Concat(offloaded(providerA, providerB), workload("liqo-provider-a", "web-0", "web-1", "web-2"),
 		[]client.Object{ready(providerA), ready(providerB)})...)
-	selected := func() []cluster.ID { return v09.Selected(h.offloading()) }
+	selected := func() []cluster.ID { return v09.OffloadingOf(h.offloading()).Selected }
 	if err := h.client.Delete(t.Context(), ready(providerA)); err != nil {
 		t.Fatal(err)
 	}
@@ -423,8 +423,8 @@ func TestDeletedProvider(t *testing.T) {
 	if err := h.client.Create(t.Context(), ready(providerA)); err != nil {
 		t.Fatal(err)
 	}
-	if h.reconcile(); !slices.Equal(v09.Placing(h.offloading()), []cluster.ID{providerA.ID, providerB.ID}) || len(h.deleted) > 0 {
-		t.Errorf("with the record again, pods are placed on %v, and deleted %v", v09.Placing(h.offloading()), h.deleted)
+	if h.reconcile(); !slices.Equal(v09.OffloadingOf(h.offloading()).Placing, []cluster.ID{providerA.ID, providerB.ID}) || len(h.deleted) > 0 {
+		t.Errorf("with the record again, pods are placed on %v, and deleted %v", v09.OffloadingOf(h.offloading()).Placing, h.deleted)
 	}
 }
 
@@ -456,7 +456,7 @@ func TestUndecided(t *testing.T) {
 	h := start(t, liqotest.TwinNamespace(namespace, consumer), ready(providerA), policy(60))
 	h.reconcile()
 	if o := h.offloading(); o != nil {
-		t.Errorf("the namespace is offloaded to %v", v09.Selected(o))
+		t.Errorf("the namespace is offloaded to %v", v09.OffloadingOf(o).Selected)
 	}
 	if events := h.events(); !strings.Contains(events, reasonUndecided) {
 		t.Errorf("events: %q", events)
@@ -506,10 +506,10 @@ func TestUndecidedLater(t *testing.T) {
 		h.reconcile()
 	}
 	o := h.offloading()
-	if got := v09.Selected(o); !slices.Equal(got, []cluster.ID{providerA.ID}) || len(h.deleted) > 0 {
+	if got := v09.OffloadingOf(o).Selected; !slices.Equal(got, []cluster.ID{providerA.ID}) || len(h.deleted) > 0 {
 		t.Errorf("selected %v, deleted %v: what runs is to stay", got, h.deleted)
 	}
-	if got := v09.Placing(o); len(got) > 0 {
+	if got := v09.OffloadingOf(o).Placing; len(got) > 0 {
 		t.Errorf("new pods are placed on %v, which no policy has chosen", got)
 	}
 	if events := h.events(); !strings.Contains(events, reasonUndecided) {
@@ -540,28 +540,28 @@ func TestUnserved(t *testing.T) {
 	h := orchestratorOnly(start(t, liqotest.TwinNamespace(namespace, consumer), ready(providerA), wants))
 	h.reconcile()
 	if o := h.offloading(); o != nil {
-		t.Errorf("a new namespace is offloaded to %v", v09.Selected(o))
+		t.Errorf("a new namespace is offloaded to %v", v09.OffloadingOf(o).Selected)
 	}
 	if events := h.events(); !strings.Contains(events, reasonUnserved) {
 		t.Errorf("events: %q", events)
 	}
 
 	ns := liqotest.TwinNamespace(namespace, consumer)
-	o := v09.ForgeOffloading(namespace, "DefaultName", []cluster.ID{providerA.ID})
+	o := liqotest.Offloading(namespace, providerA.ID)
 	liqotest.PutInForce(ns, o, providerA)
 	shadow := liqotest.ShadowPod(namespace, "web-0", map[string]string{"app": "web"})
 	h = orchestratorOnly(start(t, ns, o, ready(providerA), wants, shadow, liqotest.Pod(shadow, "liqo-provider-a", providerA.ID)))
 	h.reconcile()
 	h.reconcile()
-	if o := h.offloading(); !slices.Equal(v09.Selected(o), []cluster.ID{providerA.ID}) || len(h.deleted) > 0 {
-		t.Errorf("what runs does not stay: selected %v, deleted %v", v09.Selected(o), h.deleted)
+	if o := h.offloading(); !slices.Equal(v09.OffloadingOf(o).Selected, []cluster.ID{providerA.ID}) || len(h.deleted) > 0 {
+		t.Errorf("what runs does not stay: selected %v, deleted %v", v09.OffloadingOf(o).Selected, h.deleted)
 	}
-	if placing := v09.Placing(h.offloading()); len(placing) > 0 {
+	if placing := v09.OffloadingOf(h.offloading()).Placing; len(placing) > 0 {
 		t.Errorf("new pods are placed on %v", placing)
 	}
 	h.r.reader = snapshottest.Reader(h.client, broker.ID)
 	h.reconcile()
-	if placing := v09.Placing(h.offloading()); !slices.Equal(placing, []cluster.ID{providerA.ID}) {
+	if placing := v09.OffloadingOf(h.offloading()).Placing; !slices.Equal(placing, []cluster.ID{providerA.ID}) {
 		t.Errorf("once the mode is run, new pods are placed on %v", placing)
 	}
 	if got := h.r.ofConsumer(t.Context(), wants); len(got) != 1 || got[0].Name != namespace {
@@ -589,9 +589,9 @@ func TestSuspended(t *testing.T) {
 	h := start(t, slices.Concat(offloaded(providerA), []client.Object{ready(providerA), suspended}, workload("liqo-provider-a", "web-0"))...)
 	h.reconcile()
 	h.reconcile()
-	if o := h.offloading(); len(v09.Selected(o)) != 1 || len(v09.Placing(o)) > 0 || len(h.deleted) > 0 {
-		t.Errorf("selected %v, new pods go to %v, deleted %v: what runs is to stay, and nothing to come", v09.Selected(o),
-			v09.Placing(o), h.deleted)
+	if o := h.offloading(); len(v09.OffloadingOf(o).Selected) != 1 || len(v09.OffloadingOf(o).Placing) > 0 || len(h.deleted) > 0 {
+		t.Errorf("selected %v, new pods go to %v, deleted %v: what runs is to stay, and nothing to come", v09.OffloadingOf(o).Selected,
+			v09.OffloadingOf(o).Placing, h.deleted)
 	}
 	if events := h.events(); !strings.Contains(events, reasonSuspended) || strings.Contains(events, reasonUnserved) {
 		t.Errorf("events: %q", events)
@@ -601,7 +601,7 @@ func TestSuspended(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.reconcile()
-	if got := v09.Placing(h.offloading()); !slices.Equal(got, []cluster.ID{providerA.ID}) {
+	if got := v09.OffloadingOf(h.offloading()).Placing; !slices.Equal(got, []cluster.ID{providerA.ID}) {
 		t.Errorf("new pods of a consumer that is not suspended any more go to %v", got)
 	}
 }
@@ -719,7 +719,7 @@ func TestWriteFails(t *testing.T) {
 	}, slices.Concat(offloaded(providerA), workload("broker", "web-0"), []client.Object{off(providerA), ready(providerB)})...)
 	r := New(Config{
 		Metrics: h.r.metrics, Client: h.client, Live: h.client, Reader: snapshottest.Reader(h.client, ""), Clock: clock.RealClock{},
-		Planner: NewPlanner(h.recorder, clock.RealClock{}), Recorder: h.recorder, Strategy: "DefaultName",
+		Planner: NewPlanner(h.recorder, clock.RealClock{}), Recorder: h.recorder, Mapping: "DefaultName",
 	})
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: namespace}}); !errors.Is(err, boom) {
 		t.Errorf("Reconcile(): %v, want %v", err, boom)

@@ -30,7 +30,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
@@ -45,10 +45,10 @@ type Config struct {
 	Planner *Planner
 	// Own is what the broker's cluster is called.
 	Own cluster.Identity
-	// Strategy is how Liqo names the namespaces on the providers, where the names
+	// Mapping is how Liqo names the namespaces on the providers, where the names
 	// get not too long. It applies to offloadings that are yet to be created: Liqo
 	// refuses a change.
-	Strategy v09.MappingStrategy
+	Mapping liqo.Mapping
 	// MaxNamespaces is how many namespaces of a consumer are offloaded, the oldest first; zero for
 	// all.
 	MaxNamespaces int
@@ -59,14 +59,14 @@ type Config struct {
 
 // Setup registers the controller with a manager.
 func Setup(mgr ctrl.Manager, cfg Config) error {
-	r := New(cfg)
+	r, kinds := New(cfg), cfg.Reader.Line().Kinds()
 	ofNamespace := handler.EnqueueRequestsFromMapFunc(ofNamespace)
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("twin").
 		For(&corev1.Namespace{}).
-		Watches(&v09.NamespaceOffloading{}, ofNamespace).
+		Watches(kinds.Offloading, ofNamespace).
 		Watches(&corev1.Pod{}, ofNamespace).
-		WatchesMetadata(v09.NewShadowPodMetadata(), ofNamespace, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesMetadata(kinds.Shadow, ofNamespace, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Provider{}, handler.EnqueueRequestsFromMapFunc(r.concerned), builder.WithPredicates(providerChanged())).
 		Watches(&v1alpha1.PlacementPolicy{}, handler.EnqueueRequestsFromMapFunc(r.everywhere),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).

@@ -669,7 +669,7 @@ func (l *look) atHome(ctx context.Context, nodes []corev1.Node, pods []corev1.Po
 		return cannot(area, "the NamespaceOffloadings", err)
 	}
 	var all []Check
-	for _, home := range overview.AtHome(namespaces.Items, offloadings.Items, nodes, pods) {
+	for _, home := range overview.AtHome(namespaces.Items, v09.OffloadingsOf(&offloadings), nodes, pods) {
 		all = append(all, Check{area, Problem, home.What, home.Do})
 	}
 	return all
@@ -691,9 +691,9 @@ func (l *look) policies(ctx context.Context) []Check {
 		count[policies.Items[i].Namespace]++
 	}
 	var all []Check
-	for i := range offloadings.Items {
+	for _, o := range v09.OffloadingsOf(&offloadings) {
 		// The namespaces that a broker keeps for others have its own policies.
-		if o := &offloadings.Items[i]; v09.Leaves(o) && !v09.Managed(o) && count[o.Namespace] > 0 {
+		if o.Leaves && !o.Managed && count[o.Namespace] > 0 {
 			all = append(all, one(area, Note, "What holds there instead: "+version.Document("docs/admin/consumer.md#network-policies"),
 				"Namespace %s is offloaded, and its NetworkPolicies (%d) do not hold for pods that run in other clusters", o.Namespace,
 				count[o.Namespace]))

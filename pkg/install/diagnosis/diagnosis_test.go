@@ -46,6 +46,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/install"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/overview"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/guarded"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/peering"
@@ -748,12 +749,12 @@ func offloads(t *testing.T, c client.Client) {
 	}
 	in := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "shop", Name: name} }
 	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"liqo.io/scheduling-enabled": "true"}}}
-	ours := v09.ForgeOffloading("shop", "DefaultName", []cluster.ID{"11111111-aaaa"})
+	ours := liqotest.Offloading("shop", "11111111-aaaa")
 	ours.Labels = nil // It is the consumer's own.
 	early := &corev1.Pod{ObjectMeta: in("web-0")}
 	early.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web", UID: "1", Controller: new(true)}}
 	early.Spec.NodeName = "worker"
-	twins := v09.ForgeOffloading("twin", "DefaultName", []cluster.ID{"11111111-aaaa"}) // A broker's.
+	twins := liqotest.Offloading("twin", "11111111-aaaa") // A broker's.
 	policies := []client.Object{
 		&networkingv1.NetworkPolicy{ObjectMeta: in("deny")}, &networkingv1.NetworkPolicy{ObjectMeta: in("allow")},
 		&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "twin", Name: "fence"}},

@@ -10,9 +10,14 @@ package line
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/netip"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,6 +30,8 @@ type Line interface {
 	Watched
 	Read
 	Told
+	Offloads
+	Twins
 }
 
 // Watched is what there is to watch, and how it is kept.
@@ -62,6 +69,32 @@ type Told interface {
 	AccountChanged(before, after any) bool
 }
 
+// Offloads is how namespaces of this cluster are offloaded to others.
+type Offloads interface {
+	// OffloadingOf returns what an object of Kinds.Offloading says.
+	OffloadingOf(o client.Object) liqo.Offloading
+	// Selects reports whether it selects a cluster.
+	Selects(o client.Object, id cluster.ID) bool
+	// ReceptionOf returns what became of its namespace on a cluster.
+	ReceptionOf(o client.Object, at cluster.Identity) liqo.Reception
+	// NewOffloading returns an object of that kind that the broker is to keep, to send all pods of a namespace of this cluster, own, to
+	// others. It selects none yet, and has the preferred mapping if the names of that are legal.
+	NewOffloading(namespace string, preferred liqo.Mapping, own cluster.Identity) client.Object
+	// Select makes such an object select clusters, in order, of which there must be at least one, and no others, and notes on which of them
+	// new pods are placed.
+	Select(o client.Object, selected, placing []cluster.ID)
+}
+
+// Twins is what the twin namespaces say that peers have here.
+type Twins interface {
+	// Passed reports whether a twin namespace came from a cluster or through it, as far as that can be told from here.
+	Passed(twin *corev1.Namespace, id cluster.Identity) bool
+	// TwinOfLiqo reports whether a twin namespace is what a peer shows of its own Liqo, and has no pods that are to run here.
+	TwinOfLiqo(twin *corev1.Namespace, peer cluster.Identity) bool
+	// Forward adds to a new pod of a consumer what it must have to run on another cluster still.
+	Forward(pod *corev1.Pod)
+}
+
 // Kinds are the kinds of Liqo's objects that are watched, each as an empty object.
 type Kinds struct {
 	// Record is how Liqo knows a peer: one object for each, in no namespace.
@@ -73,6 +106,16 @@ type Kinds struct {
 	Tunnels []client.Object
 	// Peering says how far peerings have come, in the tenant namespace of a peer; empty if the Record says it.
 	Peering []client.Object
+	// Offloading says to which clusters the pods of its namespace go, and Offloadings is an empty list of those.
+	Offloading  client.Object
+	Offloadings client.ObjectList
+	// Shadow is the metadata of how a consumer asks for a pod in a twin namespace. Liqo keeps a pod of the same name and namespace.
+	Shadow *metav1.PartialObjectMetadata
+}
+
+// Shadows returns an empty list of the metadata of what consumers ask for.
+func (k *Kinds) Shadows() *metav1.PartialObjectMetadataList {
+	return &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: k.Shadow.APIVersion, Kind: k.Shadow.Kind + "List"}}
 }
 
 // Index is how the objects of one kind are found by one field.
@@ -129,6 +172,35 @@ type Links interface {
 	// Links returns all of them, and LinksWith those in the tenant namespace of one peer.
 	Links(ctx context.Context) ([]liqo.Link, error)
 	LinksWith(ctx context.Context, peer *liqo.Peer) ([]liqo.Link, error)
+}
+
+// ReadOffloading reads the offloading of a namespace, with an object that may be changed; nil if it has none.
+//
+//nolint:nilnil // That there is none is an answer, which every caller has to deal with.
+func ReadOffloading(ctx context.Context, objects client.Reader, of Line, namespace string) (*liqo.Offloading, error) {
+	o, key := of.Kinds().Offloading, client.ObjectKey{Namespace: namespace, Name: liqo.OffloadingName}
+	if err := objects.Get(ctx, key, o); apierrors.IsNotFound(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("get NamespaceOffloading %s: %w", key, err)
+	}
+	return new(of.OffloadingOf(o)), nil
+}
+
+// OffloadedTo returns the namespaces whose offloading selects a cluster, in any order.
+func OffloadedTo(ctx context.Context, objects client.Reader, of Line, id cluster.ID) ([]string, error) {
+	all := of.Kinds().Offloadings
+	if err := objects.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the NamespaceOffloadings: %w", err)
+	}
+	var namespaces []string
+	err := meta.EachListItem(all, func(item runtime.Object) error {
+		if o, is := item.(client.Object); is && of.Selects(o, id) {
+			namespaces = append(namespaces, o.GetNamespace())
+		}
+		return nil
+	})
+	return namespaces, err
 }
 
 // Entry is what people may see of a peer, as the API of the catalog answers.

@@ -18,13 +18,11 @@ func CompactOffloading(c *liqo.Compactor, o *NamespaceOffloading) {
 	c.Selector(&o.Spec.ClusterSelector)
 	remote := make(map[string]offloadingv1alpha1.RemoteNamespaceConditions, len(o.Status.RemoteNamespacesConditions))
 	for name, conditions := range o.Status.RemoteNamespacesConditions {
-		switch {
-		case receives(conditions):
+		switch is := reception(conditions); {
+		case is.Present:
 			remote[c.Name(name)] = receiving
-		default:
-			if since, is := refused(conditions); is {
-				remote[c.Name(name)] = refusedSince(metav1.NewTime(since))
-			}
+		case is.Refused:
+			remote[c.Name(name)] = refusedSince(metav1.NewTime(is.Since))
 		}
 	}
 	o.Status.RemoteNamespacesConditions = remote

@@ -42,22 +42,18 @@ func TestCompactOffloading(t *testing.T) {
 		}
 	}
 	type answers struct {
-		receives, refuses, selects bool
-		since                      time.Time
+		liqo.Reception
+
+		selects bool
 	}
 	ask := func(id cluster.ID) answers {
-		identity := cluster.Identity{ID: id, Name: "n"}
-		since, refuses := Refused(o, identity)
-		if !refuses {
-			since = time.Time{}
-		}
-		return answers{Receives(o, identity), refuses, Selects(o, id), since}
+		return answers{ReceptionOf(o, cluster.Identity{ID: id, Name: "n"}), liqo.Selects(&o.Spec.ClusterSelector, id)}
 	}
 	before := map[cluster.ID]answers{}
 	for id := range states {
 		before[id] = ask(id)
 	}
-	if !before["receives"].receives || !before["refuses"].refuses || !before["refuses"].selects || before["waits"].selects {
+	if !before["receives"].Present || !before["refuses"].Refused || !before["refuses"].selects || before["waits"].selects {
 		t.Fatalf("the states are not what they are called: %+v", before)
 	}
 	CompactOffloading(&liqo.Compactor{}, o)

@@ -7,6 +7,9 @@ import (
 	"context"
 	"net/netip"
 
+	vkv1alpha1 "github.com/liqotech/liqo/apis/virtualkubelet/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,7 +31,12 @@ func (Line) AddToScheme(s *runtime.Scheme) error { return AddToScheme(s) }
 
 // Kinds implements line.Line. The ForeignCluster says how far peerings have come, and the TunnelEndpoint how the way is.
 func (Line) Kinds() line.Kinds {
-	return line.Kinds{Record: &ForeignCluster{}, Offer: &ResourceOffer{}, Network: &TunnelEndpoint{}}
+	shadow := &metav1.PartialObjectMetadata{}
+	shadow.SetGroupVersionKind(vkv1alpha1.SchemeGroupVersion.WithKind("ShadowPod"))
+	return line.Kinds{
+		Record: &ForeignCluster{}, Offer: &ResourceOffer{}, Network: &TunnelEndpoint{},
+		Offloading: &NamespaceOffloading{}, Offloadings: &NamespaceOffloadingList{}, Shadow: shadow,
+	}
 }
 
 // Dropped implements line.Line. Of ShadowPods the metadata without annotations is kept, of NamespaceOffloadings what is selected and which
@@ -89,6 +97,43 @@ func (Line) OfferOf(offer client.Object) liqo.Offer { return OfferOf(offer.(*Res
 func (Line) SeenOf(network client.Object) []netip.Prefix {
 	return seenPrefixes(network.(*TunnelEndpoint))
 }
+
+// OffloadingOf implements line.Line.
+func (Line) OffloadingOf(o client.Object) liqo.Offloading {
+	return OffloadingOf(o.(*NamespaceOffloading))
+}
+
+// Selects implements line.Line.
+func (Line) Selects(o client.Object, id cluster.ID) bool {
+	return liqo.Selects(&o.(*NamespaceOffloading).Spec.ClusterSelector, id)
+}
+
+// ReceptionOf implements line.Line.
+func (Line) ReceptionOf(o client.Object, at cluster.Identity) liqo.Reception {
+	return ReceptionOf(o.(*NamespaceOffloading), at)
+}
+
+// NewOffloading implements line.Line.
+func (Line) NewOffloading(namespace string, preferred liqo.Mapping, own cluster.Identity) client.Object {
+	return ForgeOffloading(namespace, preferred, own)
+}
+
+// Select implements line.Line.
+func (Line) Select(o client.Object, selected, placing []cluster.ID) {
+	Select(o.(*NamespaceOffloading), selected, placing)
+}
+
+// Passed implements line.Line.
+func (Line) Passed(twin *corev1.Namespace, id cluster.Identity) bool { return Passed(twin, id) }
+
+// TwinOfLiqo implements line.Line.
+func (Line) TwinOfLiqo(twin *corev1.Namespace, peer cluster.Identity) bool {
+	return TwinOfLiqo(twin.Name, peer)
+}
+
+// Forward implements line.Line. As the pod can be on none but a virtual node, it has from the beginning the label that the virtual kubelet
+// would write: each later write of the pod makes Liqo apply it, and its ShadowPod, once more.
+func (Line) Forward(pod *corev1.Pod) { liqo.MarkOffloaded(pod) }
 
 // AccountChanged implements line.Line. An offer that says that it is for or from another cluster or for another node, or is about to go,
 // changes it, and so does a peer that has another name or tenant namespace.

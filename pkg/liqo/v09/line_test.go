@@ -107,12 +107,19 @@ func TestLine(t *testing.T) {
 		bought, pending, leaving, sold, forged, claimed, stray,
 		network(provider, true), network(consumer, false), leadsAstray,
 	)
+	offloaded := v09.ForgeOffloading(linetest.NobodysNamespace, liqo.MappingDefault, own)
+	v09.Select(offloaded, []cluster.ID{liar.ID, provider.ID}, []cluster.ID{provider.ID})
+	liqotest.PutInForce(liqotest.TwinNamespace("web", consumer), offloaded, provider, consumer)
+	offloaded.Status.RemoteNamespacesConditions[v09.UniqueName(consumer)][0].Status = corev1.ConditionFalse
+	liqotest.Refuse(offloaded, liar, linetest.Measured())
+	offloaded.Status.RemoteNamespaceName = linetest.RemoteName
+	objects = append(objects, offloaded)
 	both := record(provider, true, true)
 	both.Labels["discovery.liqo.io/discovery-type"], both.Spec.IncomingPeeringEnabled = "IncomingPeering", discoveryv1alpha1.PeeringEnabledYes
 	linetest.Run(t, linetest.World{
 		Line: v09.Line{}, Objects: objects, Own: own,
 		Provider: peer(provider), Consumer: peer(consumer), Liar: peer(liar), Stranger: linetest.Peer{Identity: stranger, Record: stranger.Name},
-		AlsoConsumes: []client.Object{both}, Node: "liqo-provider",
+		AlsoConsumes: []client.Object{both}, Node: "liqo-provider", Offloaded: offloaded,
 		Offers: linetest.Offers{
 			Bought: client.ObjectKeyFromObject(bought), Pending: client.ObjectKeyFromObject(pending), Leaving: client.ObjectKeyFromObject(leaving),
 			Sold: client.ObjectKeyFromObject(sold), Forged: client.ObjectKeyFromObject(forged), Claimed: client.ObjectKeyFromObject(claimed),

@@ -4,11 +4,8 @@
 package v09
 
 import (
-	"slices"
-	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	offloadingv1alpha1 "github.com/liqotech/liqo/apis/offloading/v1alpha1"
 	"github.com/liqotech/liqo/pkg/consts"
 	"github.com/liqotech/liqo/pkg/virtualKubelet/forge"
@@ -19,18 +16,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
-
-func TestSelectorRoundTrip(t *testing.T) {
-	want := []cluster.ID{"a", "b"}
-	o := &NamespaceOffloading{}
-	Select(o, []cluster.ID{"b", "a"})
-	if diff := cmp.Diff(want, Selected(o)); diff != "" {
-		t.Errorf("Selected() after Select(): -want +got\n%s", diff)
-	}
-	if got := Selected(&NamespaceOffloading{}); len(got) != 0 {
-		t.Errorf("Selected() of an empty selector: %v", got)
-	}
-}
 
 func TestPassed(t *testing.T) {
 	consumer := cluster.Identity{ID: "1e0b1a7c-0000-4000-8000-000000000001", Name: "consumer"}
@@ -63,7 +48,7 @@ func TestPassed(t *testing.T) {
 	}
 }
 
-func TestInForceAndReceives(t *testing.T) {
+func TestInForceAndReception(t *testing.T) {
 	id := cluster.Identity{ID: "a", Name: "provider-a"}
 	condition := func(
 		kind offloadingv1alpha1.RemoteNamespaceConditionType, status corev1.ConditionStatus,
@@ -97,20 +82,20 @@ func TestInForceAndReceives(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Labels: tc.labels}}
-			o := ForgeOffloading("web", "DefaultName", []cluster.ID{"a"})
+			o := ForgeOffloading("web", liqo.MappingDefault, id)
 			o.Generation, o.Status.ObservedGeneration = 2, tc.observed
 			o.Status.RemoteNamespacesConditions = map[string]offloadingv1alpha1.RemoteNamespaceConditions{UniqueName(id): tc.conditions}
-			if got := InForce(ns, o); got != tc.inForce {
-				t.Errorf("%s\nInForce() = %v", tc.reason, got)
+			if is := OffloadingOf(o); is.InForce(ns) != tc.inForce {
+				t.Errorf("%s\nInForce() = %v", tc.reason, !tc.inForce)
 			}
-			if got := Receives(o, id); got != tc.receives {
-				t.Errorf("%s\nReceives() = %v", tc.reason, got)
+			if got := ReceptionOf(o, id); got.Present != tc.receives {
+				t.Errorf("%s\nReceptionOf() = %v", tc.reason, got)
 			}
 		})
 	}
 }
 
-func TestRefused(t *testing.T) {
+func TestReceptionRefused(t *testing.T) {
 	id := cluster.Identity{ID: "a", Name: "provider-a"}
 	since := metav1.Unix(1000, 0)
 	condition := func(
@@ -152,35 +137,10 @@ func TestRefused(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			o := ForgeOffloading("web", "DefaultName", []cluster.ID{"a"})
+			o := ForgeOffloading("web", liqo.MappingDefault, id)
 			o.Status.RemoteNamespacesConditions = map[string]offloadingv1alpha1.RemoteNamespaceConditions{UniqueName(id): tc.conditions}
-			got, refused := Refused(o, id)
-			if refused != tc.want || refused && !got.Equal(since.Time) {
-				t.Errorf("%s\nRefused() = %v, %v", tc.reason, got, refused)
-			}
-		})
-	}
-}
-
-func TestFittingStrategy(t *testing.T) {
-	own := cluster.Identity{ID: "1e0b1a7c-0000-4000-8000-000000000001", Name: "broker"}
-	const appended = len("-broker-123456")
-	cases := map[string]struct {
-		reason    string
-		length    int
-		preferred MappingStrategy
-		want      MappingStrategy
-	}{
-		"Short":    {"What fits gets a name that nobody else uses.", 20, "DefaultName", "DefaultName"},
-		"Longest":  {"A name of 63 characters is legal.", 63 - appended, "DefaultName", "DefaultName"},
-		"TooLong":  {"A name of 64 characters is not.", 64 - appended, "DefaultName", "EnforceSameName"},
-		"Full":     {"The longest namespace that a consumer can have here keeps its name.", 63, "DefaultName", "EnforceSameName"},
-		"Enforced": {"What the operator asked for fits always.", 20, "EnforceSameName", "EnforceSameName"},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := FittingStrategy(tc.preferred, strings.Repeat("n", tc.length), own); got != tc.want {
-				t.Errorf("%s\nFittingStrategy() = %s, want %s", tc.reason, got, tc.want)
+			if got := ReceptionOf(o, id); got.Refused != tc.want || got.Refused != got.Since.Equal(since.Time) {
+				t.Errorf("%s\nReceptionOf() = %v", tc.reason, got)
 			}
 		})
 	}
@@ -213,35 +173,6 @@ func TestOwnIdentity(t *testing.T) {
 				t.Errorf("%s\nOwnIdentity() = %v, %v", tc.reason, got, err)
 			}
 		})
-	}
-}
-
-func TestParseMappingStrategy(t *testing.T) {
-	if _, err := ParseMappingStrategy("DefaultName"); err != nil {
-		t.Errorf("ParseMappingStrategy(DefaultName): %v", err)
-	}
-	if _, err := ParseMappingStrategy("Any"); err == nil {
-		t.Error("ParseMappingStrategy(Any): no error")
-	}
-}
-
-// TestPlacing notes on which clusters new pods are placed.
-func TestPlacing(t *testing.T) {
-	both := []cluster.ID{"a", "b"}
-	o := ForgeOffloading("web", "DefaultName", both)
-	for _, tc := range []struct{ set, want []cluster.ID }{
-		{both, both},
-		{[]cluster.ID{"b"}, []cluster.ID{"b"}},
-		{[]cluster.ID{"a", "z"}, []cluster.ID{"a"}}, // One that is not selected is none.
-		{both, both},
-	} {
-		SetPlacing(o, tc.set)
-		if got := Placing(o); !slices.Equal(got, tc.want) {
-			t.Errorf("Placing() = %v after SetPlacing(%v), want %v", got, tc.set, tc.want)
-		}
-	}
-	if len(o.Annotations) > 0 {
-		t.Errorf("annotations %v, though there is nothing to note", o.Annotations)
 	}
 }
 

@@ -9,7 +9,9 @@ import (
 	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
@@ -32,16 +34,23 @@ func (Line) AddToScheme(s *runtime.Scheme) error { return api.AddToScheme(s) }
 // Kinds implements line.Line. The Configuration has the prefixes of a peer, and the Connection says whether the tunnel is up; a Tenant and
 // an Identity say who may do what with whom.
 func (Line) Kinds() line.Kinds {
+	shadow := &metav1.PartialObjectMetadata{}
+	shadow.SetGroupVersionKind(schema.GroupVersionKind{Group: api.OffloadingGroup, Version: api.Beta, Kind: "ShadowPod"})
 	return line.Kinds{
-		Record: &api.ForeignCluster{}, Offer: &api.ResourceSlice{},
+		Record: &api.ForeignCluster{}, Offer: &api.ResourceSlice{}, Shadow: shadow,
+		Offloading: &api.NamespaceOffloading{}, Offloadings: &api.NamespaceOffloadingList{},
 		Network: &api.Configuration{}, Tunnels: []client.Object{&api.Connection{}},
 		Peering: []client.Object{&api.Tenant{}, &api.Identity{}},
 	}
 }
 
-// Dropped implements line.Line. Of Tenants it drops what the consumer has signed, which may be large and which nobody here reads.
-func (Line) Dropped(*liqo.Compactor) map[client.Object]func(client.Object) {
+// Dropped implements line.Line. Of Tenants it drops what the consumer has signed, which may be large and which nobody here reads, of
+// ShadowPods all but the metadata without annotations, and of NamespaceOffloadings all but what is selected and which clusters have the
+// namespace.
+func (Line) Dropped(compactor *liqo.Compactor) map[client.Object]func(client.Object) {
 	return map[client.Object]func(client.Object){
+		&api.ShadowPod{}:           func(o client.Object) { o.SetAnnotations(nil) },
+		&api.NamespaceOffloading{}: func(o client.Object) { compactOffloading(compactor, o.(*api.NamespaceOffloading)) },
 		&api.Tenant{}: func(o client.Object) {
 			spec := &o.(*api.Tenant).Spec
 			spec.PublicKey, spec.CSR, spec.Signature = nil, nil, nil
@@ -101,6 +110,48 @@ func (Line) OfferOf(offer client.Object) liqo.Offer { return OfferOf(offer.(*api
 // SeenOf implements line.Line.
 func (Line) SeenOf(network client.Object) []netip.Prefix {
 	return seenPrefixes(network.(*api.Configuration))
+}
+
+// OffloadingOf implements line.Line.
+func (Line) OffloadingOf(o client.Object) liqo.Offloading {
+	return OffloadingOf(o.(*api.NamespaceOffloading))
+}
+
+// Selects implements line.Line.
+func (Line) Selects(o client.Object, id cluster.ID) bool {
+	return liqo.Selects(&o.(*api.NamespaceOffloading).Spec.ClusterSelector, id)
+}
+
+// ReceptionOf implements line.Line.
+func (Line) ReceptionOf(o client.Object, at cluster.Identity) liqo.Reception {
+	return ReceptionOf(o.(*api.NamespaceOffloading), at.ID)
+}
+
+// NewOffloading implements line.Line.
+func (Line) NewOffloading(namespace string, preferred liqo.Mapping, own cluster.Identity) client.Object {
+	return ForgeOffloading(namespace, preferred, own)
+}
+
+// Select implements line.Line.
+func (Line) Select(o client.Object, selected, placing []cluster.ID) {
+	Select(o.(*api.NamespaceOffloading), selected, placing)
+}
+
+// Passed implements line.Line. It goes by the origin alone: IDs are words, which may be part of any name.
+func (Line) Passed(twin *corev1.Namespace, id cluster.Identity) bool {
+	origin, _ := liqo.TwinOf(twin)
+	return origin == id.ID
+}
+
+// TwinOfLiqo implements line.Line: nobody offloads the namespace of Liqo 1.x.
+func (Line) TwinOfLiqo(*corev1.Namespace, cluster.Identity) bool { return false }
+
+// Forward implements line.Line. The pod has the label that the virtual kubelet would write, as with Liqo 0.9, and is told nothing of this
+// cluster's API server: a virtual kubelet adds the variables for that, and the one of the consumer has added the same ones, which the
+// provider's API server refuses.
+func (Line) Forward(pod *corev1.Pod) {
+	liqo.MarkOffloaded(pod)
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, api.AnnotationAPIServer, api.APIServerDisabled)
 }
 
 // AccountChanged implements line.Line. What a ResourceSlice says of who asks and who grants, a node that comes or goes, and a Tenant or an

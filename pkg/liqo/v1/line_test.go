@@ -95,6 +95,25 @@ func networkIn(namespace, id string, state api.ConnectionState) []client.Object 
 	}
 }
 
+// offloadedTo returns the offloading of a World, with the three clusters that have the namespace, cannot make it, and had it.
+func offloadedTo(has, refuses, had string) *api.NamespaceOffloading {
+	o := ForgeOffloading(linetest.NobodysNamespace, liqo.MappingDefault, Identity("own"))
+	Select(o, []cluster.ID{cluster.ID(refuses), cluster.ID(has)}, []cluster.ID{cluster.ID(has)})
+	o.Generation, o.Status.ObservedGeneration, o.Status.RemoteNamespaceName = 2, 2, linetest.RemoteName
+	conditions := func(required, ready corev1.ConditionStatus, reason string) api.RemoteNamespaceConditions {
+		return api.RemoteNamespaceConditions{
+			{Type: api.OffloadingRequired, Status: required, LastTransitionTime: metav1.NewTime(linetest.Measured())},
+			{Type: api.RemoteNamespaceReady, Status: ready, Reason: reason, LastTransitionTime: metav1.NewTime(linetest.Measured())},
+		}
+	}
+	o.Status.RemoteNamespacesConditions = map[string]api.RemoteNamespaceConditions{
+		has:     conditions(corev1.ConditionTrue, corev1.ConditionTrue, "RemoteNamespaceCreated"),
+		refuses: conditions(corev1.ConditionTrue, corev1.ConditionFalse, string(api.MappingFailing)),
+		had:     conditions(corev1.ConditionFalse, corev1.ConditionTrue, "RemoteNamespaceCreated"),
+	}
+	return o
+}
+
 // altered returns an update of an object.
 func altered[T client.Object](before T, by func(T)) linetest.Change {
 	after := before.DeepCopyObject().(T)
@@ -135,8 +154,11 @@ func TestLine(t *testing.T) {
 	objects = append(objects, networkIn(tenantOf("consumer"), "consumer", api.ConnectionError)...)
 	objects = append(objects, networkIn(tenantOf("liar"), "provider", api.Connected)...)
 
+	offloaded := offloadedTo("provider", "liar", "consumer")
+	objects = append(objects, offloaded)
+
 	linetest.Run(t, linetest.World{
-		Line: Line{}, Objects: objects, Own: Identity("own"),
+		Line: Line{}, Objects: objects, Own: Identity("own"), Offloaded: offloaded,
 		Provider: peer("provider"), Consumer: peer("consumer"), Liar: peer("liar"),
 		Stranger: linetest.Peer{Identity: Identity("stranger"), Record: "stranger"},
 		AlsoConsumes: []client.Object{
@@ -172,6 +194,15 @@ func TestLine(t *testing.T) {
 			},
 		},
 	})
+}
+
+// TestForward holds that the virtual kubelet of the second hop adds nothing that the first one has added.
+func TestForward(t *testing.T) {
+	pod := &corev1.Pod{}
+	Line{}.Forward(pod)
+	if got := pod.Annotations["liqo.io/api-server-support"]; got != "disabled" {
+		t.Errorf("the pod's API server is %q, want disabled", got)
+	}
 }
 
 // newReader returns a reader of the cluster own, with the indexes that it needs.

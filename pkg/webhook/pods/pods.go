@@ -24,7 +24,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -33,30 +32,34 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/nodename"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 )
 
 // Path is where the webhook is served.
 const Path = "/place-pods"
 
-// Pins tells on which provider a pod must run.
-type Pins interface {
+// Known tells where a pod may run.
+type Known interface {
 	// Pinned reports whether a pod may run on one provider only; nil for none.
 	Pinned(ctx context.Context, consumer cluster.ID, pod *corev1.Pod) (provider *v1alpha1.Provider, pinned bool, err error)
+	// Offloading returns how a namespace is offloaded, or nil if it is not.
+	Offloading(ctx context.Context, namespace string) (*liqo.Offloading, error)
+	// Line returns the line of Liqo that runs.
+	Line() line.Line
 }
 
 // Handler answers the API server when a consumer's pod is made.
 type Handler struct {
 	reader  client.Reader
-	pins    Pins
+	known   Known
 	decoder admission.Decoder
 }
 
 var _ admission.Handler = (*Handler)(nil)
 
 // New returns a Handler that reads from a cache.
-func New(c client.Client, pins Pins) *Handler {
-	return &Handler{reader: c, pins: pins, decoder: admission.NewDecoder(c.Scheme())}
+func New(c client.Client, known Known) *Handler {
+	return &Handler{reader: c, known: known, decoder: admission.NewDecoder(c.Scheme())}
 }
 
 // Handle makes a pod require a virtual node, its provider, and one of those on which new
@@ -79,12 +82,10 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 	return admission.PatchResponseFromRaw(req.Object.Raw, patched)
 }
 
-// steer adds to what a pod of a twin namespace requires of its node. As the pod can be on none but a virtual one, it has from the
-// beginning the label that the virtual kubelet would write: each later write of the pod makes Liqo apply it, and its
-// ShadowPod, once more.
+// steer adds to what a pod of a twin namespace requires of its node, and what it must have to go on from there.
 func (h *Handler) steer(ctx context.Context, namespace string, pod *corev1.Pod) error {
 	liqo.Confine(pod)
-	liqo.MarkOffloaded(pod)
+	h.known.Line().Forward(pod)
 	if err := h.pin(ctx, namespace, pod); err != nil {
 		return err
 	}
@@ -104,7 +105,7 @@ func (h *Handler) pin(ctx context.Context, name string, pod *corev1.Pod) error {
 	if !twin {
 		return nil
 	}
-	provider, pinned, err := h.pins.Pinned(ctx, consumer, pod)
+	provider, pinned, err := h.known.Pinned(ctx, consumer, pod)
 	if err != nil || !pinned {
 		return err
 	}
@@ -121,39 +122,39 @@ func (h *Handler) pin(ctx context.Context, name string, pod *corev1.Pod) error {
 // when there is. An offloading of the broker counts from the moment when it is written, also
 // if Liqo's own webhook does not apply it yet; that of somebody else counts when Liqo does.
 func (h *Handler) place(ctx context.Context, name string, pod *corev1.Pod) error {
-	var offloading v09.NamespaceOffloading
-	if err := h.reader.Get(ctx, client.ObjectKey{Namespace: name, Name: liqo.OffloadingName}, &offloading); apierrors.IsNotFound(err) {
-		liqo.Place(pod, nil)
-		return nil
-	} else if err != nil {
-		return fmt.Errorf("get the NamespaceOffloading of %s: %w", name, err)
-	}
-	liqo.Hold(pod)
-	inForce, err := h.inForce(ctx, name, &offloading)
+	offloading, err := h.known.Offloading(ctx, name)
 	if err != nil {
 		return err
 	}
-	selected, placing := v09.Selected(&offloading), v09.Placing(&offloading)
+	if offloading == nil {
+		liqo.Place(pod, nil)
+		return nil
+	}
+	liqo.Hold(pod)
+	inForce, err := h.inForce(ctx, name, offloading)
+	if err != nil {
+		return err
+	}
 	switch {
-	case !v09.Managed(&offloading) && !inForce:
+	case !offloading.Managed && !inForce:
 		return fmt.Errorf("the NamespaceOffloading of %s, which the broker does not manage, is not in force", name)
-	case !v09.Managed(&offloading):
+	case !offloading.Managed:
 		return nil
 	case !inForce:
 		liqo.Admit(pod)
-		liqo.Place(pod, selected)
+		liqo.Place(pod, offloading.Selected)
 	}
-	if !slices.Equal(selected, placing) {
-		liqo.Place(pod, placing)
+	if !slices.Equal(offloading.Selected, offloading.Placing) {
+		liqo.Place(pod, offloading.Placing)
 	}
 	return nil
 }
 
 // inForce reports whether Liqo's own webhook applies an offloading to new pods.
-func (h *Handler) inForce(ctx context.Context, name string, offloading *v09.NamespaceOffloading) (bool, error) {
+func (h *Handler) inForce(ctx context.Context, name string, offloading *liqo.Offloading) (bool, error) {
 	var namespace corev1.Namespace
 	if err := h.reader.Get(ctx, client.ObjectKey{Name: name}, &namespace); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("get namespace %s: %w", name, err)
 	}
-	return v09.InForce(&namespace, offloading), nil
+	return offloading.InForce(&namespace), nil
 }

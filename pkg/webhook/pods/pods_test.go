@@ -26,6 +26,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/nodename"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 )
@@ -35,12 +36,12 @@ const namespace = "web-consumer"
 func TestHandle(t *testing.T) {
 	both, onlyB, broker := []cluster.ID{"a", "b"}, []cluster.ID{"b"}, cluster.Identity{ID: "c", Name: "consumer"}
 	offloading := func(change func(*v09.NamespaceOffloading)) *v09.NamespaceOffloading {
-		o := v09.ForgeOffloading(namespace, "DefaultName", both)
+		o := liqotest.Offloading(namespace, both...)
 		change(o)
 		return o
 	}
 	place := func(on ...cluster.ID) func(*v09.NamespaceOffloading) {
-		return func(o *v09.NamespaceOffloading) { v09.SetPlacing(o, on) }
+		return func(o *v09.NamespaceOffloading) { liqo.NotePlacing(o, both, on) }
 	}
 	foreign := func(o *v09.NamespaceOffloading) { o.Labels = nil }
 	namespaced := func(inForce bool, o *v09.NamespaceOffloading) []client.Object {
@@ -113,8 +114,7 @@ func TestHandle(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(tc.objects...).Build()
-			pod, refused := handle(t, New(c, pins(nil)), tc.pod)
+			pod, refused := handle(t, newHandler(t, nil, tc.objects...), tc.pod)
 			if refused != tc.refused {
 				t.Fatalf("%s\nrefused: %t", tc.reason, refused)
 			}
@@ -191,6 +191,25 @@ func (p pins) Pinned(_ context.Context, _ cluster.ID, pod *corev1.Pod) (*v1alpha
 	return provider, pinned, nil
 }
 
+// known is what is read of a cluster with Liqo 0.9, with who is pinned.
+type known struct {
+	pins
+	objects client.Reader
+}
+
+func (known) Line() line.Line { return v09.Line{} }
+
+func (k known) Offloading(ctx context.Context, namespace string) (*liqo.Offloading, error) {
+	return line.ReadOffloading(ctx, k.objects, k.Line(), namespace)
+}
+
+// newHandler returns a Handler on a cluster with objects.
+func newHandler(t *testing.T, p pins, objects ...client.Object) *Handler {
+	t.Helper()
+	c := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(objects...).Build()
+	return New(c, known{p, c})
+}
+
 // TestPinned has pods on nodes of single providers.
 func TestPinned(t *testing.T) {
 	node, gone := nodename.Name("id-broker", cluster.Identity{ID: "a"}), nodename.Name("id-broker", cluster.Identity{ID: "gone"})
@@ -198,8 +217,8 @@ func TestPinned(t *testing.T) {
 	both := []cluster.ID{"a", "b"}
 	objects := func(placing ...cluster.ID) []client.Object {
 		ns, o := liqotest.TwinNamespace(namespace, cluster.Identity{ID: "c", Name: "consumer"}),
-			v09.ForgeOffloading(namespace, "DefaultName", both)
-		v09.SetPlacing(o, placing)
+			liqotest.Offloading(namespace, both...)
+		v09.Select(o, both, placing)
 		liqotest.PutInForce(ns, o)
 		return []client.Object{ns, o}
 	}
@@ -225,9 +244,8 @@ func TestPinned(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(tc.objects...).Build()
 			pod := liqotest.Pod(liqotest.ShadowPod(namespace, "web-0", map[string]string{"virtualkubelet.liqo.io/nodename": tc.node}), "")
-			pod, refused := handle(t, New(c, tc.pins), pod)
+			pod, refused := handle(t, newHandler(t, tc.pins, tc.objects...), pod)
 			if refused != tc.refused {
 				t.Fatalf("%s\nrefused: %t", tc.reason, refused)
 			}

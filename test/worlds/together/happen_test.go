@@ -100,13 +100,16 @@ func (w *world) makePods(namespace string) {
 		} else {
 			liqo.Hold(pod)
 			liqo.Admit(pod)
-			liqo.Place(pod, v09.Selected(known))
-			if placing := v09.Placing(known); !slices.Equal(placing, v09.Selected(known)) {
-				liqo.Place(pod, placing)
+			seen := v09.OffloadingOf(known)
+			liqo.Place(pod, seen.Selected)
+			if !slices.Equal(seen.Placing, seen.Selected) {
+				liqo.Place(pod, seen.Placing)
 			}
 		}
-		if o != nil && v09.InForce(ns, o) {
-			liqo.Place(pod, v09.Selected(o)) // Liqo's own webhook.
+		if o != nil {
+			if is := v09.OffloadingOf(o); is.InForce(ns) {
+				liqo.Place(pod, is.Selected) // Liqo's own webhook.
+			}
 		}
 		w.create(pod)
 	}

@@ -129,7 +129,7 @@ func (w *world) wrote(c *brokerClient, o client.Object) {
 	w.t.Helper()
 	switch o := o.(type) {
 	case *v09.NamespaceOffloading:
-		w.notef("%s selects %v in %s, and places on %v", c.process.name, v09.Selected(o), o.Namespace, v09.Placing(o))
+		w.notef("%s selects %v in %s, and places on %v", c.process.name, v09.OffloadingOf(o).Selected, o.Namespace, v09.OffloadingOf(o).Placing)
 		w.evict(c, o)
 	case *corev1.Pod:
 		w.givenBack(o)
@@ -156,7 +156,7 @@ func (w *world) offered(c *brokerClient, consumer *v1alpha1.Consumer) {
 // in the last moment.
 func (w *world) evict(c *brokerClient, o *v09.NamespaceOffloading) {
 	w.t.Helper()
-	selected := v09.Selected(o)
+	selected := v09.OffloadingOf(o).Selected
 	for _, pod := range w.pods(o.Namespace) {
 		p, placed := w.at(&pod)
 		if !placed || slices.Contains(selected, p.ID) {

@@ -91,7 +91,7 @@ func (w *world) newProcess() *process {
 	})
 	with("twin", func(c client.Client, r *snapshot.Reader) reconcile.Reconciler {
 		return twin.New(twin.Config{
-			Client: c, Live: live{c.(*brokerClient)}, Reader: r, Recorder: recorder, Planner: planner, Own: broker, Strategy: "DefaultName",
+			Client: c, Live: live{c.(*brokerClient)}, Reader: r, Recorder: recorder, Planner: planner, Own: broker, Mapping: "DefaultName",
 			Metrics: twin.NewMetrics(prometheus.NewHistogram(prometheus.HistogramOpts{})), Clock: clock.RealClock{},
 		})
 	})

@@ -191,7 +191,7 @@ func (w *world) selectedAsChosen(namespace string, open, cordoned []cluster.ID) 
 		w.failf("for %s %v are chosen, and the offloading is %v", namespace, want, o)
 	}
 	// The scheduler places nothing on a provider that is drained, whatever pods require.
-	placing := slices.DeleteFunc(v09.Placing(o), func(id cluster.ID) bool { return !slices.Contains(open, id) })
+	placing := slices.DeleteFunc(v09.OffloadingOf(o).Placing, func(id cluster.ID) bool { return !slices.Contains(open, id) })
 	if !slices.Equal(placing, want) {
 		w.failf("%s is placed on %v, and %v are chosen", namespace, placing, want)
 	}

@@ -219,7 +219,7 @@ func (w *world) offloading(namespace string) (*v09.NamespaceOffloading, []cluste
 	if !w.get(namespace, liqo.OffloadingName, o) {
 		return nil, nil
 	}
-	return o, v09.Selected(o)
+	return o, v09.OffloadingOf(o).Selected
 }
 
 // ask makes a consumer ask for a pod of a workload.
@@ -230,7 +230,8 @@ func (w *world) ask(namespace, workload string) {
 
 func (w *world) shadows(namespace string) []metav1.PartialObjectMetadata {
 	w.t.Helper()
-	list := v09.NewShadowPodMetadataList()
+	kinds := v09.Line{}.Kinds()
+	list := kinds.Shadows()
 	w.must(w.live.List(w.t.Context(), list, client.InNamespace(namespace)))
 	return list.Items
 }

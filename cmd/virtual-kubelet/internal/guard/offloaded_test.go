@@ -35,6 +35,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 )
 
 const (
@@ -72,7 +73,7 @@ func (r *reflecting) all() []string {
 // offloading returns the NamespaceOffloading of a namespace that selects clusters; those
 // of all regions if there is none.
 func offloading(namespace string, selected ...cluster.ID) *v09.NamespaceOffloading {
-	o := v09.ForgeOffloading(namespace, offloadingv1alpha1.DefaultNameMappingStrategyType, selected)
+	o := liqotest.Offloading(namespace, selected...)
 	if len(selected) == 0 {
 		o.Spec.ClusterSelector = corev1.NodeSelector{}
 	}

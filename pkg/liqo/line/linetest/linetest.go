@@ -16,9 +16,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -42,6 +44,7 @@ func Run(t *testing.T, w World) {
 		"Peers": w.checkPeers, "UnknownPeers": w.checkUnknownPeers, "Tenants": w.checkTenants, "Names": w.checkNames,
 		"Offers": w.checkOffers, "OffersWith": w.checkOffersWith, "OffersOfNode": w.checkOffersOfNode, "ValuesOf": w.checkValuesOf,
 		"Links": w.checkLinks, "Catalog": w.checkCatalog, "CatalogForStrangers": w.checkStrangersView,
+		"Offloading": w.checkOffloading, "NewOffloading": w.checkNewOffloading, "Receptions": w.checkReceptions, "Twins": w.checkTwins,
 		"AccountChanged": w.checkAccountChanged, "Dropped": w.checkDropped, "Failures": w.checkFailures,
 	} {
 		t.Run(name, check)
@@ -129,7 +132,7 @@ func (w *World) ofKind(kind client.Object) []client.Object {
 // kinds returns all that the line watches.
 func (w *World) kinds() []client.Object {
 	kinds := w.Line.Kinds()
-	return slices.Concat([]client.Object{kinds.Record, kinds.Offer, kinds.Network}, kinds.Tunnels, kinds.Peering)
+	return slices.Concat([]client.Object{kinds.Record, kinds.Offer, kinds.Network, kinds.Offloading}, kinds.Tunnels, kinds.Peering)
 }
 
 // checkKinds checks that a client with the scheme of the line can read and list what is watched, and that nothing is shared by two callers.
@@ -137,6 +140,12 @@ func (w *World) checkKinds(t *testing.T) {
 	t.Helper()
 	if w.Line.Name() == "" {
 		t.Error("the line has no name")
+	}
+	kinds := w.Line.Kinds()
+	for _, kind := range []schema.GroupVersionKind{kinds.Shadow.GroupVersionKind(), kinds.Shadows().GroupVersionKind()} {
+		if !w.scheme.Recognizes(kind) {
+			t.Errorf("%s is not in the scheme", kind)
+		}
 	}
 	again := w.kinds()
 	for i, kind := range w.kinds() {
@@ -519,6 +528,165 @@ func (w *World) checkStrangersView(t *testing.T) {
 	}
 	if wholeBefore[w.Provider.Record] == wholeAfter[w.Provider.Record] {
 		t.Errorf("who may see all does not see that the provider consumes: %s", wholeAfter[w.Provider.Record])
+	}
+}
+
+// checkOffloading compares how namespaces are offloaded with what the broker has written.
+func (w *World) checkOffloading(t *testing.T) {
+	t.Helper()
+	c := w.newClient(t, w.Objects, interceptor.Funcs{})
+	got := must[*liqo.Offloading](t)(line.ReadOffloading(t.Context(), c, w.Line, NobodysNamespace))
+	if got == nil || got.Object == nil || client.ObjectKeyFromObject(got.Object) != client.ObjectKeyFromObject(w.Offloaded) {
+		t.Fatalf("Offloading() = %+v, want that of %s", got, NobodysNamespace)
+	}
+	both := []cluster.ID{w.Liar.ID, w.Provider.ID}
+	slices.Sort(both)
+	want := &liqo.Offloading{
+		Namespace: NobodysNamespace, Object: got.Object, Managed: true, Leaves: true, Remote: true, Selected: both,
+		Placing: []cluster.ID{w.Provider.ID}, RemoteName: RemoteName, Seen: true,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Offloading(): -want +got\n%s", diff)
+	}
+	single := w.Line.OffloadingOf(w.Offloaded)
+	single.Object = got.Object
+	if diff := cmp.Diff(want, &single); diff != "" {
+		t.Errorf("OffloadingOf(): -want +got\n%s", diff)
+	}
+	if got := must[*liqo.Offloading](t)(line.ReadOffloading(t.Context(), c, w.Line, liqo.DefaultNamespace)); got != nil {
+		t.Errorf("Offloading() of a namespace that stays here = %+v", got)
+	}
+	for id, want := range map[cluster.ID][]string{
+		w.Provider.ID: {NobodysNamespace}, w.Liar.ID: {NobodysNamespace}, w.Consumer.ID: nil, "": nil,
+	} {
+		if got := must[[]string](t)(line.OffloadedTo(t.Context(), c, w.Line, id)); !slices.Equal(got, want) {
+			t.Errorf("OffloadedTo(%q) = %q, want %q", id, got, want)
+		}
+	}
+	boom := errors.New("boom")
+	failing := w.newClient(t, w.Objects, interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return boom
+		},
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return boom },
+	})
+	if _, err := line.ReadOffloading(t.Context(), failing, w.Line, NobodysNamespace); !errors.Is(err, boom) {
+		t.Errorf("ReadOffloading() = %v, want what failed", err)
+	}
+	if _, err := line.OffloadedTo(t.Context(), failing, w.Line, w.Provider.ID); !errors.Is(err, boom) {
+		t.Errorf("OffloadedTo() = %v, want what failed", err)
+	}
+	// What Liqo has not seen, or is about to go.
+	changed, leaving := copyOf(w.Offloaded), copyOf(w.Offloaded)
+	changed.SetGeneration(changed.GetGeneration() + 1)
+	leaving.SetDeletionTimestamp(&metav1.Time{Time: Measured()})
+	open := &corev1.Namespace{}
+	open.Labels = map[string]string{"liqo.io/scheduling-enabled": "true"}
+	for reason, tc := range map[string]struct {
+		object client.Object
+		in     *corev1.Namespace
+		want   bool
+	}{
+		"Liqo has seen it, and opened the namespace.": {w.Offloaded, open, true},
+		"The namespace is closed.":                    {w.Offloaded, &corev1.Namespace{}, false},
+		"Liqo has not seen what it says now.":         {changed, open, false}, "It is about to go.": {leaving, open, false},
+	} {
+		if o := w.Line.OffloadingOf(tc.object); o.InForce(tc.in) != tc.want {
+			t.Errorf("%s InForce() = %t", reason, !tc.want)
+		}
+	}
+}
+
+// checkNewOffloading checks what the broker writes: it reads the same, and Liqo can make legal names of it.
+func (w *World) checkNewOffloading(t *testing.T) {
+	t.Helper()
+	made := w.Line.NewOffloading("web", liqo.MappingDefault, w.Own)
+	two, one := []cluster.ID{"a", "b"}, []cluster.ID{"b"}
+	w.Line.Select(made, two, two)
+	if len(made.GetAnnotations()) > 0 {
+		t.Errorf("there is nothing to note, and the annotations are %v", made.GetAnnotations())
+	}
+	want := liqo.Offloading{Namespace: "web", Object: made, Managed: true, Leaves: true, Remote: true, Selected: two, Placing: two, Seen: true}
+	for _, placing := range [][]cluster.ID{two, one, nil, two} {
+		w.Line.Select(made, two, placing)
+		want.Placing = placing
+		if diff := cmp.Diff(want, w.Line.OffloadingOf(made), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("placing on %v: -want +got\n%s", placing, diff)
+		}
+	}
+	w.Line.Select(made, one, one)
+	if got := w.Line.OffloadingOf(made); !slices.Equal(got.Selected, one) || !slices.Equal(got.Placing, one) {
+		t.Errorf("selected are %v, placing on %v, want %v", got.Selected, got.Placing, one)
+	}
+	if made.GetName() != liqo.OffloadingName {
+		t.Errorf("the offloading is called %q: Liqo admits no other than %q", made.GetName(), liqo.OffloadingName)
+	}
+	for reason, tc := range map[string]struct {
+		length    int
+		preferred liqo.Mapping
+		want      liqo.Mapping
+	}{
+		"What fits gets a name of its own.":         {20, liqo.MappingDefault, liqo.MappingDefault},
+		"What does not fit keeps its name.":         {63, liqo.MappingDefault, liqo.MappingSame},
+		"What was asked for is kept, if that fits.": {20, liqo.MappingSame, liqo.MappingSame},
+	} {
+		made := w.Line.NewOffloading(strings.Repeat("n", tc.length), tc.preferred, w.Own)
+		if text := asJSON(t, made); !strings.Contains(text, fmt.Sprintf("%q:%q", "namespaceMappingStrategy", tc.want)) {
+			t.Errorf("%s Want %s in %s", reason, tc.want, text)
+		}
+	}
+}
+
+// checkReceptions compares what became of the namespace on each cluster with what Liqo has written.
+func (w *World) checkReceptions(t *testing.T) {
+	t.Helper()
+	for name, tc := range map[string]struct {
+		reason string
+		at     Peer
+		want   liqo.Reception
+	}{
+		"Provider": {"It has the namespace.", w.Provider, liqo.Reception{Present: true}},
+		"Liar":     {"It cannot make it.", w.Liar, liqo.Reception{Refused: true, Since: Measured()}},
+		"Consumer": {"It has the namespace still, and is to have it no more.", w.Consumer, liqo.Reception{}},
+		"Stranger": {"Nothing is known of it.", w.Stranger, liqo.Reception{}},
+	} {
+		small := copyOf(w.Offloaded)
+		for kind, drop := range w.Line.Dropped(&liqo.Compactor{}) {
+			if sameKind(kind, small) {
+				drop(small)
+			}
+		}
+		for _, o := range []client.Object{w.Offloaded, small} {
+			got := w.Line.ReceptionOf(o, tc.at.Identity)
+			if got.Since.Equal(tc.want.Since) {
+				got.Since = tc.want.Since
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s: %s\nReceptionOf(): -want +got\n%s", name, tc.reason, diff)
+			}
+		}
+	}
+}
+
+// checkTwins checks whose twin namespaces are, which is what the label of Liqo says.
+func (w *World) checkTwins(t *testing.T) {
+	t.Helper()
+	twin := &corev1.Namespace{}
+	twin.Name, twin.Labels = "shop", map[string]string{liqo.LabelRemoteClusterID: string(w.Consumer.ID)}
+	twin.Annotations = map[string]string{"liqo.io/managed-by-namespace-map": "tenant/map"}
+	for _, p := range append(w.peers(), Peer{Identity: w.Own}) {
+		if got := w.Line.Passed(twin, p.Identity); got != (p.ID == w.Consumer.ID) {
+			t.Errorf("Passed(%s) = %t: the namespace came from %s", p.Identity, got, w.Consumer.Identity)
+		}
+		if w.Line.TwinOfLiqo(twin, p.Identity) {
+			t.Errorf("TwinOfLiqo(%s): it is any namespace", p.Identity)
+		}
+	}
+	pod := &corev1.Pod{}
+	pod.Labels, pod.Annotations = map[string]string{"app": "web"}, map[string]string{"example.com/note": "kept"}
+	w.Line.Forward(pod)
+	if pod.Labels["app"] != "web" || pod.Annotations["example.com/note"] != "kept" || pod.Labels["liqo.io/shadowPod"] != "true" {
+		t.Errorf("Forward() makes of a pod %+v: it is to be one that runs on another cluster, and otherwise as it was", pod.ObjectMeta)
 	}
 }
 

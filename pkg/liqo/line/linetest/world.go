@@ -25,6 +25,8 @@ const (
 	Seen      = "10.61.0.0/16"
 	// NobodysNamespace is a namespace that exists, and is no tenant namespace.
 	NobodysNamespace = "web-twin"
+	// RemoteName is how clusters call the namespace that is offloaded to them.
+	RemoteName = "web-twin-far"
 	// Secret is in all that nobody may see in a catalog: credentials, annotations, messages of conditions, labels of other people.
 	Secret = "s3cret"
 )
@@ -51,6 +53,10 @@ type World struct {
 	Node    string
 	Offers  Offers
 	Changes Changes
+	// Offloaded is the offloading of NobodysNamespace, also among the Objects, which the broker keeps and Liqo has seen. It selects the
+	// Provider, which has the namespace, and the Liar, which refuses it since Measured and gets no new pods. Of the Consumer conditions are
+	// left of when it was selected. Liqo calls the namespace RemoteName there.
+	Offloaded client.Object
 
 	scheme *runtime.Scheme
 }

@@ -153,6 +153,13 @@ func TwinNamespace(name string, origin cluster.Identity) *corev1.Namespace {
 	}}
 }
 
+// Offloading returns that by which a broker sends all pods of a namespace to clusters, and places new ones on all of them.
+func Offloading(namespace string, to ...cluster.ID) *v09.NamespaceOffloading {
+	o := v09.ForgeOffloading(namespace, liqo.MappingDefault, cluster.Identity{ID: "id-broker", Name: "broker"})
+	v09.Select(o, to, to)
+	return o
+}
+
 // PutInForce does what Liqo does with an offloading: it opens the namespace for
 // its webhook, and makes the namespace on the given providers.
 func PutInForce(ns *corev1.Namespace, o *v09.NamespaceOffloading, on ...cluster.Identity) {

@@ -10,9 +10,8 @@ const (
 	// other objects have too.
 	LabelTenantNamespace = "liqo.io/tenant-namespace"
 
-	// LabelOriginNode is on pods of peers, with the name of the node at the peer to which the pod is bound, and LabelOriginCluster and
-	// LabelDestinationCluster on all that virtual kubelets make, with the IDs of the peer and of the cluster where it is made.
-	LabelOriginNode         = "offloading.liqo.io/nodename"
+	// LabelOriginCluster and LabelDestinationCluster are on all that virtual kubelets make, with the IDs of the peer and of the cluster where
+	// it is made.
 	LabelOriginCluster      = "offloading.liqo.io/origin"
 	LabelDestinationCluster = "offloading.liqo.io/destination"
 
