@@ -7,10 +7,15 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"sigs.k8s.io/yaml"
 )
 
 // maxLine is how many characters a line of a Go file has at most; a tab is one.
@@ -67,4 +72,29 @@ func unbroken(t *testing.T, name, text string) map[int]bool {
 		return true
 	})
 	return lines
+}
+
+// TestVetIsALinter holds that the linters have vet among them, and see what is compiled for journeys: make verify does not run it besides.
+func TestVetIsALinter(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, ".golangci.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config struct {
+		Run struct {
+			Tags []string `json:"build-tags"`
+		} `json:"run"`
+		Linters struct {
+			Default  string         `json:"default"`
+			Disable  []string       `json:"disable"`
+			Settings map[string]any `json:"settings"`
+		} `json:"linters"`
+	}
+	if err := yaml.Unmarshal(text, &config); err != nil {
+		t.Fatal(err)
+	}
+	if _, changed := config.Linters.Settings["govet"]; changed || config.Linters.Default != "all" ||
+		slices.Contains(config.Linters.Disable, "govet") || !slices.Contains(config.Run.Tags, "e2e") {
+		t.Errorf("vet is not run on all: %+v", config)
+	}
 }

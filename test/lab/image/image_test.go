@@ -13,7 +13,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -255,5 +257,37 @@ func TestLoadUnderAnotherTag(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"lab.local/a:new", "docker.io/team/b:new"}, names); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
+	}
+}
+
+// TestLibraries compares the libraries that programs of this machine get with those that the loader of this machine finds.
+func TestLibraries(t *testing.T) {
+	found := regexp.MustCompile(`/\S+\.so\S*`)
+	for _, name := range []string{"curl", "bash", "ip", "xtables-nft-multi"} {
+		path, err := lookPath(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		output, err := exec.Command("ldd", path).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []string{inRootfs(path)}
+		for _, library := range found.FindAllString(string(output), -1) {
+			want = append(want, strings.TrimPrefix("/usr"+library, "/"))
+		}
+		layer, err := Programs(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, e := range layer {
+			got = append(got, e.Path)
+		}
+		slices.Sort(want)
+		slices.Sort(got)
+		if diff := cmp.Diff(slices.Compact(want), got); diff != "" {
+			t.Errorf("%s: -ldd +got\n%s", name, diff)
+		}
 	}
 }

@@ -4,11 +4,14 @@
 package image
 
 import (
+	"debug/elf"
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -35,8 +38,8 @@ var accounts = map[string]string{ //nolint:gosec // There are no passwords.
 	"group":  "root:x:0:\napp:x:1000:\n",
 }
 
-// librarySearch finds the paths in the output of ldd(1).
-var librarySearch = regexp.MustCompile(`/\S+\.so\S*`)
+// libraryFolders are where the loader looks for libraries, as patterns.
+var libraryFolders = []string{"/usr/lib/*-linux-gnu*", "/usr/lib64", "/usr/lib"}
 
 // Rootfs is a layer with a small root file system, made of programs of this
 // machine and the libraries they load.
@@ -91,7 +94,7 @@ func Programs(names ...string) (Layer, error) {
 		}
 		programs = append(programs, found)
 	}
-	return copies(withLibraries(programs)), nil
+	return copiesWithLibraries(programs)
 }
 
 // rest is what a Rootfs copies besides its programs.
@@ -100,23 +103,82 @@ func rest() (Layer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find xtables plugins: %w", err)
 	}
-	// Loaded by name at run time, so ldd does not show them.
+	// Loaded by name at run time, so that no program says that it needs them.
 	resolvers, err := filepath.Glob("/usr/lib/*/libnss_dns.so.2")
 	if err != nil {
 		return nil, fmt.Errorf("find name service libraries: %w", err)
 	}
-	return copies(slices.Concat(withLibraries(plugins), resolvers, baseFiles)), nil
+	loaded, err := copiesWithLibraries(plugins)
+	if err != nil {
+		return nil, err
+	}
+	return append(loaded, copies(slices.Concat(resolvers, baseFiles))...), nil
 }
 
-// withLibraries returns files, and the libraries that they load.
-func withLibraries(files []string) []string {
-	all := slices.Clone(files)
-	for _, file := range files {
-		// ldd fails for static programs, which need no libraries.
-		output, _ := exec.Command("ldd", file).Output()
-		all = append(all, librarySearch.FindAllString(string(output), -1)...)
+// copiesWithLibraries returns a layer with files of this machine, and the libraries that they load.
+func copiesWithLibraries(files []string) (Layer, error) {
+	var folders []string
+	for _, pattern := range libraryFolders {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			return nil, fmt.Errorf("find folders of libraries: %w", err)
+		}
+		folders = append(folders, found...)
 	}
-	return all
+	all := slices.Clone(files)
+	known := map[string]bool{}
+	for i := 0; i < len(all); i++ { // It grows: libraries load libraries.
+		needed, err := neededBy(all[i], folders)
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range needed {
+			if !known[file] {
+				known[file] = true
+				all = append(all, file)
+			}
+		}
+	}
+	return copies(all), nil
+}
+
+// neededBy returns the loader and the libraries that a program or library says that it needs. What is no ELF file needs none.
+func neededBy(file string, folders []string) ([]string, error) {
+	f, err := elf.Open(file)
+	var other *elf.FormatError
+	if errors.As(err, &other) || errors.Is(err, io.EOF) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read what %s needs: %w", file, err)
+	}
+	defer func() { _ = f.Close() }()
+	var needed []string
+	if section := f.Section(".interp"); section != nil {
+		loader, err := section.Data()
+		if err != nil {
+			return nil, fmt.Errorf("read the loader of %s: %w", file, err)
+		}
+		needed = append(needed, strings.TrimRight(string(loader), "\x00"))
+	}
+	names, err := f.ImportedLibraries()
+	if err != nil {
+		return nil, fmt.Errorf("read the libraries of %s: %w", file, err)
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, "ld-linux") {
+			continue // The program says which loader it is.
+		}
+		at := slices.IndexFunc(folders, func(folder string) bool {
+			_, err := os.Stat(filepath.Join(folder, name))
+			return err == nil
+		})
+		if at < 0 {
+			return nil, fmt.Errorf("%s needs library %s, which is in none of %v", file, name, folders)
+		}
+		needed = append(needed, filepath.Join(folders[at], name))
+	}
+	return needed, nil
 }
 
 // copies returns a layer with files of this machine.
