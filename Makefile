@@ -213,6 +213,10 @@ test-trade: deps build images bin/lab bin/helm $(JOURNEYS) ## Walk the journeys 
 test-stock: deps bin/lab bin/images/liqo-broker.tar ## Run the catalog with Liqo 1.2, and show what that leaves open in a chain of clusters; builds it the first time.
 	go test -tags=e2e -count=1 -timeout=30m -v ./test/stock
 
+.PHONY: test-early
+test-early: deps build images bin/lab ## Install a connector on a cluster of its own, and Liqo afterwards.
+	go test -tags=e2e -count=1 -timeout=30m -v ./test/early
+
 .PHONY: test-cidrs
 test-cidrs: deps build images bin/lab $(JOURNEYS) ## Walk the journeys of addresses with CIDRs that are equal, distinct, and inside one another.
 	for topology in $(TOPOLOGIES); do \
@@ -229,7 +233,7 @@ test-worlds: ## Decide in random worlds, other ones each time, for three minutes
 	cat .build/worlds
 
 .PHONY: test-full
-test-full: test test-race test-worlds test-cidrs ## Run everything, the race detector, random worlds, other ways, faults of 90 s, stock Liqo 1.2, and the journeys again on the other versions of Kubernetes.
+test-full: test test-race test-worlds test-cidrs ## Run everything, the race detector, random worlds, other ways, faults of 90 s, stock Liqo 1.2, a connector before Liqo, and the journeys again on the other versions of Kubernetes.
 	bin/lab down
 	LIQO_BROKER_FAULT_SECONDS=90 $(JOURNEYS) -tags=e2e -count=1 -timeout=90m -run TestFaults ./test/e2e
 	bin/lab down
@@ -242,6 +246,8 @@ test-full: test test-race test-worlds test-cidrs ## Run everything, the race det
 	LIQO_BROKER_KUBERNETES=v1.37 $(MAKE) test-e2e
 	bin/lab down
 	$(MAKE) test-stock
+	bin/lab down
+	$(MAKE) test-early
 	bin/lab down
 	$(JOURNEYS) -tags=e2e -count=1 -timeout=30m -run '$(ON_ITS_OWN)' ./test/e2e
 	bin/lab down

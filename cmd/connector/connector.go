@@ -138,7 +138,10 @@ func (c *connector) run(ctx context.Context) error {
 	debug.SetGCPercent(memoryPercent)
 	err := ports.Run(ctx, c.ports(), func(ctx context.Context) error {
 		p, err := c.setup(ctx)
-		if err != nil {
+		switch {
+		case ctx.Err() != nil:
+			return nil //nolint:nilerr // The program ends, perhaps before Liqo has come.
+		case err != nil:
 			return err
 		}
 		c.parts.Set(p)
@@ -161,7 +164,7 @@ func (c *connector) setup(ctx context.Context) (*parts, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reach the API server %s: %w", c.rest.Host, err)
 	}
-	own, err := findSelf(ctx, direct, c.options)
+	own, err := findSelf(ctx, direct, c.options, c.log)
 	if err != nil {
 		return nil, err
 	}

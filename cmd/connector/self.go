@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,9 +31,9 @@ type self struct {
 	name, authHost, announcement string
 }
 
-// findSelf returns who this cluster is. It makes the party's key and its announcement if they are not there.
-func findSelf(ctx context.Context, direct client.Client, o options) (self, error) {
-	known, err := v09.OwnIdentity(ctx, direct, o.liqoNamespace)
+// findSelf returns who this cluster is, once Liqo is there. It makes the party's key and its announcement if they are not there.
+func findSelf(ctx context.Context, direct client.Client, o options, log logr.Logger) (self, error) {
+	known, err := awaitLiqo(ctx, direct, o.liqoNamespace, log)
 	if err != nil {
 		return self{}, err
 	}
@@ -43,6 +45,30 @@ func findSelf(ctx context.Context, direct client.Client, o options) (self, error
 	clusters := []registryv1.Cluster{{ID: string(known.ID), Auth: own.authHost}}
 	own.announcement, err = identity.Announce(ctx, direct, o.namespace, own.name, o.endpoint, clusters, time.Now())
 	return own, err
+}
+
+// liqoPoll is how often is looked whether Liqo is there.
+const liqoPoll = 2 * time.Second
+
+// awaitLiqo waits until Liqo is installed, and returns what it calls this cluster. Liqo may come after the connector, and its controller
+// manager ends where the resource plugin does not answer by then: a connector that ends too would come back after minutes, when who
+// installs Liqo has given up.
+func awaitLiqo(ctx context.Context, reader client.Reader, namespace string, log logr.Logger) (cluster.Identity, error) {
+	var known cluster.Identity
+	told := false
+	err := wait.PollUntilContextCancel(ctx, liqoPoll, true, func(ctx context.Context) (bool, error) {
+		var err error
+		known, err = v09.OwnIdentity(ctx, reader, namespace)
+		if !apierrors.IsNotFound(err) {
+			return err == nil, err
+		}
+		if !told {
+			log.Info("Waits until Liqo is installed", "namespace", namespace)
+			told = true
+		}
+		return false, nil
+	})
+	return known, err
 }
 
 // errMoved means that Liqo authenticates at another host than the one that was announced.

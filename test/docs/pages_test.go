@@ -89,6 +89,7 @@ func TestPagesSayWhoRunsTheirCommands(t *testing.T) {
 	strangers := who{[]string{"broker", "consumer", "provider-a", "provider-b", "registry"}, functions(t, "test/trade/*_test.go")}
 	maps.Copy(strangers.in, functions(t, "test/federation/*.go"))
 	newer := who{[]string{"broker"}, functions(t, "test/stock/*_test.go")}
+	early := who{[]string{"provider-a"}, functions(t, "test/early/*_test.go")}
 	targets := matches(t, `(?m)^([a-z0-9/-]+):`, "Makefile")
 	makes := regexp.MustCompile(`^make((?: [a-z0-9/-]+)+)`)
 	total := 0
@@ -124,7 +125,7 @@ func TestPagesSayWhoRunsTheirCommands(t *testing.T) {
 				continue
 			}
 			runner := peered
-			for _, other := range []who{strangers, newer} {
+			for _, other := range []who{strangers, newer, early} {
 				if _, known := other.in[b.In]; known {
 					runner = other
 				}

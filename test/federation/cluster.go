@@ -34,8 +34,23 @@ type Cluster struct {
 	Lab  *lab.Cluster
 }
 
-// open connects to a cluster of a lab.
+// open connects to a cluster of a lab, which has Liqo.
 func open(ctx context.Context, l *lab.Lab, name string) (*Cluster, error) {
+	c, err := connect(l, name)
+	if err != nil {
+		return nil, err
+	}
+	var identity corev1.ConfigMap
+	key := client.ObjectKey{Namespace: liqoNamespace, Name: "liqo-clusterid-configmap"}
+	if err := c.Get(ctx, key, &identity); err != nil {
+		return nil, fmt.Errorf("read the Liqo cluster ID of cluster %s: %w", name, err)
+	}
+	c.ID = cluster.ID(identity.Data["CLUSTER_ID"])
+	return c, nil
+}
+
+// connect connects to a cluster of a lab, and does not know its ID.
+func connect(l *lab.Lab, name string) (*Cluster, error) {
 	inLab, err := l.Cluster(name)
 	if err != nil {
 		return nil, err
@@ -56,12 +71,7 @@ func open(ctx context.Context, l *lab.Lab, name string) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to cluster %s: %w", name, err)
 	}
-	var identity corev1.ConfigMap
-	key := client.ObjectKey{Namespace: liqoNamespace, Name: "liqo-clusterid-configmap"}
-	if err := c.Get(ctx, key, &identity); err != nil {
-		return nil, fmt.Errorf("read the Liqo cluster ID of cluster %s: %w", name, err)
-	}
-	return &Cluster{WithWatch: c, Name: name, ID: cluster.ID(identity.Data["CLUSTER_ID"]), Lab: inLab}, nil
+	return &Cluster{WithWatch: c, Name: name, Lab: inLab}, nil
 }
 
 func newScheme() (*runtime.Scheme, error) {

@@ -232,14 +232,8 @@ func (f *Federation) BrokerTrades(ctx context.Context, r *Registry, progress *Pr
 // JoinMarket does what the pages say to a cluster that buys or sells, until it uses the registry. It does nothing else: TestTraders
 // compares.
 func (f *Federation) JoinMarket(ctx context.Context, r *Registry, c *Cluster) error {
-	options, err := f.images()
-	if err != nil {
+	if err := f.LoadTrader(ctx, c); err != nil {
 		return err
-	}
-	for _, image := range []string{connector, "liqo-broker", "liqo-broker-vk", "liqo-broker-network-manager"} {
-		if err := c.load(ctx, f.archive(image), options.Tag); err != nil {
-			return err
-		}
 	}
 	// An earlier run on this lab has left them.
 	for _, left := range []client.Object{
@@ -252,6 +246,20 @@ func (f *Federation) JoinMarket(ctx context.Context, r *Registry, c *Cluster) er
 	}
 	for _, page := range f.pagesOf(c) {
 		if err := f.doAsPageSays(ctx, page, r, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// LoadTrader loads the images into a cluster that one which trades runs, as they were built last.
+func (f *Federation) LoadTrader(ctx context.Context, into *Cluster) error {
+	options, err := f.images()
+	if err != nil {
+		return err
+	}
+	for _, image := range []string{connector, "liqo-broker", "liqo-broker-vk", "liqo-broker-network-manager"} {
+		if err := into.load(ctx, f.archive(image), options.Tag); err != nil {
 			return err
 		}
 	}

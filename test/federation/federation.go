@@ -54,6 +54,16 @@ func Open(ctx context.Context, l *lab.Lab, root string) (*Federation, error) {
 	return f, nil
 }
 
+// Alone returns the federation of one cluster of a lab, whoever is meant: Liqo need not be there, and no ID is known. root is the folder of
+// the repository.
+func Alone(l *lab.Lab, root, name string) (*Federation, error) {
+	c, err := connect(l, name)
+	if err != nil {
+		return nil, err
+	}
+	return &Federation{Consumer: c, Broker: c, ProviderA: c, ProviderB: c, lab: l, root: root}, nil
+}
+
 // WithBroker returns the federation of the same consumer with another broker, whose provider is provider-b. The peerings that it
 // needs are not made.
 func (f *Federation) WithBroker(broker *Cluster) *Federation {

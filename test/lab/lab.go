@@ -156,6 +156,9 @@ func (c *Cluster) LiqoPath() string { return c.lab.state.Artifacts.Liqo }
 // LiqoVersion is the version of the Liqo that the lab has, whether it is installed or not.
 func (c *Cluster) LiqoVersion() string { return c.lab.state.Artifacts.LiqoVersion }
 
+// LiqoInstallArgs returns the arguments with which liqoctl installs Liqo in the cluster, as Up does.
+func (c *Cluster) LiqoInstallArgs() ([]string, error) { return c.liqo().InstallArgs() }
+
 // RESTConfig is the administrator's access to the cluster.
 func (c *Cluster) RESTConfig() (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", c.KubeconfigPath())

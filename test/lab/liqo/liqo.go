@@ -42,19 +42,10 @@ type Liqo struct {
 // Install installs or upgrades Liqo and waits until it runs. Each setting is
 // "key=value", as for Helm's --set, and wins over the lab's own choice.
 func (l Liqo) Install(ctx context.Context, settings ...string) error {
-	values, err := yaml.Marshal(l.line().values())
+	args, err := l.InstallArgs()
 	if err != nil {
-		return fmt.Errorf("encode Liqo's values for %s: %w", l.Name, err)
+		return err
 	}
-	file := filepath.Join(filepath.Dir(l.Kubeconfig), "config", "liqo-values.yaml")
-	if err := os.WriteFile(file, values, 0o644); err != nil {
-		return fmt.Errorf("write Liqo's values for %s: %w", l.Name, err)
-	}
-	args := append([]string{
-		"install", "--version", l.Version, "--local-chart-path", filepath.Join(l.Dir, "chart"), "--api-server-url", l.apiServer(),
-		"--pod-cidr", l.PodCIDR.String(), "--service-cidr", l.ServiceCIDR.String(), "--cluster-labels", joinLabels(l.Labels()),
-		"--reserved-subnets", l.WAN, "--skip-validation", "--timeout", "5m", "--values", file,
-	}, l.line().install(l)...)
 	for _, setting := range settings {
 		args = append(args, "--set", setting)
 	}
@@ -62,6 +53,23 @@ func (l Liqo) Install(ctx context.Context, settings ...string) error {
 		return fmt.Errorf("install Liqo in %s: %w", l.Name, err)
 	}
 	return nil
+}
+
+// InstallArgs returns the arguments with which liqoctl installs Liqo as the lab has it. It writes the file of values that they name.
+func (l Liqo) InstallArgs() ([]string, error) {
+	values, err := yaml.Marshal(l.line().values())
+	if err != nil {
+		return nil, fmt.Errorf("encode Liqo's values for %s: %w", l.Name, err)
+	}
+	file := filepath.Join(filepath.Dir(l.Kubeconfig), "config", "liqo-values.yaml")
+	if err := os.WriteFile(file, values, 0o644); err != nil {
+		return nil, fmt.Errorf("write Liqo's values for %s: %w", l.Name, err)
+	}
+	return append([]string{
+		"install", "--version", l.Version, "--local-chart-path", filepath.Join(l.Dir, "chart"), "--api-server-url", l.apiServer(),
+		"--pod-cidr", l.PodCIDR.String(), "--service-cidr", l.ServiceCIDR.String(), "--cluster-labels", joinLabels(l.Labels()),
+		"--reserved-subnets", l.WAN, "--skip-validation", "--timeout", "5m", "--values", file,
+	}, l.line().install(l)...), nil
 }
 
 func (l Liqo) apiServer() string { return fmt.Sprintf("https://%s:6443", l.Address) }
