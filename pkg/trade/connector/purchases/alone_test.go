@@ -261,6 +261,38 @@ func TestBeginsWithWrongClock(t *testing.T) {
 	}
 }
 
+// TestVanished has a seller vanish, and a connector begin again half an hour later: nothing has told it the time since. It parts in time by
+// its own clock, and asks on for as long as nothing was counted, and not for longer.
+func TestVanished(t *testing.T) {
+	const away = 30 * time.Minute
+	s := open(t, remote())
+	w := newWorld(t, s)
+	w.create("p", s, nil)
+	last := w.until("p", connectorv1alpha1.ReasonActive, s).Status.EndTime.Add(time.Minute) // After a drain.
+	s.silence()
+	w.once("p")
+	w.restart()
+	w.wait(away)
+	minutely := func() string {
+		w.wait(time.Minute - pause)
+		w.once("p")
+		return reasonOf(w.get("p"))
+	}
+	reason := ""
+	for w.now().Before(last) {
+		reason = minutely()
+	}
+	if reason != connectorv1alpha1.ReasonEnding || !slices.Equal(w.clusters.log, parted) {
+		t.Errorf("a drain after the end: %s, %q", reason, w.clusters.log)
+	}
+	for reason != connectorv1alpha1.ReasonEnded && w.now().Before(last.Add(2*away)) {
+		reason = minutely()
+	}
+	if longer := w.now().Sub(last); reason != connectorv1alpha1.ReasonEnded || longer < away-time.Minute || longer > away+3*time.Minute {
+		t.Errorf("%s longer it is %s, want to ask %s longer", longer, reason, away)
+	}
+}
+
 // TestSilentAtTheEnd has a seller not answer from before the end on: workloads leave as agreed, when it has been silent for a drain. It
 // asks until a drain after the end.
 func TestSilentAtTheEnd(t *testing.T) {
