@@ -127,7 +127,7 @@ text: $(PATCHED) ## Print what users read into the golden files and docs/referen
 	go test ./cmd/... ./pkg/trade/registry/server -run '^(TestHelp|TestHelpOfCommands|TestMetricTable)$$' -update
 	go test -C cmd/virtual-kubelet . ./internal/serve -run '^(TestHelp|TestMetricTable)$$' -update
 	go test ./pkg/trade/registry/server -run '^TestStores$$/^SQLite$$/^REAR$$' -update
-	go test ./pkg/httpapi -run '^TestAnswers$$' -update
+	go test ./pkg/httpapi ./pkg/trade/registry/server -run '^TestAnswers$$' -update
 	go test ./test/reference -update
 
 # As: make dashboard-picture PROMETHEUS=http://127.0.0.1:9090 DASHBOARD=provider PICTURE_FLAGS='-var provider=CLUSTER_ID -range 1h'
