@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/capacitorset/liqo-broker/pkg/daemon"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
@@ -42,6 +43,9 @@ const minKeep, maxKeepMebibytes = time.Hour, 4096
 // maxName and maxEndpoint bound what the cluster says of itself.
 const maxName, maxEndpoint = 128, 512
 
+// maxNodeLabels bounds how many labels of nodes an offer tells: with those that an Offer can have itself they fit into what is signed.
+const maxNodeLabels = 16
+
 // options are the parsed command line.
 type options struct {
 	name, endpoint string
@@ -52,6 +56,7 @@ type options struct {
 	pluginAsked                   bool // The flag is there, and wants a plugin.
 	broker                        bool
 	share, shareDevices           int
+	nodeLabels                    []string
 	reserveFor, decideFor, drain  time.Duration
 	keepContracts                 time.Duration
 	keepMebibytes                 int
@@ -106,6 +111,9 @@ func newCommand() *cobra.Command {
 	flags.IntVar(&o.share, "share", defaultShare, "percentage of what the cluster has and does not use that can be sold, 1 to 100")
 	flags.IntVar(&o.shareDevices, "share-devices", defaultShareDevices,
 		"the same of devices, such as nvidia.com/gpu, in whole ones: what has a domain in its name, 0 to 100")
+	flags.StringSliceVar(&o.nodeLabels, "node-labels", nil,
+		"labels of nodes that offers of devices tell, as nvidia.com/gpu.product, where all nodes with the device have one and the same value; "+
+			"what an Offer says itself counts")
 	flags.DurationVar(&o.reserveFor, "reserve-for", defaultReserveFor, "how long a reservation waits for the buyer's signature")
 	flags.DurationVar(&o.decideFor, "decide-for", defaultDecideFor, "how long a buyer waits for somebody's approval, where it is asked for")
 	flags.DurationVar(&o.drain, "drain", defaultDrain, "how long before the end of a contract the workloads begin to leave")
@@ -162,6 +170,8 @@ func (o *options) validate() error {
 		return errors.New("--endpoint sends buyers to a connector that does not listen: leave it out, or --address=0")
 	case o.broker && o.pluginAsked:
 		return errors.New("--resource-plugin-address is not for --broker: the broker serves the resource plugin")
+	case o.broker && len(o.nodeLabels) > 0:
+		return errors.New("--node-labels is not for --broker: what a broker sells is not on its nodes")
 	case len(o.pluginAllow) > 0 && (o.broker || o.pluginAddress == "0"):
 		return errors.New("--resource-plugin-allow is for a resource plugin, which --broker and --resource-plugin-address=0 do not serve")
 	}
@@ -186,7 +196,20 @@ func (o *options) validate() error {
 			return fmt.Errorf("%s=%s must be at least 1s", d.flag, d.d)
 		}
 	}
-	return o.validateLimits()
+	return errors.Join(o.validateNodeLabels(), o.validateLimits())
+}
+
+// validateNodeLabels refuses what is no label, and more of them than an offer has room for.
+func (o *options) validateNodeLabels() error {
+	if len(o.nodeLabels) > maxNodeLabels {
+		return fmt.Errorf("--node-labels has %d labels, more than %d", len(o.nodeLabels), maxNodeLabels)
+	}
+	for _, key := range o.nodeLabels {
+		if wrong := validation.IsQualifiedName(key); len(wrong) > 0 {
+			return fmt.Errorf("--node-labels: %.80q is not the key of a label: %s", key, wrong[0])
+		}
+	}
+	return nil
 }
 
 // validateLimits refuses what is kept too short to be seen, and limits that nobody could reach.

@@ -242,6 +242,9 @@ func (t *trade) offersConfig(store *books.Store) offers.Config {
 		Kind: connectorv1alpha1.KindCluster, Capacity: capacity.OfCluster(t.mgr.GetClient(), share),
 		Covered: t.covered(),
 	}
+	if len(o.nodeLabels) > 0 {
+		config.Attributes = capacity.AttributesOfCluster(t.mgr.GetClient(), o.nodeLabels)
+	}
 	if t.cfg.options.broker {
 		config.Measured = kpisource.OfBroker(t.mgr.GetClient(), t.cfg.self.identity.ID())
 		config.Kind, config.Capacity = connectorv1alpha1.KindBroker, capacity.OfBroker(t.mgr.GetClient(), share)

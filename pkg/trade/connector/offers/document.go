@@ -15,6 +15,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/ledger"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/trade/objects"
@@ -131,12 +132,38 @@ func texts[T ~string](from map[string]T) map[string]string {
 	return to
 }
 
+// described returns the labels of an offer, with the attributes of the devices that its plans sell. What people have written counts.
+func described(labels map[string]string, plans []offer.Plan, of capacity.Attributes) map[string]string {
+	var devices []corev1.ResourceName
+	for i := range plans {
+		for name := range largest(plans[i]) {
+			if resources.IsDevice(corev1.ResourceName(name)) {
+				devices = append(devices, corev1.ResourceName(name))
+			}
+		}
+	}
+	all := of.Of(devices...)
+	if len(all) == 0 {
+		return labels
+	}
+	maps.Copy(all, labels)
+	return all
+}
+
 // smallest returns the least that a plan sells.
 func smallest(p offer.Plan) offer.Resources {
 	if p.Range == nil {
 		return p.Resources
 	}
 	return p.Range.Min
+}
+
+// largest returns the most that a plan sells.
+func largest(p offer.Plan) offer.Resources {
+	if p.Range == nil {
+		return p.Resources
+	}
+	return p.Range.Max
 }
 
 // times returns how many times an amount is in what is free: of the resource of which there is the least.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/trade/connector/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
 	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation"
@@ -68,6 +70,39 @@ func TestGPUs(t *testing.T) {
 		for _, m := range found { // 0.05 and four cores at 0.02 and a GPU at 0.60.
 			if price := m.Price.String(); !strings.HasPrefix(price, "0.73 EUR") {
 				t.Errorf("a GPU costs %s", price)
+			}
+		}
+	}
+}
+
+// TestAttributes has offers tell what nodes say of their devices: of those that they sell, in plans of one size and of several, and
+// nothing that the Offer says otherwise itself. What nodes say otherwise then is signed at once.
+func TestAttributes(t *testing.T) {
+	const gpu, product, memory = "nvidia.com/gpu", "nvidia.com/gpu.product", "nvidia.com/gpu.memory"
+	fixed, ranged, none := small("fixed"), small("ranged"), small("none")
+	fixed.Spec.Labels = map[string]connectorv1alpha1.LabelValue{memory: "16000", "own": "true"}
+	fixed.Spec.Plans[0].Resources[gpu] = resource.MustParse("1")
+	most := list("8", "16Gi", "80")
+	most[gpu] = resource.MustParse("2")
+	ranged.Spec.Plans[0].Resources, ranged.Spec.Plans[0].Range = nil, &connectorv1alpha1.OfferRange{
+		Min: list("2", "4Gi", "20"), Max: most, Step: list("2", "4Gi", "20"),
+	}
+	ranged.Spec.Plans[0].Range.Min[gpu], ranged.Spec.Plans[0].Range.Step[gpu] = resource.MustParse("1"), resource.MustParse("1")
+	w := newWorld(t, fixed, ranged, none)
+	w.has[gpu] = resource.MustParse("4")
+	for model := range strings.SplitSeq("NVIDIA-L4 NVIDIA-A100", " ") {
+		w.attributes = capacity.Attributes{gpu: {product: model, memory: "23034"}, "example.com/npu": {"npu": "one"}}
+		w.look()
+		for id, want := range map[string]map[string]string{
+			"fixed":  {product: model, memory: "16000", "own": "true"},
+			"ranged": {product: model, memory: "23034"},
+			"none":   nil,
+		} {
+			if reason, message := w.published(id); reason != connectorv1alpha1.ReasonPublished {
+				t.Fatalf("offer %s is not published for %s: %s", id, reason, message)
+			}
+			if diff := cmp.Diff(want, w.parse(w.listed[id]).Labels); diff != "" {
+				t.Errorf("offer %s: -want +got\n%s", id, diff)
 			}
 		}
 	}

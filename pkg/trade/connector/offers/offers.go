@@ -66,7 +66,7 @@ type Registries interface {
 	Standings(id, signed string) map[string]catalog.Standing
 }
 
-// Config is what a Reconciler needs. All but Covered, Guarded, Measured, Changed and Events must be
+// Config is what a Reconciler needs. All but Attributes, Covered, Guarded, Measured, Changed and Events must be
 // there.
 type Config struct {
 	// Client writes, and Reader reads from the API server.
@@ -81,6 +81,8 @@ type Config struct {
 	Ledger     func(ctx context.Context) (ledger.Ledger, error)
 	Capacity   capacity.Source
 	Registries Registries
+	// Attributes returns what of its nodes the offers of devices tell; nil tells nothing.
+	Attributes func(context.Context) (capacity.Attributes, error)
 	// Covered returns what the cluster lacks of what it has sold; nil says nothing of it.
 	Covered capacity.Covered
 	// Guarded returns an error that says what would not keep buyers in bounds: nothing is for sale then. Nil is for a cluster that is.
@@ -136,6 +138,9 @@ func New(cfg Config) (*Reconciler, error) {
 	}
 	if cfg.Measured == nil {
 		cfg.Measured = func(context.Context, time.Time) ([]offer.KPI, error) { return nil, nil }
+	}
+	if cfg.Attributes == nil {
+		cfg.Attributes = func(context.Context) (capacity.Attributes, error) { return nil, nil }
 	}
 	if cfg.Guarded == nil {
 		cfg.Guarded = func(context.Context) error { return nil }

@@ -51,6 +51,8 @@ type world struct {
 	has      corev1.ResourceList
 	standing catalog.Standing
 	kpis     []offer.KPI
+	// attributes are those of the devices of the cluster.
+	attributes capacity.Attributes
 	// unguarded is what does not keep buyers in bounds; nil if all does.
 	unguarded error
 	events    *record.FakeRecorder
@@ -119,6 +121,7 @@ func (w *world) open() {
 		Kind: connectorv1alpha1.KindCluster, Ledger: func(context.Context) (ledger.Ledger, error) { return w.books, nil },
 		Capacity:   func(context.Context) (corev1.ResourceList, error) { return w.has, nil },
 		Registries: w, Clock: clocktest.Func(func() time.Time { return w.now }),
+		Attributes: func(context.Context) (capacity.Attributes, error) { return w.attributes, nil },
 		Measured: func(context.Context, time.Time) ([]offer.KPI, error) { return w.kpis, nil },
 		Covered:  func(context.Context, time.Time) (capacity.Gap, error) { return w.gap, nil },
 		Guarded:  func(context.Context) error { return w.unguarded },

@@ -45,6 +45,10 @@ func (s *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("count what there is to sell: %w", err)
 	}
+	attributes, err := s.cfg.Attributes(ctx)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("read of what kind the devices are: %w", err)
+	}
 	now := s.cfg.Clock.Now()
 	known, err := s.cfg.Measured(ctx, now)
 	if err != nil {
@@ -76,7 +80,10 @@ func (s *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		if !of.DeletionTimestamp.IsZero() {
 			continue
 		}
-		l := &look{reconciler: s, offer: of, stored: of.Status.DeepCopy(), kpis: known, now: now, again: lookAgain, unguarded: unguarded}
+		l := &look{
+			reconciler: s, offer: of, stored: of.Status.DeepCopy(), kpis: known, attributes: attributes, now: now, again: lookAgain,
+			unguarded: unguarded,
+		}
 		if err := l.sign(ctx, books, has); err != nil && !apierrors.IsNotFound(err) {
 			failed = append(failed, err)
 		}
@@ -123,7 +130,9 @@ type look struct {
 	offer  *connectorv1alpha1.Offer
 	stored *connectorv1alpha1.OfferStatus
 	kpis   []offer.KPI
-	now    time.Time
+	// attributes are those of the devices of the cluster.
+	attributes capacity.Attributes
+	now        time.Time
 	// again is after how long it is to be looked at again.
 	again time.Duration
 
@@ -211,7 +220,7 @@ func (l *look) wanted(books ledger.Ledger, has corev1.ResourceList) (offer.Offer
 	if err != nil {
 		return offer.Offer{}, nil, err
 	}
-	wanted.KPIs = l.kpis
+	wanted.Labels, wanted.KPIs = described(wanted.Labels, wanted.Plans, l.attributes), l.kpis
 	probe := wanted
 	probe.Revision, probe.IssuedAt, probe.ValidUntil = 1, l.now.UTC().Truncate(time.Second),
 		l.now.UTC().Truncate(time.Second).Add(l.validity())
