@@ -60,7 +60,8 @@ type Offer struct {
 	Wrong error
 	// FromPeer tells that a peer has put it here; others are of this cluster.
 	FromPeer bool
-	// Node is the name of the virtual node that Liqo makes of it; empty in an offer of this cluster that leaves the name to Liqo.
+	// Node is the name of the virtual node that Liqo makes of it; empty in an offer of this cluster that leaves the name to Liqo or to the
+	// consumer.
 	Node      string
 	Resources corev1.ResourceList
 	// Prices are what a unit of each resource costs, as its cluster wrote them.

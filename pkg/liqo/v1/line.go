@@ -63,8 +63,11 @@ const (
 	// indexID finds ForeignClusters by the ID of their cluster, and indexTenantOf tenant namespaces by that of theirs.
 	indexID       = "broker.clusterID"
 	indexTenantOf = "broker.tenantOf"
-	// indexNode finds ResourceSlices by the name of their virtual node.
-	indexNode = "broker.offeredNode"
+	// indexNode finds ResourceSlices by the name of their virtual node, and indexClasses those by which providers have classes for this
+	// cluster, which have the value hasClasses.
+	indexNode    = "broker.offeredNode"
+	indexClasses = "broker.classes"
+	hasClasses   = "true"
 )
 
 // Indexes implements line.Line.
@@ -82,6 +85,12 @@ func (Line) Indexes() []line.Index {
 		}},
 		{Object: &api.ResourceSlice{}, Field: indexNode, Extract: func(o client.Object) []string {
 			return line.NonEmpty(nodeName(o.(*api.ResourceSlice)))
+		}},
+		{Object: &api.ResourceSlice{}, Field: indexClasses, Extract: func(o client.Object) []string {
+			if GivesClasses(o) {
+				return []string{hasClasses}
+			}
+			return nil
 		}},
 	}
 }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/nodename"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
@@ -69,13 +70,21 @@ func OfferOf(s *api.ResourceSlice) liqo.Offer {
 }
 
 // nodeName returns the name of the virtual node of a ResourceSlice: its own. It is empty for one of this cluster of which Liqo makes none
-// (virtualnodecreator_controller.go in liqo/pkg/liqo-controller-manager/virtualnodecreator-controller@v1.2.0); whether a consumer makes one
-// is not seen here.
+// (virtualnodecreator_controller.go in liqo/pkg/liqo-controller-manager/virtualnodecreator-controller@v1.2.0), and for one of a consumer
+// whose node is not of a single provider: whatever that is called, it stands for this cluster.
 func nodeName(s *api.ResourceSlice) string {
-	if wanted := s.Annotations[api.AnnotationCreateNode]; FromConsumer(s) || wanted != "" && !strings.EqualFold(wanted, "false") {
-		return s.Name
+	named := false
+	if FromConsumer(s) {
+		_, ofProvider := nodename.MarkOf(s.Name)
+		named = ofProvider && s.Spec.Class == api.SliceClassBroker && decision(s, api.SliceResources).Accepted
+	} else {
+		wanted := s.Annotations[api.AnnotationCreateNode]
+		named = wanted != "" && !strings.EqualFold(wanted, "false")
 	}
-	return ""
+	if !named {
+		return ""
+	}
+	return s.Name
 }
 
 // CheckSlice returns what a ResourceSlice says that cannot be, given the peer in whose tenant namespace it is, and what this cluster is

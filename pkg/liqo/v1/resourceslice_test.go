@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/nodename"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
 )
@@ -82,6 +83,11 @@ func TestGrant(t *testing.T) {
 
 func TestOffer(t *testing.T) {
 	change := func(s *api.ResourceSlice, by func(*api.ResourceSlice)) *api.ResourceSlice { by(s); return s }
+	ofProvider := nodename.Name("own", Identity("p"))
+	called := func(s *api.ResourceSlice) *api.ResourceSlice {
+		fromConsumer(s).Name = ofProvider
+		return s
+	}
 	two := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
 	offer := func(accepted, ending bool, node string) liqo.Offer {
 		return liqo.Offer{
@@ -112,7 +118,20 @@ func TestOffer(t *testing.T) {
 		},
 		"ToConsumer": {
 			"This cluster grants it.", fromConsumer(slice(api.SliceAccepted, api.SliceAccepted)),
-			liqo.Offer{Tenant: "tenant-c", Name: "big", Node: "big", Resources: two, Accepted: true},
+			liqo.Offer{Tenant: "tenant-c", Name: "big", Resources: two, Accepted: true},
+		},
+		"ForOneProvider": {
+			"It has the name of a node of one provider.", called(slice(api.SliceAccepted, api.SliceAccepted)),
+			liqo.Offer{Tenant: "tenant-c", Name: ofProvider, Node: ofProvider, Resources: two, Accepted: true},
+		},
+		"NotYetForOne": {
+			"There is no such node yet.", called(slice(api.SliceAccepted, api.SliceDenied)),
+			liqo.Offer{Tenant: "tenant-c", Name: ofProvider, Resources: two},
+		},
+		"ForOneOfLiqo": {
+			"A broker does not answer it.", change(called(slice(api.SliceAccepted, api.SliceAccepted)), func(s *api.ResourceSlice) {
+				s.Spec.Class = api.SliceClassDefault
+			}), liqo.Offer{Tenant: "tenant-c", Name: ofProvider, Resources: two, Accepted: true},
 		},
 	}
 	for name, tc := range cases {

@@ -156,8 +156,13 @@ type ResourceSliceSpec struct {
 	CSR []byte `json:"csr,omitempty"`
 }
 
-// SliceClassDefault is the class of ResourceSlices that Liqo itself answers: it grants whatever is asked for.
-const SliceClassDefault = "default"
+// Classes of ResourceSlices.
+const (
+	// SliceClassDefault is that of those which Liqo itself answers: it grants whatever is asked for.
+	SliceClassDefault = "default"
+	// SliceClassBroker is that of those which a broker answers.
+	SliceClassBroker = "liqo-broker"
+)
 
 // ResourceSliceStatus is what a provider grants. The virtual node of the consumer is made of it.
 type ResourceSliceStatus struct {
