@@ -4,13 +4,23 @@
 package watch_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/watch"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
@@ -63,5 +73,44 @@ func TestWhoIsConcerned(t *testing.T) {
 				t.Errorf("%s\ngot %v, want %v", tc.reason, got, tc.want)
 			}
 		})
+	}
+}
+
+// queue notes what is to be looked at later.
+type queue struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+	later []string
+}
+
+func (q *queue) AddAfter(request reconcile.Request, after time.Duration) {
+	q.later = append(q.later, fmt.Sprintf("%s in %s", request.Name, after))
+}
+
+// TestLater changes an object: who it concerns is looked at a moment later.
+func TestLater(t *testing.T) {
+	consumer := func(name string) *v1alpha1.Consumer {
+		return &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	}
+	c := snapshottest.NewClient(t, interceptor.Funcs{}, consumer("id-a"), consumer("id-b"))
+	h, q, pod := watch.Later(watch.EveryConsumer(c)), &queue{}, &corev1.Pod{}
+	for name, change := range map[string]func(){
+		"Create": func() { h.Create(t.Context(), event.CreateEvent{Object: pod}, q) },
+		"Update": func() { h.Update(t.Context(), event.UpdateEvent{ObjectOld: pod, ObjectNew: pod}, q) },
+		"Delete": func() { h.Delete(t.Context(), event.DeleteEvent{Object: pod}, q) },
+	} {
+		q.later = nil
+		change()
+		if !slices.Equal(q.later, []string{"id-a in 1s", "id-b in 1s"}) {
+			t.Errorf("%s: looked at later are %v", name, q.later)
+		}
+	}
+	broken := snapshottest.NewClient(t, interceptor.Funcs{
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return errors.New("broken")
+		},
+	}, consumer("id-a"))
+	if got := watch.EveryConsumer(broken)(t.Context(), pod); len(got) > 0 {
+		t.Errorf("without a list there are %v", got)
 	}
 }
