@@ -1,0 +1,133 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package grants answers what consumers ask for with Liqo 1.x, where each virtual node of theirs begins with a ResourceSlice that they
+// write and this cluster answers. With Liqo 0.9 package resourceplugin does it.
+//
+// It does not count what there is, nor decide who gets it: package grant of the core does.
+package grants
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
+	"github.com/capacitorset/liqo-broker/pkg/controller/watch"
+	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/grant"
+	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
+)
+
+// reasonDenied is the reason of the event on a Consumer.
+const reasonDenied = "RequestDenied"
+
+// Reconciler answers the ResourceSlices of one consumer.
+type Reconciler struct {
+	client   client.Client
+	reader   *snapshot.Reader
+	capacity func(context.Context) (*capacity.Snapshot, error)
+	recorder record.EventRecorder
+	clock    clock.PassiveClock
+}
+
+// Config is what the controller needs.
+type Config struct {
+	// Client reads from a cache with the indexes of the Reader's line, which is Liqo 1.x.
+	Client client.Client
+	Reader *snapshot.Reader
+	// Capacity tells what is offered to whom at this moment.
+	Capacity func(context.Context) (*capacity.Snapshot, error)
+	Recorder record.EventRecorder
+	Clock    clock.PassiveClock
+}
+
+// New returns a Reconciler.
+func New(cfg Config) *Reconciler {
+	return &Reconciler{client: cfg.Client, reader: cfg.Reader, capacity: cfg.Capacity, recorder: cfg.Recorder, clock: cfg.Clock}
+}
+
+// Setup registers the controller with a manager.
+func Setup(mgr ctrl.Manager, cfg Config) error {
+	slice := cfg.Reader.Line().Kinds().Offer
+	classes := predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return v1.GivesClasses(e.Object) },
+		DeleteFunc: func(e event.DeleteEvent) bool { return v1.GivesClasses(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool { return v1.ClassesChanged(e.ObjectOld, e.ObjectNew) },
+	}
+	b := watch.Offered(ctrl.NewControllerManagedBy(mgr).Named("grants").For(&v1alpha1.Consumer{}), cfg.Client, cfg.Reader).
+		Watches(slice, watch.Later(watch.EveryConsumer(cfg.Client)), builder.WithPredicates(classes)).
+		// What is accepted, and on which node, is part of what is counted, which may know it a moment later.
+		Watches(slice, watch.Later(watch.OfTenant(cfg.Reader)))
+	if err := b.Complete(conflict.Requeue(New(cfg))); err != nil {
+		return fmt.Errorf("set up the grants controller: %w", err)
+	}
+	return nil
+}
+
+// Reconcile answers what a consumer asks for. Of one that does not peer, or that has to go, nothing is answered: Liqo removes what it asks
+// for. Nor is that of one of which it is not known yet how it is served.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var c v1alpha1.Consumer
+	if err := r.client.Get(ctx, req.NamespacedName, &c); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !c.DeletionTimestamp.IsZero() || c.Status.ObservedGeneration == 0 {
+		return ctrl.Result{}, nil
+	}
+	id := cluster.ID(c.Name)
+	peer, err := r.reader.Peer(ctx, id)
+	if err != nil || peer == nil || !peer.Incoming.Exists || peer.Incoming.Ending {
+		return ctrl.Result{}, err
+	}
+	requests, err := v1.RequestsBy(ctx, r.client, r.reader.Own(), peer)
+	if err != nil || len(requests.Values) == 0 {
+		return ctrl.Result{}, err
+	}
+
+	// What there is for it, and of which classes.
+	snap, err := r.capacity(ctx)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	classes, err := v1.GrantedClasses(ctx, r.client, r.reader.Own())
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+
+	// One that cannot be written keeps no other from being answered.
+	var failed []error
+	for i, answer := range grant.Decide(requests.Values, snap.NodeOffers(id), c.EffectiveNodes() == v1alpha1.NodesPerProvider) {
+		before := requests.Slices[i]
+		answered := v1.Answered(before, answer, v1.ClassesFor(id, answer.Provider, classes), r.clock.Now())
+		if answered == nil {
+			continue
+		}
+		// Liqo writes the same status: what it has written in between is not lost.
+		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+		if err := r.client.Status().Patch(ctx, answered, patch); apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
+			failed = append(failed, fmt.Errorf("patch the status of resource slice %s: %w", client.ObjectKeyFromObject(before), err))
+			continue
+		}
+		if v1.NewlyDenied(before, answer) {
+			ctrl.LoggerFrom(ctx).Info("Denied a resource slice", "resourceSlice", answered.GetName(), "reason", answer.Reason)
+			r.recorder.Eventf(&c, corev1.EventTypeWarning, reasonDenied, "ResourceSlice %s is denied: %s", answered.GetName(), answer.Message)
+		}
+	}
+	return ctrl.Result{}, errors.Join(failed...)
+}

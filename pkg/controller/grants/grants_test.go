@@ -1,0 +1,384 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package grants
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/record"
+	testingclock "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/nodename"
+	"github.com/capacitorset/liqo-broker/pkg/daemon"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
+)
+
+const own = "broker"
+
+// world is a broker's cluster with Liqo 1.x, and the controller in it.
+type world struct {
+	*testing.T
+	client.Client
+
+	reconciler *Reconciler
+	events     *record.FakeRecorder
+	clock      *testingclock.FakePassiveClock
+	writes     int
+	// before is called before a status of a ResourceSlice is written.
+	before func() error
+}
+
+func newWorld(t *testing.T, objects ...client.Object) *world {
+	t.Helper()
+	scheme, err := daemon.Kinds(v1alpha1.AddToScheme, v1.Line{}.AddToScheme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{T: t, events: record.NewFakeRecorder(100), clock: testingclock.NewFakePassiveClock(time.Unix(5_000, 0))}
+	b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+		WithStatusSubresource(&v1alpha1.Provider{}, &v1alpha1.Consumer{}, &api.ResourceSlice{}).
+		WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: func(
+			ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch, options ...client.SubResourcePatchOption,
+		) error {
+			w.writes++
+			if w.before != nil {
+				if err := w.before(); err != nil {
+					return err
+				}
+			}
+			return c.SubResource(sub).Patch(ctx, o, patch, options...)
+		}})
+	for _, i := range snapshot.Indexes(v1.Line{}) {
+		b = b.WithIndex(i.Object, i.Field, i.Extract)
+	}
+	w.Client = b.Build()
+	reader := snapshot.New(v1.Line{}, w.Client, own, nil)
+	w.reconciler = New(Config{Client: w.Client, Reader: reader, Capacity: reader.Capacity, Recorder: w.events, Clock: w.clock})
+	return w
+}
+
+// reconcile has the controller look at a consumer, and returns how often it writes.
+func (w *world) reconcile(consumer string) int {
+	w.Helper()
+	w.writes = 0
+	if _, err := w.reconciler.Reconcile(w.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: consumer}}); err != nil {
+		w.Fatalf("Reconcile(%s): %v", consumer, err)
+	}
+	return w.writes
+}
+
+// settle has the controller look at consumers until nothing is written any more.
+func (w *world) settle(consumers ...string) {
+	w.Helper()
+	for range 5 {
+		writes := 0
+		for _, consumer := range consumers {
+			writes += w.reconcile(consumer)
+		}
+		if writes == 0 {
+			return
+		}
+	}
+	w.Fatal("the controller does not come to rest")
+}
+
+// change changes an object and its status.
+func change[T client.Object](w *world, o T, by func(T)) {
+	w.Helper()
+	if err := w.Get(w.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+		w.Fatal(err)
+	}
+	by(o)
+	written := o.DeepCopyObject().(T)
+	if err := errors.Join(w.Update(w.Context(), written), w.Status().Update(w.Context(), setVersion(o, written))); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func setVersion[T client.Object](o, of T) T {
+	o.SetResourceVersion(of.GetResourceVersion())
+	return o
+}
+
+func (w *world) drainEvents() []string {
+	var all []string
+	for len(w.events.Events) > 0 {
+		all = append(all, <-w.events.Events)
+	}
+	return all
+}
+
+// says returns what a ResourceSlice of a consumer is told: its condition, amounts, provider and classes.
+func (w *world) says(consumer, name string) string {
+	w.Helper()
+	var s api.ResourceSlice
+	if err := w.Get(w.Context(), client.ObjectKey{Namespace: "tenant-" + consumer, Name: name}, &s); err != nil {
+		w.Fatal(err)
+	}
+	said := "open"
+	for _, c := range s.Status.Conditions {
+		if c.Type == api.SliceResources {
+			said = fmt.Sprintf("%s %s", c.Status, c.Reason)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Status.Resources)) {
+		quantity := s.Status.Resources[name]
+		said += fmt.Sprintf(" %s=%s", name, &quantity)
+	}
+	if to := s.Status.NodeSelector[liqo.LabelRemoteClusterID]; to != "" || s.Status.NodeLabels[liqo.LabelProvider] != "" {
+		said += fmt.Sprintf(" to=%s/%s", to, s.Status.NodeLabels[liqo.LabelProvider])
+	}
+	for _, class := range s.Status.IngressClasses {
+		said += " ingress=" + class.Name
+	}
+	return said
+}
+
+func (w *world) expect(reason, consumer, name, want string) {
+	w.Helper()
+	if got := w.says(consumer, name); got != want {
+		w.Errorf("%s\n%s is told %q, want %q", reason, name, got, want)
+	}
+}
+
+func amounts(cpu, memory string, more ...string) corev1.ResourceList {
+	l := corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory),
+		corev1.ResourcePods: resource.MustParse("10"),
+	}
+	for _, name := range more {
+		l[corev1.ResourceName(name)] = resource.MustParse("1")
+	}
+	return l
+}
+
+func provider(id, cpu string, more ...string) *v1alpha1.Provider {
+	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: id}, Spec: v1alpha1.ProviderSpec{Scheduling: v1alpha1.SchedulingActive}}
+	p.Status.ClusterName, p.Status.Offered = id, amounts(cpu, "4Gi", more...)
+	return p
+}
+
+// peer returns what Liqo has of a cluster that may consume.
+func peer(id string) []client.Object {
+	labels := map[string]string{api.LabelTenantNamespace: "true", liqo.LabelRemoteClusterID: id}
+	return []client.Object{
+		&api.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: id}, Spec: api.ForeignClusterSpec{ClusterID: id}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "tenant-" + id, Labels: labels}},
+		&api.Tenant{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-" + id, Name: id}, Spec: api.TenantSpec{ClusterID: id}},
+	}
+}
+
+// consumer returns that, and how people want it to be served.
+func consumer(id string, nodes v1alpha1.Nodes) []client.Object {
+	c := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: id}, Spec: v1alpha1.ConsumerSpec{Nodes: nodes}}
+	c.Status.Mode, c.Status.ObservedGeneration = v1alpha1.ModeOrchestrated, 1
+	return append(peer(id), c)
+}
+
+// slice returns what a consumer asks for. Liqo has issued the certificate.
+func slice(consumer, name string, minute int64, wanted corev1.ResourceList) *api.ResourceSlice {
+	s := &api.ResourceSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "tenant-" + consumer, Name: name, CreationTimestamp: metav1.Unix(60*minute, 0),
+			Labels: map[string]string{liqo.LabelReplicated: liqo.ReplicationValue, liqo.LabelOrigin: consumer, liqo.LabelDestination: own},
+		},
+		Spec: api.ResourceSliceSpec{
+			ConsumerClusterID: &consumer, ProviderClusterID: new(own), Class: api.SliceClassBroker, Resources: wanted,
+		},
+	}
+	s.Status.Conditions = []api.ResourceSliceCondition{{
+		Type: api.SliceAuthentication, Status: api.SliceAccepted, LastTransitionTime: metav1.Unix(60*minute, 0),
+	}}
+	return s
+}
+
+// bought returns what a provider gives to the broker: ingresses of a class.
+func bought(provider, class string) *api.ResourceSlice {
+	s := slice(provider, "bought", 1, nil)
+	s.Labels, s.Spec.ConsumerClusterID, s.Spec.ProviderClusterID = nil, new(own), &provider
+	s.Status.Conditions = append(s.Status.Conditions, api.ResourceSliceCondition{Type: api.SliceResources, Status: api.SliceAccepted})
+	s.Status.IngressClasses = []api.IngressClass{{Name: class}}
+	return s
+}
+
+// TestGrants has two consumers, and providers that come and vanish: each is told what it is offered, and nothing is written twice.
+func TestGrants(t *testing.T) {
+	a, b := nodename.Name(own, v1.Identity("a")), nodename.Name(own, v1.Identity("b"))
+	objects := slices.Concat(peer("a"), peer("b"), consumer("one", v1alpha1.NodesOne), consumer("each", v1alpha1.NodesPerProvider))
+	w := newWorld(t, append(objects, provider("a", "4", "nvidia.com/gpu"), provider("b", "2"), bought("a", "nginx"), bought("b", "haproxy"),
+		slice("one", own, 1, amounts("3", "100Gi")), slice("one", "second", 2, nil),
+		slice("each", own, 1, nil), slice("each", a, 2, nil), slice("each", b, 3, amounts("1", "1Gi")))...)
+	w.settle("one", "each")
+	all := " ingress=haproxy ingress=nginx"
+	w.expect("What is asked for bounds it.", "one", own, "Accepted Granted cpu=3 memory=8Gi nvidia.com/gpu=1 pods=10"+all)
+	w.expect("It has one node.", "one", "second", "Denied OneNode")
+	w.expect("It has no such node.", "each", own, "Denied NodePerProvider")
+	w.expect("It has a node of this provider.", "each", a, "Accepted Granted cpu=4 memory=4Gi nvidia.com/gpu=1 pods=10 to=a/a ingress=nginx")
+	w.expect("And of this one.", "each", b, "Accepted Granted cpu=1 memory=1Gi nvidia.com/gpu=0 pods=10 to=b/b ingress=haproxy")
+	told := w.drainEvents()
+	if len(told) != 2 || !strings.Contains(told[0], "RequestDenied ResourceSlice second is denied: The cluster has one node") {
+		t.Errorf("people are told %q", told)
+	}
+
+	// A provider vanishes.
+	change(w, provider("a", "4"), func(p *v1alpha1.Provider) { p.Status.Offered = nil })
+	w.settle("one", "each")
+	w.expect("What is gone is zero.", "one", own, "Accepted Granted cpu=2 memory=4Gi nvidia.com/gpu=0 pods=10"+all)
+	w.expect("So is all of its node, which stays.", "each", a,
+		"Accepted NothingOffered cpu=0 memory=0 nvidia.com/gpu=0 pods=0 to=a/a ingress=nginx")
+	w.expect("The other one stays as it is.", "each", b, "Accepted Granted cpu=1 memory=1Gi nvidia.com/gpu=0 pods=10 to=b/b ingress=haproxy")
+	if got := w.drainEvents(); len(got) != 0 {
+		t.Errorf("people are told again: %q", got)
+	}
+
+	// It comes back, and a request goes.
+	change(w, provider("a", "4"), func(p *v1alpha1.Provider) { p.Status.Offered = amounts("4", "4Gi") })
+	if err := w.Delete(t.Context(), slice("one", own, 1, nil)); err != nil {
+		t.Fatal(err)
+	}
+	w.clock.SetTime(time.Unix(9_000, 0))
+	w.settle("one", "each")
+	w.expect("The next has the node.", "one", "second", "Accepted Granted cpu=6 memory=8Gi pods=20"+all)
+	w.expect("It is there again.", "each", a, "Accepted Granted cpu=4 memory=4Gi nvidia.com/gpu=0 pods=10 to=a/a ingress=nginx")
+}
+
+// TestKeepsUse suspends a consumer: it keeps what its pods use, on each of its nodes.
+func TestKeepsUse(t *testing.T) {
+	a := nodename.Name(own, v1.Identity("a"))
+	requests := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi")}
+	twin := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: "shop", Labels: map[string]string{liqo.LabelRemoteClusterID: "each"},
+		Annotations: map[string]string{"liqo.io/managed-by-namespace-map": "x"},
+	}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{
+		liqo.LabelNodeType: liqo.NodeTypeVirtual, liqo.LabelRemoteClusterID: "a",
+	}}}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Labels: map[string]string{api.LabelOriginNode: a}},
+		Spec:       corev1.PodSpec{NodeName: "a", Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: requests}}}},
+	}
+	given := bought("a", "nginx")
+	given.Name, given.Annotations = "a", map[string]string{api.AnnotationCreateNode: "true"}
+	objects := slices.Concat(peer("a"), consumer("each", v1alpha1.NodesPerProvider))
+	w := newWorld(t, append(objects, provider("a", "4"), twin, node, pod, given, slice("each", a, 1, nil))...)
+	w.settle("each")
+	w.expect("All is for it.", "each", a, "Accepted Granted cpu=4 memory=4Gi pods=10 to=a/a ingress=nginx")
+	suspended := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "each"}}
+	change(w, suspended, func(c *v1alpha1.Consumer) { c.Spec.Scheduling = v1alpha1.ConsumerSuspended })
+	w.settle("each")
+	w.expect("What it uses stays.", "each", a, "Accepted Granted cpu=1 memory=1Gi pods=1 to=a/a ingress=nginx")
+}
+
+// TestLeftAlone has consumers that are not answered.
+func TestLeftAlone(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		change func(*world)
+	}{
+		"Unknown": {"There is no Consumer yet.", func(w *world) {
+			if err := w.Delete(w.Context(), &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "one"}}); err != nil {
+				w.Fatal(err)
+			}
+		}},
+		"Unserved": {"Nobody knows yet how it is served.", func(w *world) {
+			change(w, &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "one"}}, func(c *v1alpha1.Consumer) {
+				c.Status = v1alpha1.ConsumerStatus{}
+			})
+		}},
+		"NoTenant": {"It may not consume.", func(w *world) {
+			if err := w.Delete(w.Context(), &api.Tenant{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-one", Name: "one"}}); err != nil {
+				w.Fatal(err)
+			}
+		}},
+		"Drained": {"It has to go, and Liqo has said so.", func(w *world) {
+			tenant := &api.Tenant{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-one", Name: "one"}}
+			if err := w.Get(w.Context(), client.ObjectKeyFromObject(tenant), tenant); err != nil {
+				w.Fatal(err)
+			}
+			tenant.Spec.TenantCondition = api.TenantDrained
+			if err := w.Update(w.Context(), tenant); err != nil {
+				w.Fatal(err)
+			}
+		}},
+		"NoPeer": {"Liqo does not know it.", func(w *world) {
+			if err := w.Delete(w.Context(), &api.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "one"}}); err != nil {
+				w.Fatal(err)
+			}
+		}},
+		"OfLiqo": {"Liqo answers it.", func(w *world) {
+			change(w, slice("one", "x", 1, nil), func(s *api.ResourceSlice) { s.Spec.Class = api.SliceClassDefault })
+		}},
+		"Forged": {"It is in the name of another.", func(w *world) {
+			change(w, slice("one", "x", 1, nil), func(s *api.ResourceSlice) { s.Spec.ConsumerClusterID = new("a") })
+		}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, append(consumer("one", v1alpha1.NodesOne), provider("a", "4"), slice("one", "x", 1, nil))...)
+			tc.change(w)
+			if writes := w.reconcile("one"); writes > 0 {
+				t.Errorf("%s\n%d are written: %s", tc.reason, writes, w.says("one", "x"))
+			}
+		})
+	}
+	w := newWorld(t, append(consumer("one", v1alpha1.NodesOne), provider("a", "4"), slice("one", "x", 1, nil))...)
+	if writes := w.reconcile("one"); writes != 1 {
+		t.Errorf("otherwise %d are written", writes)
+	}
+}
+
+// TestWritesOneByOne has one write refused: the others are made, and people are told of what is written only.
+func TestWritesOneByOne(t *testing.T) {
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "resourceslices"}, "x", errors.New("changed"))
+	objects := append(consumer("one", v1alpha1.NodesOne), provider("a", "4"))
+	for i := range int64(3) {
+		objects = append(objects, slice("one", fmt.Sprint("x", i), i, nil))
+	}
+	w := newWorld(t, objects...)
+	w.before = func() error {
+		if w.writes == 2 {
+			return conflict
+		}
+		return nil
+	}
+	_, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "one"}})
+	if !apierrors.IsConflict(err) || w.writes != 3 || len(w.drainEvents()) != 1 {
+		t.Errorf("Reconcile(): %v, after %d writes", err, w.writes)
+	}
+	if w.settle("one"); len(w.drainEvents()) != 1 {
+		t.Error("people are not told of what is written later")
+	}
+	want := []string{"Accepted Granted cpu=4 memory=4Gi pods=10", "Denied OneNode", "Denied OneNode"}
+	if diff := cmp.Diff(want, []string{w.says("one", "x0"), w.says("one", "x1"), w.says("one", "x2")}); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+
+	// One that went in between is no failure.
+	w = newWorld(t, append(consumer("one", v1alpha1.NodesOne), provider("a", "4"), slice("one", "x", 1, nil))...)
+	w.before = func() error { return apierrors.NewNotFound(schema.GroupResource{Resource: "resourceslices"}, "x") }
+	if w.reconcile("one"); len(w.drainEvents()) > 0 {
+		t.Error("people are told of one that is gone")
+	}
+}
