@@ -86,6 +86,7 @@ func TestAdmissionPolicies(t *testing.T) {
 	type fields = map[string]any
 	const (
 		daemon, nodes, webhooks = "daemon.brokering.liqo.io", "daemon-nodes.brokering.liqo.io", "daemon-webhooks.brokering.liqo.io"
+		requested               = "daemon-slices.brokering.liqo.io"
 		offering, consumers     = "protect-liqo.brokering.liqo.io", "consumers.brokering.liqo.io"
 		pods, security          = "pods.brokering.liqo.io", "pod-security.brokering.liqo.io"
 	)
@@ -132,6 +133,21 @@ func TestAdmissionPolicies(t *testing.T) {
 	elsewhere["webhooks"].([]any)[0].(fields)["clientConfig"] = fields{"caBundle": "new", "url": "https://192.0.2.1/"}
 	narrowed := hook("new", "/isolate")
 	narrowed["webhooks"].([]any)[0].(fields)["matchConditions"] = []any{fields{"name": "never", "expression": "false"}}
+	slice := func(label, class string, before, after fields) fields {
+		of := func(status fields) fields {
+			return fields{
+				"metadata": fields{"labels": fields{"liqo.io/replicated": label}}, "spec": fields{"class": class}, "status": status,
+			}
+		}
+		return fields{"request": request("resourceslices/status", "UPDATE", "tenant"), "oldObject": of(before), "object": of(after)}
+	}
+	authenticated := func(status, key string, more ...any) fields {
+		return fields{
+			"authParams": fields{"signedCRT": key},
+			"conditions": append([]any{fields{"type": "Authentication", "status": status}}, more...),
+		}
+	}
+	accepted := fields{"type": "Resources", "status": "Accepted"}
 	told := func(status fields) fields {
 		return fields{
 			"request":   by("system:serviceaccount:liqo:liqo-network-manager", "consumers/status", "UPDATE", ""),
@@ -181,6 +197,38 @@ func TestAdmissionPolicies(t *testing.T) {
 			hooks("mutatingwebhookconfigurations", hook("new", "/isolate", fields{"name": "all", "clientConfig": fields{}})), false,
 		},
 
+		"Grant": {
+			"It grants what consumers ask for.", requested,
+			slice("true", "liqo-broker", authenticated("Accepted", "k"), authenticated("Accepted", "k", accepted)), true,
+		},
+		"GrantFirst": {
+			"Nobody has written a status.", requested, slice("true", "liqo-broker", fields{}, fields{"conditions": []any{accepted}}), true,
+		},
+		"GrantOwn": {
+			"What the broker asks for itself, providers grant.", requested,
+			slice("", "liqo-broker", authenticated("Accepted", "k"), authenticated("Accepted", "k", accepted)), false,
+		},
+		"GrantOfLiqo": {
+			"Liqo answers its own class.", requested,
+			slice("true", "default", authenticated("Accepted", "k"), authenticated("Accepted", "k", accepted)), false,
+		},
+		"GrantKey": {
+			"It gives nobody another certificate.", requested,
+			slice("true", "liqo-broker", authenticated("Accepted", "k"), authenticated("Accepted", "other", accepted)), false,
+		},
+		"GrantNoKey": {
+			"Nor takes it away.", requested, slice("true", "liqo-broker", fields{"authParams": fields{"signedCRT": "k"}}, fields{}), false,
+		},
+		"GrantAuthentication": {
+			"Nor does it say who is authenticated.", requested,
+			slice("true", "liqo-broker", authenticated("Denied", "k"), authenticated("Accepted", "k", accepted)), false,
+		},
+		"GrantForget": {
+			"Nor does it forget who is.", requested,
+			slice("true", "liqo-broker", fields{"conditions": []any{fields{"type": "Authentication"}}}, fields{"conditions": []any{accepted}}),
+			false,
+		},
+
 		"Signed":     {"Namespace liqo is shown by our virtual kubelets.", offering, selector(signed), true},
 		"Everybody":  {"It is not by others.", offering, selector(signed, all), false},
 		"NoSelector": {"No selector selects all.", offering, selector(), false},
@@ -223,7 +271,7 @@ func TestAdmissionPolicies(t *testing.T) {
 			}
 		})
 	}
-	for _, policy := range []string{daemon, nodes, webhooks, consumers} {
+	for _, policy := range []string{daemon, nodes, webhooks, requested, consumers} {
 		person := fields{"request": fields{"userInfo": fields{"username": "admin"}}}
 		for _, c := range known[policy].MatchConditions {
 			if admission.Holds(t, c.Expression, person) {

@@ -24,6 +24,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/consumer"
 	"github.com/capacitorset/liqo-broker/pkg/controller/giveback"
+	"github.com/capacitorset/liqo-broker/pkg/controller/grants"
 	"github.com/capacitorset/liqo-broker/pkg/controller/inventory"
 	"github.com/capacitorset/liqo-broker/pkg/controller/kpis"
 	"github.com/capacitorset/liqo-broker/pkg/controller/liqonamespace"
@@ -72,7 +73,7 @@ type broker struct {
 	cfg    brokerConfig
 	scheme *runtime.Scheme
 	peers  *peernet.Peers         // Who peers are is not known until the parts are made.
-	plugin *resourceplugin.Server // Nil if the daemon is only a catalog.
+	plugin *resourceplugin.Server // What Liqo 0.9 asks; nil if the daemon is only a catalog.
 	parts  daemon.Parts[*parts]
 }
 
@@ -168,12 +169,12 @@ func (b *broker) setup(ctx context.Context) (*parts, error) {
 		return nil, err
 	}
 	if answers(liqo) {
-		if err := setupWebhooks(mgr, webhooks, announcer, b.plugin != nil); err != nil {
+		if err := setupWebhooks(mgr, webhooks, announcer, b.cfg.brokers()); err != nil {
 			return nil, err
 		}
 	}
 	var own *brokering
-	if b.plugin != nil {
+	if b.cfg.brokers() {
 		if own, err = b.newBrokering(ctx, liqo, mgr, direct); err != nil {
 			return nil, err
 		}
@@ -252,6 +253,7 @@ type brokering struct {
 	capacity *snapshot.CapacityCache
 	planner  *twin.Planner
 	metrics  *brokerMetrics
+	plugin   *resourceplugin.Server // Nil if Liqo does not ask what to offer.
 }
 
 // newBrokering has all controllers registered, and returns what they share.
@@ -267,9 +269,14 @@ func (b *broker) newBrokering(ctx context.Context, liqo line.Line, mgr ctrl.Mana
 	reader := snapshot.New(liqo, mgr.GetClient(), own.ID, modes.Serves)
 	o := &brokering{
 		cfg: &b.cfg, mgr: mgr, own: own, reader: reader, capacity: snapshot.NewCapacityCache(reader),
-		planner: twin.NewPlanner(mgr.GetEventRecorderFor(component), clock.RealClock{}), metrics: newBrokerMetrics(mgr.GetClient(), b.plugin),
+		planner: twin.NewPlanner(mgr.GetEventRecorderFor(component), clock.RealClock{}),
 	}
-	if err := watchAccounts(ctx, mgr.GetCache(), reader, func() { o.capacity.Changed(); b.plugin.Changed() }); err != nil {
+	changed := o.capacity.Changed
+	if hasPlugin(liqo) {
+		o.plugin, changed = b.plugin, func() { o.capacity.Changed(); b.plugin.Changed() }
+	}
+	o.metrics = newBrokerMetrics(mgr.GetClient(), o.plugin)
+	if err := watchAccounts(ctx, mgr.GetCache(), reader, changed); err != nil {
 		return nil, err
 	}
 	return o, errors.Join(o.metrics.register(metrics.Registry), o.setupControllers(modes))
@@ -282,7 +289,6 @@ func (o *brokering) setupControllers(modes consumer.Modes) error {
 		provider.Setup(o.mgr, provider.Config{
 			Client: objects, Reader: o.reader, Clock: now, Plans: o.planner, FromConsumers: o.cfg.provideFromConsumers,
 		}),
-		liqonamespace.Setup(o.mgr, liqonamespace.Config{Client: objects, Live: live, Recorder: recorder, Namespace: o.cfg.liqoNamespace}),
 		consumer.Setup(o.mgr, consumer.Config{Client: objects, Reader: o.reader, Capacity: o.capacity.Capacity, Modes: modes}),
 		kpis.Setup(o.mgr, kpis.Config{Client: objects, Live: live, Reader: o.reader, Clock: now}),
 		providerquery.Setup(o.mgr, providerquery.Config{Client: objects, Recorder: recorder, Clock: now, Asker: o.cfg.asker}),
@@ -291,6 +297,14 @@ func (o *brokering) setupControllers(modes consumer.Modes) error {
 			Decisions: o.metrics.decisions.WithLabelValues(aboutPolicy),
 		}),
 		twin.Setup(o.mgr, o.twinConfig()),
+	}
+	// How consumers are told what they are offered. With Liqo 0.9 besides, its own namespace is offloaded.
+	if hasPlugin(o.reader.Line()) {
+		errs = append(errs, liqonamespace.Setup(o.mgr, liqonamespace.Config{
+			Client: objects, Live: live, Recorder: recorder, Namespace: o.cfg.liqoNamespace,
+		}))
+	} else {
+		errs = append(errs, grants.Setup(o.mgr, o.grantsConfig()))
 	}
 	if o.cfg.giveBackAfter > 0 {
 		errs = append(errs, giveback.Setup(o.mgr, o.giveBackConfig()))
@@ -301,6 +315,14 @@ func (o *brokering) setupControllers(modes consumer.Modes) error {
 		}))
 	}
 	return errors.Join(errs...)
+}
+
+// grantsConfig returns what the controller needs that answers what consumers ask for.
+func (o *brokering) grantsConfig() grants.Config {
+	return grants.Config{
+		Client: o.mgr.GetClient(), Reader: o.reader, Capacity: o.capacity.Capacity, Recorder: o.mgr.GetEventRecorderFor(component),
+		Clock: clock.RealClock{},
+	}
 }
 
 // giveBackConfig returns what the controller needs that gives pods back.

@@ -146,8 +146,8 @@ func TestHelpShowsTheModes(t *testing.T) {
 	}
 }
 
-// grants returns verbs by group, resource, subresource and name.
-func grants(t *testing.T, rules []rbacv1.PolicyRule) map[string][]string {
+// grantedBy returns verbs by group, resource, subresource and name.
+func grantedBy(t *testing.T, rules []rbacv1.PolicyRule) map[string][]string {
 	t.Helper()
 	granted := map[string][]string{}
 	for _, r := range rules {
@@ -162,7 +162,7 @@ func grants(t *testing.T, rules []rbacv1.PolicyRule) map[string][]string {
 	return granted
 }
 
-// TestDeploymentGrantsWhatIsNeeded compares deploy/broker with the preflight: the
+// TestDeploymentGrantsWhatIsNeeded compares deploy/broker with the preflight, with all lines of Liqo: the
 // daemon must start with it, and have no right that it does not use.
 func TestDeploymentGrantsWhatIsNeeded(t *testing.T) {
 	manifest, err := os.ReadFile("../../deploy/broker/rbac.yaml")
@@ -177,7 +177,7 @@ func TestDeploymentGrantsWhatIsNeeded(t *testing.T) {
 		}
 		if m.Kind == "RoleBinding" && m.Namespace == metav1.NamespaceSystem &&
 			strings.Contains(document, "name: extension-apiserver-authentication-reader\n") {
-			granted[m.Namespace] = grants(t, []rbacv1.PolicyRule{{ // The role is Kubernetes' own.
+			granted[m.Namespace] = grantedBy(t, []rbacv1.PolicyRule{{ // The role is Kubernetes' own.
 				APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"extension-apiserver-authentication"},
 				Verbs: []string{"get", "list", "watch"},
 			}})
@@ -187,7 +187,7 @@ func TestDeploymentGrantsWhatIsNeeded(t *testing.T) {
 			if err := yaml.UnmarshalStrict([]byte(document), &role); err != nil {
 				t.Fatal(err)
 			}
-			granted[role.Namespace] = grants(t, role.Rules)
+			granted[role.Namespace] = grantedBy(t, role.Rules)
 		}
 	}
 	needed := map[string]map[string][]string{"": {}, "liqo-broker": {}, "liqo": {}, metav1.NamespaceSystem: {}}
@@ -195,10 +195,12 @@ func TestDeploymentGrantsWhatIsNeeded(t *testing.T) {
 		catalog: true, orchestrator: true, aggregator: true, leaderElect: true, leaderNamespace: "liqo-broker", namespace: "liqo-broker",
 		liqoNamespace: liqo.DefaultNamespace,
 	}
-	for _, n := range needs(&all, v09.Line{}) {
-		namespace := n.namespace
-		n.namespace = ""
-		needed[namespace][n.String()] = slices.Sorted(slices.Values(n.verbs))
+	for _, of := range lines() {
+		for _, n := range needs(&all, of) {
+			namespace := n.namespace
+			n.namespace = ""
+			needed[namespace][n.String()] = slices.Sorted(slices.Values(n.verbs))
+		}
 	}
 	if diff := cmp.Diff(needed, granted); diff != "" {
 		t.Errorf("deploy/broker/rbac.yaml: -needed +granted, by namespace\n%s", diff)
@@ -263,6 +265,30 @@ func TestPlainModesNeedLess(t *testing.T) {
 	}
 	if diff := cmp.Diff(plain, names(options{catalog: true})); diff != "" {
 		t.Errorf("a catalog: -want +got\n%s", diff)
+	}
+	// With another line, the kinds of this one are not there.
+	only := map[string][]string{
+		"0.9": {"namespaceoffloadings.offloading.liqo.io", "resourceoffers.sharing.liqo.io", "shadowpods.virtualkubelet.liqo.io"},
+		"1.x": {
+			"connections.networking.liqo.io", "identities.authentication.liqo.io", "resourceslices.authentication.liqo.io",
+			"resourceslices/status.authentication.liqo.io", "tenants.authentication.liqo.io",
+		},
+	}
+	for _, of := range lines() {
+		all := map[string]bool{}
+		for _, n := range needs(&options{aggregator: true}, of) {
+			all[n.String()] = true
+			if n.ofCatalog {
+				t.Errorf("with Liqo %s, what grants %s is that of a catalog", of.Name(), n)
+			}
+		}
+		for line, names := range only {
+			for _, name := range names {
+				if all[name] != (line == of.Name()) {
+					t.Errorf("with Liqo %s, a broker needs %s: %t", of.Name(), name, all[name])
+				}
+			}
+		}
 	}
 	announces := func(o options) bool {
 		return slices.Contains(names(o), "configmaps liqo-broker-api-ca in namespace own")
@@ -338,6 +364,10 @@ func TestPreflight(t *testing.T) {
 			reason: "A missing CRD of Liqo names the cure.", need: need{group: "sharing.liqo.io", version: "v1alpha1", resource: "resourceoffers"},
 			err: "the API server does not know resourceoffers.sharing.liqo.io: install Liqo v0.9.4 first (liqoctl install)",
 		},
+		"NotOursOfOne": {
+			reason: "So does one of Liqo 1.x.", need: need{group: "authentication.liqo.io", version: "v1beta1", resource: "resourceslices"},
+			err: "the API server does not know resourceslices.authentication.liqo.io: install Liqo v1.2.0 first (liqoctl install)",
+		},
 		"Ours": {
 			reason: "A missing CRD of ours names the cure.", need: need{group: "brokering.liqo.io", version: "v1alpha1", resource: "consumers"},
 			err: "the API server does not know consumers.brokering.liqo.io: install it with: " + apply,
@@ -354,6 +384,10 @@ func TestPreflight(t *testing.T) {
 			reason: "A subresource is named.", need: need{group: "brokering.liqo.io", version: "v1alpha1", resource: "providers",
 				subresource: "status", verbs: []string{"patch"}},
 			err: "the broker may not patch providers/status.brokering.liqo.io: grant it with: " + apply,
+		},
+		"Catalog": {
+			reason: "A folder of its own grants it.", need: need{version: "v1", resource: "nodes", verbs: []string{"patch"}, ofCatalog: true},
+			err: "the broker may not patch nodes: grant it with: " + strings.Replace(apply, "deploy?", "deploy/catalog?", 1),
 		},
 		"Down": {
 			reason: "A failed question is not taken for a yes.", need: need{version: "v1", resource: "nodes", verbs: []string{"fail"}},

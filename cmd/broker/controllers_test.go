@@ -5,6 +5,7 @@ package main
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,11 +13,17 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/capacitorset/liqo-broker/pkg/controller/consumer"
 	"github.com/capacitorset/liqo-broker/pkg/controller/twin"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/promquery"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
@@ -37,8 +44,9 @@ func TestOptionsReachTheControllers(t *testing.T) {
 		t.Fatalf("NewManager(): %v", err)
 	}
 	m := newBrokerMetrics(mgr.GetClient(), nil)
+	reader := snapshottest.Reader(mgr.GetClient(), own.ID)
 	o := brokering{
-		cfg: &b.cfg, mgr: mgr, own: own, reader: snapshottest.Reader(mgr.GetClient(), own.ID),
+		cfg: &b.cfg, mgr: mgr, own: own, reader: reader, capacity: snapshot.NewCapacityCache(reader),
 		planner: twin.NewPlanner(nil, clock.RealClock{}), metrics: m,
 	}
 	twins, givesBack := o.twinConfig(), o.giveBackConfig()
@@ -48,10 +56,58 @@ func TestOptionsReachTheControllers(t *testing.T) {
 	if givesBack.After != 3*time.Minute || givesBack.Given != m.given {
 		t.Errorf("the controller that gives pods back goes by %+v", givesBack)
 	}
-	for _, config := range []reflect.Value{reflect.ValueOf(twins), reflect.ValueOf(givesBack)} {
+	for _, config := range []reflect.Value{reflect.ValueOf(twins), reflect.ValueOf(givesBack), reflect.ValueOf(o.grantsConfig())} {
 		for field, value := range config.Fields() {
 			if value.IsZero() {
 				t.Errorf("%s has no %s", config.Type(), field.Name)
+			}
+		}
+	}
+}
+
+// registry is a manager that notes the names of its controllers.
+type registry struct {
+	ctrl.Manager
+
+	names []string
+}
+
+func (r *registry) Add(runnable manager.Runnable) error {
+	r.names = append(r.names, reflect.ValueOf(runnable).Elem().FieldByName("Name").String())
+	return nil
+}
+
+// TestControllersOfLines checks which controllers there are with which line of Liqo: where Liqo does not ask what to offer, one answers
+// consumers.
+func TestControllersOfLines(t *testing.T) {
+	b, err := newBroker(brokerConfig{
+		options: options{orchestrator: true}, strategy: v09.MappingStrategy("EnforceSameName"), rest: &rest.Config{Host: "https://192.0.2.1"},
+		log: logr.Discard(), asker: promquery.None{},
+	})
+	if err != nil {
+		t.Fatalf("newBroker(): %v", err)
+	}
+	for _, of := range lines() {
+		mgr, err := ctrl.NewManager(b.cfg.rest, ctrl.Options{
+			Scheme: b.scheme, Logger: b.cfg.log, Metrics: metricsserver.Options{BindAddress: "0"},
+			Controller: config.Controller{SkipNameValidation: new(true)},
+		})
+		if err != nil {
+			t.Fatalf("NewManager(): %v", err)
+		}
+		noted, reader := &registry{Manager: mgr}, snapshot.New(of, mgr.GetClient(), "id-broker", nil)
+		o := brokering{
+			cfg: &b.cfg, mgr: noted, reader: reader, capacity: snapshot.NewCapacityCache(reader),
+			planner: twin.NewPlanner(nil, clock.RealClock{}), metrics: newBrokerMetrics(mgr.GetClient(), nil),
+		}
+		if err := o.setupControllers(consumer.Modes{Orchestrator: true}); err != nil {
+			t.Fatalf("with Liqo %s: %v", of.Name(), err)
+		}
+		for name, want := range map[string]bool{
+			"consumer": true, "twin": true, "grants": of.Name() == "1.x", "liqonamespace": of.Name() == "0.9",
+		} {
+			if slices.Contains(noted.names, name) != want {
+				t.Errorf("with Liqo %s there are the controllers %q", of.Name(), noted.names)
 			}
 		}
 	}

@@ -46,7 +46,7 @@ func TestInventoryExampleGrantsWhatIsNeeded(t *testing.T) {
 			t.Fatal(err)
 		}
 		if role.Kind == "Role" && role.Namespace == inventoryNamespace {
-			granted = grants(t, role.Rules)
+			granted = grantedBy(t, role.Rules)
 		}
 	}
 	needed := map[string][]string{}

@@ -68,6 +68,10 @@ func findLine(d discoverer, scheme *runtime.Scheme) (line.Line, error) {
 // answers reports whether the API server asks the daemon about objects, with a line of Liqo: what it answers is about those of Liqo 0.9.
 func answers(with line.Line) bool { return with.Name() == (v09.Line{}).Name() }
 
+// hasPlugin reports whether Liqo asks the daemon what to offer, with a line of Liqo: 0.9 does, by its resource plugin. With 1.x consumers
+// ask by objects, which a controller answers.
+func hasPlugin(with line.Line) bool { return with.Name() == (v09.Line{}).Name() }
+
 // mayRun returns an error unless the daemon can be what it is asked to be with a line of Liqo.
 func (o *options) mayRun(with line.Line) error {
 	if o.brokers() && !answers(with) {

@@ -83,9 +83,12 @@ func TestCatalogNeeds(t *testing.T) {
 	}
 	needed := map[string][]string{}
 	for _, n := range needs(&options{catalog: true}, v1.Line{}) {
+		if !n.ofCatalog {
+			t.Errorf("%s is said to be granted by deploy/", n)
+		}
 		needed[n.String()] = slices.Sorted(slices.Values(n.verbs))
 	}
-	if diff := cmp.Diff(needed, grants(t, operations[0].Value)); diff != "" {
+	if diff := cmp.Diff(needed, grantedBy(t, operations[0].Value)); diff != "" {
 		t.Errorf("deploy/catalog/role.yaml: -needed +granted\n%s", diff)
 	}
 }
@@ -93,6 +96,9 @@ func TestCatalogNeeds(t *testing.T) {
 // TestModesOfLines checks which modes the daemon has with which line of Liqo.
 func TestModesOfLines(t *testing.T) {
 	for _, of := range lines() {
+		if hasPlugin(of) != (of.Name() == "0.9") {
+			t.Errorf("Liqo %s asks a plugin what to offer: %t", of.Name(), hasPlugin(of))
+		}
 		for name, o := range map[string]options{
 			"catalog": {catalog: true}, "orchestrator": {catalog: true, orchestrator: true}, "aggregator": {aggregator: true},
 		} {

@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -34,20 +35,17 @@ const (
 // for, so that a cluster that is gone leaves no series.
 type brokerMetrics struct {
 	reader      client.Reader
-	subscribers prometheus.GaugeFunc
+	subscribers []prometheus.Collector // Empty if Liqo does not ask what to offer.
 	given       *prometheus.CounterVec
 	decisions   *prometheus.HistogramVec
 	twin        *twin.Metrics
 	clusters    *clusterDescs
 }
 
+// newBrokerMetrics returns the metrics of a daemon that Liqo asks by a plugin what to offer; nil if it does not ask.
 func newBrokerMetrics(reader client.Reader, plugin *resourceplugin.Server) *brokerMetrics {
 	m := &brokerMetrics{
 		reader: reader,
-		subscribers: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "liqo_broker_resource_plugin_subscribers",
-			Help: "Subscribers of the resource plugin: Liqo's controller managers that ask what to offer.",
-		}, func() float64 { return float64(plugin.Subscribers()) }),
 		given: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "liqo_broker_pods_given_back_total",
 			Help: "Pods that were ended because no provider could take them, by consumer.",
@@ -60,6 +58,12 @@ func newBrokerMetrics(reader client.Reader, plugin *resourceplugin.Server) *brok
 		}, []string{"about"}),
 		clusters: newClusterDescs(),
 	}
+	if plugin != nil {
+		m.subscribers = append(m.subscribers, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "liqo_broker_resource_plugin_subscribers",
+			Help: "Subscribers of the resource plugin: Liqo's controller managers that ask what to offer.",
+		}, func() float64 { return float64(plugin.Subscribers()) }))
+	}
 	m.decisions.WithLabelValues(aboutPolicy)
 	m.twin = twin.NewMetrics(m.decisions.WithLabelValues(aboutNamespace))
 	return m
@@ -67,7 +71,7 @@ func newBrokerMetrics(reader client.Reader, plugin *resourceplugin.Server) *brok
 
 // register registers all metrics but those of what a program of any mode has.
 func (m *brokerMetrics) register(r prometheus.Registerer) error {
-	return register(r, append(m.twin.Collectors(), m, m.subscribers, m.decisions)...)
+	return register(r, slices.Concat(m.twin.Collectors(), m.subscribers, []prometheus.Collector{m, m.decisions})...)
 }
 
 // register registers metrics.

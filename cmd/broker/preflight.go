@@ -32,6 +32,8 @@ type need struct {
 	namespace                             string // Empty for all.
 	name                                  string // Empty for all.
 	verbs                                 []string
+	// ofCatalog tells that a catalog with Liqo 1.x needs it, which is installed by a folder of its own.
+	ofCatalog bool
 }
 
 func (n need) String() string {
@@ -59,21 +61,18 @@ func (n need) grant() string {
 	if n.group == inventory.GroupVersion.Group {
 		return "see " + inventoryExample
 	}
-	if n.ofCatalog() {
+	if n.ofCatalog {
 		return "grant it with: kubectl apply " + version.Applied("deploy/catalog")
 	}
 	return "grant it with: kubectl apply " + version.Applied("deploy")
 }
-
-// ofCatalog reports whether only a catalog with Liqo 1.x needs the resource.
-func (n need) ofCatalog() bool { return n.group == api.CoreGroup || n.group == api.NetworkingGroup }
 
 // cure is what installs the resource, if it does not exist.
 func (n need) cure() string {
 	if n.group == inventory.GroupVersion.Group {
 		return "install the definitions of the Cluster Inventory API first, or leave out --cluster-inventory-namespace"
 	}
-	if n.ofCatalog() {
+	if strings.HasSuffix(n.group, ".liqo.io") && n.version == api.Beta {
 		return "install Liqo v1.2.0 first (liqoctl install)"
 	}
 	if strings.HasSuffix(n.group, ".liqo.io") && n.group != v1alpha1.Group {
@@ -105,6 +104,28 @@ func knows(with line.Line) []need {
 	}
 }
 
+// usesOfLiqo returns what the broker uses of Liqo, with one of its lines, to stand between consumers and providers.
+func usesOfLiqo(with line.Line) []need {
+	read := []string{"get", "list", "watch"}
+	if hasPlugin(with) {
+		const alpha = "v1alpha1"
+		return []need{
+			{group: "sharing.liqo.io", version: alpha, resource: "resourceoffers", verbs: read},
+			{group: "offloading.liqo.io", version: alpha, resource: "namespaceoffloadings", verbs: append(read[:3:3], "create", "patch")},
+			{group: "virtualkubelet.liqo.io", version: alpha, resource: "shadowpods", verbs: read},
+			{version: "v1", resource: "configmaps", name: remoteipam.DirectName, verbs: []string{"get"}},
+		}
+	}
+	return []need{
+		{group: api.AuthenticationGroup, version: api.Beta, resource: "resourceslices", verbs: read},
+		{group: api.AuthenticationGroup, version: api.Beta, resource: "resourceslices", subresource: "status", verbs: []string{"patch"}},
+		{group: api.AuthenticationGroup, version: api.Beta, resource: "tenants", verbs: read},
+		{group: api.AuthenticationGroup, version: api.Beta, resource: "identities", verbs: read},
+		{group: api.NetworkingGroup, version: api.Beta, resource: "connections", verbs: read},
+		{version: "v1", resource: "namespaces", verbs: read},
+	}
+}
+
 // needs returns what the broker uses in its modes, with a line of Liqo. deploy/broker grants the same.
 func needs(o *options, with line.Line) []need {
 	read := []string{"get", "list", "watch"}
@@ -120,10 +141,8 @@ func needs(o *options, with line.Line) []need {
 		})
 	}
 	if o.brokers() {
+		all = append(all, usesOfLiqo(with)...)
 		all = append(all,
-			need{group: "sharing.liqo.io", version: alpha, resource: "resourceoffers", verbs: read},
-			need{group: "offloading.liqo.io", version: alpha, resource: "namespaceoffloadings", verbs: append(read[:3:3], "create", "patch")},
-			need{group: "virtualkubelet.liqo.io", version: alpha, resource: "shadowpods", verbs: read},
 			need{version: "v1", resource: "configmaps", namespace: o.liqoNamespace, name: liqo.IdentityName, verbs: []string{"get"}},
 			need{version: "v1", resource: "nodes", verbs: append(read[:3:3], "patch")},
 			need{version: "v1", resource: "pods", verbs: append(read[:3:3], "delete")},
@@ -139,7 +158,6 @@ func needs(o *options, with line.Line) []need {
 			need{group: v1alpha1.Group, version: alpha, resource: "providerhistories", verbs: []string{"get", "create", "update"}},
 			need{group: v1alpha1.Group, version: alpha, resource: "providerqueries", verbs: read},
 			need{group: v1alpha1.Group, version: alpha, resource: "providerqueries", subresource: "status", verbs: []string{"patch"}},
-			need{version: "v1", resource: "configmaps", name: remoteipam.DirectName, verbs: []string{"get"}},
 			need{version: "v1", resource: "configmaps", namespace: callers.AuthoritiesNamespace, name: callers.AuthoritiesName, verbs: read},
 		)
 	}
@@ -162,6 +180,9 @@ func needs(o *options, with line.Line) []need {
 			group: "coordination.k8s.io", version: "v1", resource: "leases", namespace: o.leaderNamespace,
 			verbs: []string{"get", "create", "update"},
 		})
+	}
+	for i := range all {
+		all[i].ofCatalog = !o.brokers() && !hasPlugin(with)
 	}
 	return all
 }

@@ -63,6 +63,9 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 			ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch, options ...client.SubResourcePatchOption,
 		) error {
 			w.writes++
+			if data, err := patch.Data(o); err != nil || !strings.Contains(string(data), `"resourceVersion":"`) {
+				t.Errorf("it writes whatever Liqo has written in between: %s, %v", data, err)
+			}
 			if w.before != nil {
 				if err := w.before(); err != nil {
 					return err
