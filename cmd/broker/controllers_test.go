@@ -21,7 +21,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/twin"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/promquery"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
@@ -81,7 +80,7 @@ func (r *registry) Add(runnable manager.Runnable) error {
 // consumers.
 func TestControllersOfLines(t *testing.T) {
 	b, err := newBroker(brokerConfig{
-		options: options{orchestrator: true}, strategy: v09.MappingStrategy("EnforceSameName"), rest: &rest.Config{Host: "https://192.0.2.1"},
+		options: options{orchestrator: true}, mapping: liqo.MappingSame, rest: &rest.Config{Host: "https://192.0.2.1"},
 		log: logr.Discard(), asker: promquery.None{},
 	})
 	if err != nil {

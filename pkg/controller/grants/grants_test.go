@@ -279,7 +279,7 @@ func TestKeepsUse(t *testing.T) {
 		liqo.LabelNodeType: liqo.NodeTypeVirtual, liqo.LabelRemoteClusterID: "a",
 	}}}
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Labels: map[string]string{api.LabelOriginNode: a}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Labels: map[string]string{liqo.LabelOriginNodeV1: a}},
 		Spec:       corev1.PodSpec{NodeName: "a", Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: requests}}}},
 	}
 	given := bought("a", "nginx")

@@ -312,7 +312,7 @@ func TestNewlyDenied(t *testing.T) {
 
 // TestOriginNode holds that a pod of a consumer of Liqo 1.x says by which node it has come.
 func TestOriginNode(t *testing.T) {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{api.LabelOriginNode: "x"}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{liqo.LabelOriginNodeV1: "x"}}}
 	if got := liqo.OriginNode(pod); got != "x" {
 		t.Errorf("OriginNode() = %q", got)
 	}

@@ -122,10 +122,10 @@ func (w *world) open() {
 		Capacity:   func(context.Context) (corev1.ResourceList, error) { return w.has, nil },
 		Registries: w, Clock: clocktest.Func(func() time.Time { return w.now }),
 		Attributes: func(context.Context) (capacity.Attributes, error) { return w.attributes, nil },
-		Measured: func(context.Context, time.Time) ([]offer.KPI, error) { return w.kpis, nil },
-		Covered:  func(context.Context, time.Time) (capacity.Gap, error) { return w.gap, nil },
-		Guarded:  func(context.Context) error { return w.unguarded },
-		Events:   w.events,
+		Measured:   func(context.Context, time.Time) ([]offer.KPI, error) { return w.kpis, nil },
+		Covered:    func(context.Context, time.Time) (capacity.Gap, error) { return w.gap, nil },
+		Guarded:    func(context.Context) error { return w.unguarded },
+		Events:     w.events,
 	})
 	if err != nil {
 		w.t.Fatal(err)
