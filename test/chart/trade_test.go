@@ -126,7 +126,7 @@ func TestConnectorRefusals(t *testing.T) {
 		"Drain":    {release: release{set: "drain=5"}, reason: "A duration has a unit.", err: "drain"},
 		"Devices":  {release: release{set: "shareDevices=101"}, reason: "Nobody sells more devices than all.", err: "shareDevices"},
 		"Labels":   {release: release{set: "nodeLabels={gpu product}"}, reason: "No label is called so.", err: "nodeLabels"},
-		"Resold":   {release: release{set: "broker=true,nodeLabels={gpu}"}, reason: "What a broker sells is not on its nodes.", err: "nodeLabels"},
+		"Resold":   {release: release{set: "broker=true,nodeLabels={gpu}"}, reason: "A broker sells nodes of others.", err: "nodeLabels"},
 		"Keeps":    {release: release{set: "keepContracts=400d"}, reason: "Hours are the longest unit.", err: "keepContracts"},
 		"Replicas": {release: release{set: "replicas=2"}, reason: "Buyers would reach the one that waits.", err: "replicas"},
 		"Port":     {release: release{set: "service.nodePort=70000"}, reason: "Ports have 16 bits.", err: "nodePort"},
