@@ -100,6 +100,7 @@ func TestAdmissionPolicies(t *testing.T) {
 	}
 	labelled := func(labels fields) fields { return fields{"metadata": fields{"labels": labels}} }
 	twin, bare := labelled(fields{"liqo.io/remote-cluster-id": "c"}), fields{"metadata": fields{}}
+	tenant := labelled(fields{"liqo.io/remote-cluster-id": "c", "liqo.io/tenant-namespace": "true"})
 	selector := func(terms ...any) fields {
 		return fields{
 			"request": request("namespaceoffloadings", "UPDATE", "liqo"),
@@ -177,6 +178,7 @@ func TestAdmissionPolicies(t *testing.T) {
 		"Protect":  {"It takes back what namespace liqo shows ...", daemon, within(bare, "namespaceoffloadings", "UPDATE", "liqo"), true},
 		"NotOffer": {"... and does not offer it.", daemon, within(bare, "namespaceoffloadings", "CREATE", "liqo"), false},
 		"LiqoPods": {"Nor does it remove pods there.", daemon, within(bare, "pods", "DELETE", "liqo"), false},
+		"Tenant":   {"With Liqo 1.x virtual kubelets have such a label too.", daemon, within(tenant, "pods", "DELETE", "liqo-tenant-c"), false},
 
 		"Virtual":  {"It taints virtual nodes.", nodes, node(virtual, virtual), true},
 		"Real":     {"It taints no others.", nodes, node(physical, physical), false},

@@ -197,12 +197,9 @@ func (b *broker) setup(ctx context.Context) (*parts, error) {
 
 // newManager returns the manager of all controllers and webhooks. Metrics and probes are served by the daemon's own ports.
 func (b *broker) newManager(liqo line.Line, webhooks *selfsigned.Certificate) (ctrl.Manager, error) {
-	cached, err := cacheOptions(liqo, b.cfg.brokers(), b.cfg.inventoryNamespace)
-	if err != nil {
-		return nil, err
-	}
 	managed := ctrl.Options{
-		Scheme: b.scheme, Logger: b.cfg.log, Cache: cached, Client: client.Options{Cache: uncached()},
+		Scheme: b.scheme, Logger: b.cfg.log,
+		Cache: cacheOptions(liqo, b.cfg.brokers(), b.cfg.inventoryNamespace), Client: client.Options{Cache: uncached()},
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		WebhookServer: newWebhooks(&b.cfg.options, webhooks, b.peers),
 	}

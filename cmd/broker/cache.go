@@ -4,8 +4,6 @@
 package main
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -26,19 +24,14 @@ import (
 // them only what it reads: a cluster's pods and nodes would be most of its memory.
 // What is written for other programs is kept of one namespace; of none if it is empty. The kinds of a mere catalog are Kubernetes' and
 // Liqo's alone: those of the broker need not be installed.
-func cacheOptions(of line.Line, brokers bool, inventoryNamespace string) (cache.Options, error) {
-	// Besides the twin namespaces, few have the label that names a cluster.
-	twin, err := labels.Parse(liqo.LabelRemoteClusterID)
-	if err != nil {
-		return cache.Options{}, fmt.Errorf("select the twin namespaces: %w", err)
-	}
+func cacheOptions(of line.Line, brokers bool, inventoryNamespace string) cache.Options {
 	compactor := &liqo.Compactor{}
 	options := cache.Options{
 		DefaultTransform: daemon.Strip,
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Node{}:      {Label: labels.SelectorFromSet(labels.Set{liqo.LabelNodeType: liqo.NodeTypeVirtual}), Transform: stripNode},
 			&corev1.Pod{}:       {Label: liqo.ShadowPodSelector(), Transform: stripPod(compactor)},
-			&corev1.Namespace{}: {Label: twin, Transform: daemon.Strip},
+			&corev1.Namespace{}: {Label: liqo.PeerNamespaceSelector(), Transform: daemon.Strip},
 		},
 	}
 	if brokers {
@@ -53,7 +46,7 @@ func cacheOptions(of line.Line, brokers bool, inventoryNamespace string) (cache.
 			options.ByObject[object] = cache.ByObject{Namespaces: map[string]cache.Config{inventoryNamespace: {}}}
 		}
 	}
-	return options, nil
+	return options
 }
 
 // uncached are read one by one and seldom, and never watched.

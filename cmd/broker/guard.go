@@ -223,12 +223,8 @@ func (g *guard) setup(ctx context.Context) (guardParts, error) {
 		}
 	}
 	// The manager, and what the webhooks read of it.
-	cached, err := guardCache()
-	if err != nil {
-		return guardParts{}, err
-	}
 	managed := ctrl.Options{
-		Scheme: g.scheme, Logger: g.log, Cache: cached, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		Scheme: g.scheme, Logger: g.log, Cache: guardCache(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		WebhookServer: webhook.NewServer(g.webhookAddress, certificate.Get, admits, g.webhookClientCAFile),
 	}
 	if g.leaderElect {
@@ -315,16 +311,12 @@ func (g *guard) handlers(reader *snapshot.Reader, taken *allowance.Handler, dire
 }
 
 // guardCache keeps in memory of the namespaces those of peers, and of nodes their addresses.
-func guardCache() (cache.Options, error) {
-	twin, err := labels.Parse(liqo.LabelRemoteClusterID)
-	if err != nil {
-		return cache.Options{}, fmt.Errorf("select the namespaces of peers: %w", err)
-	}
+func guardCache() cache.Options {
 	managed := labels.SelectorFromSet(labels.Set{liqo.LabelBrokerManaged: liqo.BrokerManaged})
 	return cache.Options{
 		DefaultTransform: daemon.Strip,
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Namespace{}:           {Label: twin, Transform: daemon.Strip},
+			&corev1.Namespace{}:           {Label: liqo.PeerNamespaceSelector(), Transform: daemon.Strip},
 			&networkingv1.NetworkPolicy{}: {Label: managed, Transform: daemon.Strip},
 			&v09.ResourceOffer{}:          {Transform: daemon.Without(v09.DropImages)},
 			&corev1.Node{}: {Transform: func(o any) (any, error) {
@@ -335,5 +327,5 @@ func guardCache() (cache.Options, error) {
 			}},
 			&v09.IpamStorage{}: {Transform: daemon.Without(v09.DropAllocations)},
 		},
-	}, nil
+	}
 }

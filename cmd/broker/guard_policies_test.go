@@ -92,6 +92,7 @@ func TestGuardPolicies(t *testing.T) {
 		return input
 	}
 	peer := fields{"liqo.io/remote-cluster-id": "b"}
+	tenant := fields{"liqo.io/remote-cluster-id": "b", "liqo.io/tenant-namespace": "true"}
 	bare := fenced("liqo-broker", nil, "networkpolicies", "CREATE")
 	bare["namespaceObject"] = fields{"metadata": fields{"name": "kube-system"}}
 
@@ -187,6 +188,7 @@ func TestGuardPolicies(t *testing.T) {
 		"Quota":        {"And bounds them.", guard, fenced("liqo-broker", peer, "resourcequotas", "UPDATE"), true},
 		"FenceOthers":  {"It fences nobody else.", guard, bare, false},
 		"QuotaOthers":  {"Nor bounds.", guard, fenced("liqo-broker", fields{"a": "b"}, "resourcequotas", "CREATE"), false},
+		"FenceLiqo":    {"Gateways of Liqo 1.x reach others.", guard, fenced("liqo-broker", tenant, "networkpolicies", "CREATE"), false},
 		"FenceAnother": {"That is somebody's own.", guard, fenced("deny", peer, "networkpolicies", "UPDATE"), false},
 
 		"Certificate": {"The guard announces its certificate.", webhooks, announce(hook("new", "Fail")), true},

@@ -50,11 +50,12 @@ func TestGuardWebhooks(t *testing.T) {
 	const peers = "CREATE UPDATE DELETE resourcerequests resourcerequests/status; CREATE UPDATE DELETE resourceoffers " +
 		"resourceoffers/status; CREATE UPDATE DELETE networkconfigs networkconfigs/status; CREATE UPDATE DELETE namespacemaps " +
 		"namespacemaps/status"
+	const inTwins = " in namespaces with liqo.io/remote-cluster-id,!liqo.io/tenant-namespace, else Fail"
 	want := map[string]string{
-		"confine-services": "CREATE UPDATE services in namespaces with liqo.io/remote-cluster-id, else Fail",
-		"services":         "CREATE UPDATE services in namespaces with liqo.io/remote-cluster-id, else Fail",
-		"isolate":          "CREATE pods; CREATE UPDATE shadowpods in namespaces with liqo.io/remote-cluster-id, else Fail",
-		"allowance":        "CREATE pods; CREATE UPDATE shadowpods in namespaces with liqo.io/remote-cluster-id, else Fail",
+		"confine-services": "CREATE UPDATE services" + inTwins,
+		"services":         "CREATE UPDATE services" + inTwins,
+		"isolate":          "CREATE pods; CREATE UPDATE shadowpods" + inTwins,
+		"allowance":        "CREATE pods; CREATE UPDATE shadowpods" + inTwins,
 		"guard-identities": "CREATE certificatesigningrequests, else Fail",
 		"peers":            peers + " in namespaces with discovery.liqo.io/tenant-namespace, else Ignore", // Liqo does not ask again.
 		"mappings": "UPDATE namespacemaps/status in namespaces with discovery.liqo.io/tenant-namespace " +

@@ -155,10 +155,7 @@ func received(tb testing.TB, kind, object client.Object) client.Object {
 // transformOf returns how the broker's cache changes objects of a kind.
 func transformOf(tb testing.TB, kind client.Object) toolscache.TransformFunc {
 	tb.Helper()
-	options, err := cacheOptions(v09.Line{}, true, "")
-	if err != nil {
-		tb.Fatalf("cacheOptions(): %v", err)
-	}
+	options := cacheOptions(v09.Line{}, true, "")
 	if _, metadata := kind.(*metav1.PartialObjectMetadata); metadata {
 		kind = &v09.ShadowPod{}
 	}

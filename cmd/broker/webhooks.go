@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
+	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 	"github.com/capacitorset/liqo-broker/pkg/peernet"
 	"github.com/capacitorset/liqo-broker/pkg/serving/lease"
 	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
@@ -24,6 +26,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/webhook/offerlabels"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/opaque"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/pods"
+	"github.com/capacitorset/liqo-broker/pkg/webhook/relocate"
 )
 
 // newWebhooks returns the server of the admission webhooks. It listens
@@ -62,7 +65,7 @@ func setupWebhooks(mgr ctrl.Manager, certificate *selfsigned.Certificate, announ
 
 // brokeringPaths are where a daemon that is not only a registry serves further webhooks.
 func brokeringPaths() []string {
-	return []string{pods.Path, pods.ConfinePath, opaque.Path, offerlabels.Path}
+	return []string{pods.Path, pods.ConfinePath, opaque.Path, offerlabels.Path, relocate.Path}
 }
 
 // leaveAlone admits everything.
@@ -76,6 +79,17 @@ func setupBrokeringWebhooks(mgr ctrl.Manager, r *snapshot.Reader, cfg *brokerCon
 	mgr.GetWebhookServer().Register(opaque.Path, &admission.Webhook{Handler: opaque.New(mgr.GetClient(), r)})
 	mgr.GetWebhookServer().Register(offerlabels.Path, &admission.Webhook{
 		Handler: offerlabels.New(mgr.GetScheme(), r, liqo.ControllerManager(cfg.liqoNamespace)),
+	})
+	mgr.GetWebhookServer().Register(relocate.Path, &admission.Webhook{Handler: relocating(mgr, r.Line())})
+}
+
+// relocating returns what keeps pods that are moved from ending, with Liqo 1.x. With 0.9 virtual kubelets do, and nobody asks.
+func relocating(mgr ctrl.Manager, with line.Line) admission.Handler {
+	if with.Name() != (v1.Line{}).Name() {
+		return admission.HandlerFunc(leaveAlone)
+	}
+	return relocate.New(mgr.GetScheme(), func(ctx context.Context, pod client.ObjectKey) (bool, error) {
+		return v1.WantsPod(ctx, mgr.GetAPIReader(), pod)
 	})
 }
 

@@ -70,7 +70,7 @@ func TestFailurePolicies(t *testing.T) {
 	want := []string{
 		"place Fail", "protect Fail",
 		"label Ignore", // An offer without labels is better than none.
-		"hide Fail", "hide-nodes Fail", "confine Fail",
+		"hide Fail", "hide-nodes Fail", "relocate Fail", "confine Fail",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)

@@ -88,7 +88,7 @@ func (r *reading) placements(ctx context.Context, c client.Client) (*overview.Pl
 		{"placement decisions", &decisions, nil},
 		{"namespace offloadings", &offloadings, nil},
 		{"shadow pods", shadows, nil},
-		{"namespaces", &namespaces, []client.ListOption{client.HasLabels{liqo.LabelRemoteClusterID}}},
+		{"namespaces", &namespaces, []client.ListOption{twins()}},
 		{"nodes", &nodes, []client.ListOption{virtualNodes()}},
 		{"pods", &pods, []client.ListOption{client.MatchingLabelsSelector{Selector: liqo.ShadowPodSelector()}}},
 	} {
@@ -109,7 +109,7 @@ func (r *reading) placements(ctx context.Context, c client.Client) (*overview.Pl
 func policiesAndNamespaces(ctx context.Context, c client.Client, begun string) ([]cobra.Completion, error) {
 	var policies v1alpha1.PlacementPolicyList
 	var namespaces corev1.NamespaceList
-	err := errors.Join(c.List(ctx, &policies), c.List(ctx, &namespaces, client.HasLabels{liqo.LabelRemoteClusterID}))
+	err := errors.Join(c.List(ctx, &policies), c.List(ctx, &namespaces, twins()))
 	if err != nil {
 		return nil, err
 	}

@@ -134,7 +134,7 @@ func (r *reading) placed(ctx context.Context, c client.Client, namespace string,
 		return err
 	})
 	group.Go(func() error {
-		return listed("namespaces", c.List(inGroup, &namespaces, client.HasLabels{liqo.LabelRemoteClusterID}))
+		return listed("namespaces", c.List(inGroup, &namespaces, twins()))
 	})
 	group.Go(func() error { return listed("nodes", c.List(inGroup, &nodes, virtualNodes())) })
 	group.Go(func() error {
@@ -221,6 +221,8 @@ func exists(ctx context.Context, c client.Client, namespace string) error {
 func virtualNodes() client.ListOption {
 	return client.MatchingLabels{liqo.LabelNodeType: liqo.NodeTypeVirtual}
 }
+
+func twins() client.ListOption { return client.MatchingLabelsSelector{Selector: liqo.TwinSelector()} }
 
 // listed wraps the error of listing objects.
 func listed(what string, err error) error {

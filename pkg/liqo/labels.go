@@ -16,8 +16,10 @@ import (
 // compares them; those that v1.2.0 shares the module test/liqo1 compares with that version.
 const (
 	// LabelRemoteClusterID is on virtual nodes (whose cluster they stand for) and
-	// on twin namespaces (whose namespace they are a twin of).
+	// on twin namespaces (whose namespace they are a twin of). In Liqo 1.x it is on tenant namespaces too.
 	LabelRemoteClusterID = "liqo.io/remote-cluster-id"
+	// LabelTenantNamespace is on tenant namespaces of Liqo 1.x, and on nothing else.
+	LabelTenantNamespace = "liqo.io/tenant-namespace"
 
 	// LabelNodeType is on virtual nodes, with the value NodeTypeVirtual.
 	LabelNodeType   = "liqo.io/type"
@@ -56,9 +58,9 @@ const (
 	// annotationOriginalName is beside it: what its consumer calls the namespace.
 	annotationOriginalName = "liqo.io/original-name"
 
-	// labelClusterID is on tenant namespaces, with the ID of the peer, and labelTenantNamespace on nothing else.
-	labelClusterID       = "discovery.liqo.io/cluster-id"
-	labelTenantNamespace = "discovery.liqo.io/tenant-namespace"
+	// labelClusterID is on tenant namespaces of Liqo 0.9, with the ID of the peer, and labelDiscoveredTenant on nothing else.
+	labelClusterID        = "discovery.liqo.io/cluster-id"
+	labelDiscoveredTenant = "discovery.liqo.io/tenant-namespace"
 
 	// labelLocalPod is on pods that run in another cluster, with the value labelLocalPodValue.
 	labelLocalPod      = "liqo.io/shadowPod"

@@ -13,10 +13,14 @@ package peernet
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 
+	"github.com/go-logr/logr"
 	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,19 +28,32 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/serving/source"
 )
 
+// maxPrefixes bounds what is taken of one tenant namespace. With Liqo 1.x a record has lists, which the peer writes: that of a broker has a
+// prefix for each of its providers, and a thousand of these is the largest federation of docs/placement/scale.md.
+const maxPrefixes = 2048
+
 // Peers are the prefixes of the peers. The zero value knows of none, and that it does
 // not know them.
 type Peers struct {
 	mu       sync.RWMutex
 	line     line.Line // Nil before Watch.
+	log      logr.Logger
 	complete func() bool
-	prefixes map[client.ObjectKey][]netip.Prefix // By the record of a network.
+	tenants  map[string]*tenant // By the tenant namespace.
+}
+
+// tenant is what is known of the peer of one tenant namespace.
+type tenant struct {
+	networks map[string]client.Object // By their names, as the cache has them.
+	prefixes []netip.Prefix
+	// over tells that there are more than are taken, and told that the log says so.
+	over, told bool
 }
 
 // Watch follows the networks towards peers, as a line of Liqo records them, in a cache, which is started later.
 func (p *Peers) Watch(ctx context.Context, c cache.Cache, of line.Line) error {
 	p.mu.Lock()
-	p.line = of
+	p.line, p.log = of, ctrl.LoggerFrom(ctx)
 	p.mu.Unlock()
 	informer, err := c.GetInformer(ctx, of.Kinds().Network)
 	if err != nil {
@@ -57,16 +74,20 @@ func (p *Peers) Watch(ctx context.Context, c cache.Cache, of line.Line) error {
 }
 
 // Excludes reports whether an address is none of a peer's. As long as the peers are not
-// known, every address may be one of theirs.
+// known, every address may be one of theirs. So it may as long as a peer has more prefixes than are taken: such a peer closes the ports
+// to all whose addresses are not given, and opens none to itself.
 func (p *Peers) Excludes(a netip.Addr) bool {
 	p.mu.RLock()
-	complete := p.complete
+	complete, over := p.complete, false
+	for _, of := range p.tenants {
+		over = over || of.over
+	}
 	p.mu.RUnlock()
-	return complete != nil && complete() && !p.Includes(a)
+	return complete != nil && complete() && !over && !p.Includes(a)
 }
 
 // ExcludesKnown reports whether an address is not known to be a peer's. As long as the peers are
-// not known, none is: that is for ports on which who is no peer must not wait.
+// not known, none is: that is for ports on which who is no peer must not wait, and on which nothing is said that a peer must not know.
 func (p *Peers) ExcludesKnown(a netip.Addr) bool { return !p.Includes(a) }
 
 // Includes reports whether an address is known to be a peer's.
@@ -76,10 +97,11 @@ func (p *Peers) Includes(a netip.Addr) bool {
 }
 
 // Source returns for whom an address counts: for the peer whose it is, or else for its
-// network.
+// network. In a prefix that was not taken a peer counts as a stranger: each network for itself, and all together within what a server has
+// for all.
 func (p *Peers) Source(a netip.Addr) source.Source {
-	if tenant, is := p.tenantOf(a); is {
-		return source.Peer(tenant)
+	if namespace, is := p.tenantOf(a); is {
+		return source.Peer(namespace)
 	}
 	return source.Network(a)
 }
@@ -88,10 +110,10 @@ func (p *Peers) Source(a netip.Addr) source.Source {
 func (p *Peers) tenantOf(a netip.Addr) (string, bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	for network, prefixes := range p.prefixes {
-		for _, prefix := range prefixes {
+	for namespace, of := range p.tenants {
+		for _, prefix := range of.prefixes {
 			if prefix.Contains(a) {
-				return network.Namespace, true
+				return namespace, true
 			}
 		}
 	}
@@ -105,19 +127,59 @@ func (p *Peers) set(o any) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.prefixes == nil {
-		p.prefixes = map[client.ObjectKey][]netip.Prefix{}
+	if p.tenants == nil {
+		p.tenants = map[string]*tenant{}
 	}
-	p.prefixes[client.ObjectKeyFromObject(network)] = p.line.SeenOf(network)
+	namespace := network.GetNamespace()
+	if p.tenants[namespace] == nil {
+		p.tenants[namespace] = &tenant{networks: map[string]client.Object{}}
+	}
+	p.tenants[namespace].networks[network.GetName()] = network
+	p.take(namespace)
 }
 
 func (p *Peers) remove(o any) {
 	if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 		o = gone.Obj
 	}
-	if network, ok := o.(client.Object); ok {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		delete(p.prefixes, client.ObjectKeyFromObject(network))
+	network, ok := o.(client.Object)
+	if !ok {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	namespace := network.GetNamespace()
+	of := p.tenants[namespace]
+	if of == nil {
+		return
+	}
+	delete(of.networks, network.GetName())
+	if len(of.networks) == 0 {
+		delete(p.tenants, namespace)
+		return
+	}
+	p.take(namespace)
+}
+
+// take reads the prefixes of a tenant namespace, in the order of its networks' names, as many as there may be. The caller holds the lock.
+func (p *Peers) take(namespace string) {
+	of := p.tenants[namespace]
+	of.prefixes, of.over = nil, false
+	for _, name := range slices.Sorted(maps.Keys(of.networks)) {
+		room := maxPrefixes - len(of.prefixes)
+		if room == 0 {
+			of.over = true // Whatever the others say: reading them takes time.
+			break
+		}
+		seen := p.line.SeenOf(of.networks[name])
+		if len(seen) > room {
+			seen, of.over = seen[:room], true
+		}
+		of.prefixes = append(of.prefixes, seen...)
+	}
+	if of.over && !of.told {
+		of.told = true
+		p.log.Info("Too many prefixes of a peer; ports that are closed to peers are closed to all whose addresses are not given",
+			"tenantNamespace", namespace, "taken", maxPrefixes)
 	}
 }

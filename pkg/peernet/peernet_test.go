@@ -4,15 +4,23 @@
 package peernet
 
 import (
+	"maps"
 	"net/netip"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
+	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
+	"github.com/capacitorset/liqo-broker/pkg/serving/source"
 )
 
 // tunnel returns the network towards a peer whose pods and external CIDR have the given prefixes, and others here.
@@ -80,6 +88,84 @@ func TestExcludes(t *testing.T) {
 			}
 			if got := p.Includes(from); got == (tc.want || tc.unknown) {
 				t.Errorf("%s\nIncludes(%s) = %t", tc.reason, tc.from, got)
+			}
+		})
+	}
+}
+
+// lists returns networks of Liqo 1.x in one tenant namespace, by name, with how many prefixes each has.
+func lists(namespace string, sizes map[string]int) []*api.Configuration {
+	var all []*api.Configuration
+	next := netip.MustParseAddr("10.64.0.0")
+	for _, name := range slices.Sorted(maps.Keys(sizes)) {
+		c := &api.Configuration{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+		c.Status.Remote = &api.ClusterNetworks{}
+		for range sizes[name] {
+			c.Status.Remote.CIDR.Pod = append(c.Status.Remote.CIDR.Pod, netip.PrefixFrom(next, next.BitLen()).String())
+			next = next.Next()
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// TestTooManyPrefixes has a peer that writes more than is taken of it. It opens nothing to itself by that, and the log tells who it is.
+func TestTooManyPrefixes(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		sizes  map[string]int
+		over   bool
+	}{
+		"Many":    {"A broker may have a thousand providers.", map[string]int{"a": 1000}, false},
+		"All":     {"So many are taken.", map[string]int{"a": maxPrefixes}, false},
+		"More":    {"The last one is not.", map[string]int{"a": maxPrefixes + 1}, true},
+		"Two":     {"All records in a tenant namespace are of one peer.", map[string]int{"a": maxPrefixes - 1, "b": 2}, true},
+		"TwoFit":  {"They may be several.", map[string]int{"a": maxPrefixes - 2, "b": 2}, false},
+		"Unread":  {"What is not read may say anything.", map[string]int{"a": maxPrefixes, "b": 1}, true},
+		"Nothing": {"It has decided on nothing yet.", map[string]int{"a": 0}, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var logged []string
+			log := funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{})
+			p := &Peers{line: v1.Line{}, log: log, complete: func() bool { return true }}
+			records := lists("tenant-a", tc.sizes)
+			for range 2 {
+				for _, record := range records {
+					p.set(record)
+				}
+			}
+			if n := len(p.tenants["tenant-a"].prefixes); n > maxPrefixes {
+				t.Errorf("%s\n%d prefixes are taken", tc.reason, n)
+			}
+			stranger, first, last := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("10.64.0.0"), netip.MustParseAddr("10.64.8.0")
+			if got := p.Excludes(stranger); got == tc.over {
+				t.Errorf("%s\nExcludes(%s) = %t", tc.reason, stranger, got)
+			}
+			if !p.ExcludesKnown(stranger) {
+				t.Errorf("%s\nwho is no peer waits", tc.reason)
+			}
+			if tc.over && (p.Excludes(last) || p.Source(last) != source.Network(last)) {
+				t.Errorf("%s\nExcludes(%s) = %t, Source() = %v", tc.reason, last, p.Excludes(last), p.Source(last))
+			}
+			if has := tc.sizes["a"] > 0; p.Includes(first) != has || (p.Source(first) == source.Peer("tenant-a")) != has {
+				t.Errorf("%s\nIncludes(%s) = %t, Source() = %v", tc.reason, first, p.Includes(first), p.Source(first))
+			}
+			want := 0
+			if tc.over {
+				want = 1
+			}
+			if len(logged) != want || want == 1 && !strings.Contains(logged[0], `"tenantNamespace"="tenant-a"`) {
+				t.Errorf("%s\nthe log has %q", tc.reason, logged)
+			}
+
+			// With fewer, all is as before.
+			for _, record := range records[1:] {
+				p.remove(record)
+			}
+			p.set(lists("tenant-a", map[string]int{"a": 1})[0])
+			if !p.Excludes(stranger) || !p.Excludes(last) || p.Excludes(first) {
+				t.Errorf("%s\nwith one prefix left, Excludes() = %t, %t, %t", tc.reason, p.Excludes(stranger), p.Excludes(last), p.Excludes(first))
 			}
 		})
 	}

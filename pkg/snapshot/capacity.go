@@ -160,9 +160,7 @@ func (r *Reader) AccountChanged(before, after any) bool {
 	case *corev1.Node:
 		return roomChanged(before.(*corev1.Node), after)
 	case *corev1.Namespace:
-		was, _ := liqo.TwinOf(before.(*corev1.Namespace))
-		is, _ := liqo.TwinOf(after)
-		return was != is
+		return twinChanged(before.(*corev1.Namespace), after) || r.line.AccountChanged(before, after)
 	case *v1alpha1.Provider:
 		return haveChanged(before.(*v1alpha1.Provider), after)
 	case *v1alpha1.Consumer:
@@ -174,6 +172,13 @@ func (r *Reader) AccountChanged(before, after any) bool {
 	default:
 		return r.line.AccountChanged(before, after)
 	}
+}
+
+// twinChanged reports whether pods of a namespace count for another consumer, or for one now, or for none any more.
+func twinChanged(before, after *corev1.Namespace) bool {
+	was, wasTwin := liqo.TwinOf(before)
+	is, isTwin := liqo.TwinOf(after)
+	return wasTwin != isTwin || isTwin && was != is
 }
 
 // roomChanged reports whether a node is another cluster's, or has other room.

@@ -19,8 +19,10 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
+	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
@@ -280,15 +282,22 @@ func TestAccountChanged(t *testing.T) {
 	moved := provider(id.ID, "4", v1alpha1.SchedulingActive)
 	moved.Status.Used = cpu("1")
 	reserved := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+	twin, other, named := liqotest.TwinNamespace("web", id), liqotest.TwinNamespace("web", id), liqotest.TwinNamespace("web", id)
+	other.Labels["liqo.io/remote-cluster-id"], named.Annotations = "id-b", nil
+	open := liqotest.TwinNamespace("web", id)
+	open.Labels["liqo.io/scheduling-enabled"] = "true"
 	cases := map[string]struct {
 		reason        string
 		before, after any
 		want          bool
 	}{
-		"Bound":   {reason: "A pod that is bound takes its place.", before: pod("ns", "", "1", corev1.PodPending), after: running, want: true},
-		"Ended":   {reason: "A pod that ends gives it back.", before: running, after: pod("ns", "liqo-a", "1", corev1.PodSucceeded), want: true},
-		"Resized": {reason: "A pod may change what it requests.", before: running, after: larger, want: true},
-		"Started": {reason: "A pod that starts takes what it took.", before: pod("ns", "liqo-a", "1", corev1.PodPending), after: running},
+		"Twin":      {reason: "Pods of a namespace may count for another consumer, ...", before: twin, after: other, want: true},
+		"NoTwin":    {reason: "... or for none any more.", before: twin, after: named, want: true},
+		"Offloaded": {reason: "Where they run the pods themselves say.", before: twin, after: open},
+		"Bound":     {reason: "A pod that is bound takes its place.", before: pod("ns", "", "1", corev1.PodPending), after: running, want: true},
+		"Ended":     {reason: "A pod that ends gives it back.", before: running, after: pod("ns", "liqo-a", "1", corev1.PodSucceeded), want: true},
+		"Resized":   {reason: "A pod may change what it requests.", before: running, after: larger, want: true},
+		"Started":   {reason: "A pod that starts takes what it took.", before: pod("ns", "liqo-a", "1", corev1.PodPending), after: running},
 		"Beat": {
 			reason: "A node that is ready again is a Provider that changes.", before: liqotest.VirtualNode(id, true),
 			after: liqotest.VirtualNode(id, false),
@@ -310,5 +319,18 @@ func TestAccountChanged(t *testing.T) {
 				t.Errorf("%s\nAccountChanged() = %v", tc.reason, got)
 			}
 		})
+	}
+}
+
+// TestTenantChanged holds that the line of Liqo is asked which namespaces are those of peers: with Liqo 1.x they say it themselves.
+func TestTenantChanged(t *testing.T) {
+	before := &corev1.Namespace{}
+	before.Name, before.Labels = "liqo-tenant-a", map[string]string{"liqo.io/tenant-namespace": "true", "liqo.io/remote-cluster-id": "a"}
+	after := before.DeepCopy()
+	after.Labels["liqo.io/remote-cluster-id"] = "b"
+	for of, want := range map[line.Line]bool{v09.Line{}: false, v1.Line{}: true} {
+		if got := snapshot.New(of, nil, "", nil).AccountChanged(before, after); got != want {
+			t.Errorf("with Liqo %s, a tenant namespace that is another peer's: AccountChanged() = %t, want %t", of.Name(), got, want)
+		}
 	}
 }

@@ -178,3 +178,43 @@ func routed(t *testing.T, objects map[string]object, pod corev1.PodTemplateSpec,
 		t.Errorf("%d network policies, want %d", about, policies)
 	}
 }
+
+// TestTwinSelectors holds that what the charts make selects no tenant namespaces of Liqo 1.x where it selects the namespaces of peers.
+func TestTwinSelectors(t *testing.T) {
+	for _, dir := range charts() {
+		objects, _ := release{}.render(t, load(t, dir))
+		found := 0
+		for key, o := range objects {
+			eachSelector(map[string]any(o), func(requirements []any) {
+				all := text(t, requirements)
+				if !strings.Contains(all, `{"key":"liqo.io/remote-cluster-id","operator":"Exists"}`) {
+					return
+				}
+				found++
+				if !strings.Contains(all, `{"key":"liqo.io/tenant-namespace","operator":"DoesNotExist"}`) {
+					t.Errorf("%s: %s selects with %s", dir, key, all)
+				}
+			})
+		}
+		if (found > 0) != (dir != registryChart) { // To a registry peers are nothing.
+			t.Errorf("%s selects the namespaces of peers %d times", dir, found)
+		}
+	}
+}
+
+// eachSelector calls a function for what each label selector within a value requires.
+func eachSelector(value any, call func(requirements []any)) {
+	switch value := value.(type) {
+	case map[string]any:
+		if requirements, is := value["matchExpressions"].([]any); is {
+			call(requirements)
+		}
+		for _, inner := range value {
+			eachSelector(inner, call)
+		}
+	case []any:
+		for _, inner := range value {
+			eachSelector(inner, call)
+		}
+	}
+}

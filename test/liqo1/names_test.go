@@ -39,7 +39,7 @@ func TestLabels(t *testing.T) {
 		{liqo.OffloadingName, consts.DefaultNamespaceOffloadingName},
 		{liqo.IdentityKey, consts.ClusterIDConfigMapKey}, {liqo.IdentityName, "liqo-" + consts.ClusterIDConfigMapNameLabelValue},
 
-		{api.LabelTenantNamespace, consts.TenantNamespaceLabel},
+		{liqo.LabelTenantNamespace, consts.TenantNamespaceLabel},
 		{api.LabelOriginCluster, meta["LiqoOriginClusterIDKey"]}, {api.LabelDestinationCluster, meta["LiqoDestinationClusterIDKey"]},
 		{liqo.LabelOriginNodeV1, meta["LiqoOriginClusterNodeName"]},
 		{api.AnnotationCreateNode, consts.CreateVirtualNodeAnnotation}, {api.LabelSlice, consts.ResourceSliceNameLabelKey},

@@ -175,7 +175,7 @@ func each(t *testing.T, below string, look func(folder string, file *ast.File)) 
 // elsewhere are reasons that stand neither in an event nor in a condition of ours.
 var elsewhere = map[string]string{
 	"pkg/liqo.ReasonOffloadingAborted":                               "Liqo's, of the status of a pod",
-	"cmd/virtual-kubelet/internal/remotepods.reasonRelocating":       "of a container that waits",
+	"pkg/core/podstate.ReasonRelocating":                             "of a container that waits",
 	"cmd/virtual-kubelet/internal/remotepods.reasonPodFailed":        "of the conditions of a pod, as a kubelet's",
 	"cmd/virtual-kubelet/internal/remotepods.reasonContainerUnknown": "of a container that ended, as a kubelet's",
 }

@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -144,6 +146,33 @@ func TestPolicy(t *testing.T) {
 				t.Errorf("%s\nreached %t, reaches %t, want %t and %t", tc.reason, out, in, tc.out, tc.in)
 			}
 		})
+	}
+}
+
+// TestNeighbours holds that pods reach those of the same peer in its other namespaces, and not what Liqo 1.x runs for that peer: whoever
+// reaches a virtual kubelet may ask it for anything.
+func TestNeighbours(t *testing.T) {
+	policy, err := fence.Networks{}.Policy("shop", peer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		namespace labels.Set
+		want      bool
+	}{
+		"Own":     {labels.Set{"liqo.io/remote-cluster-id": peer}, true},
+		"Another": {labels.Set{"liqo.io/remote-cluster-id": "c3d4"}, false},
+		"Liqo":    {labels.Set{"liqo.io/remote-cluster-id": peer, "liqo.io/tenant-namespace": "true"}, false},
+	} {
+		for _, around := range [][]networkingv1.NetworkPolicyPeer{policy.Spec.Egress[0].To, policy.Spec.Ingress[0].From} {
+			selector, err := metav1.LabelSelectorAsSelector(around[0].NamespaceSelector)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := selector.Matches(tc.namespace); got != tc.want {
+				t.Errorf("%s: the namespace with %v is around: %t", name, tc.namespace, got)
+			}
+		}
 	}
 }
 

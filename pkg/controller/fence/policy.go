@@ -56,9 +56,7 @@ var private = map[bool][]string{
 
 // Policy returns the NetworkPolicy of a peer's namespace.
 func (n Networks) Policy(namespace string, peer cluster.ID) (*networkingv1.NetworkPolicy, error) {
-	same := networkingv1.NetworkPolicyPeer{
-		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{liqo.LabelRemoteClusterID: string(peer)}},
-	}
+	same := networkingv1.NetworkPolicyPeer{NamespaceSelector: liqo.TwinsOf(peer)}
 	around := append([]networkingv1.NetworkPolicyPeer{same}, n.beyond()...)
 	egress := []networkingv1.NetworkPolicyEgressRule{{To: around}, {To: []networkingv1.NetworkPolicyPeer{dns()}, Ports: dnsPorts()}}
 	if n.Internet {

@@ -185,7 +185,7 @@ func provider(id, cpu string, more ...string) *v1alpha1.Provider {
 
 // peer returns what Liqo has of a cluster that may consume.
 func peer(id string) []client.Object {
-	labels := map[string]string{api.LabelTenantNamespace: "true", liqo.LabelRemoteClusterID: id}
+	labels := map[string]string{liqo.LabelTenantNamespace: "true", liqo.LabelRemoteClusterID: id}
 	return []client.Object{
 		&api.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: id}, Spec: api.ForeignClusterSpec{ClusterID: id}},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "tenant-" + id, Labels: labels}},

@@ -1,8 +1,8 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podstate reads the status of a pod. It does not know where the pod runs, nor who
-// says so.
+// Package podstate reads the status of a pod, and says what that of a pod is to be which is being moved. It does not know where the pod
+// runs, nor who says so.
 package podstate
 
 import corev1 "k8s.io/api/core/v1"

@@ -136,9 +136,12 @@ func (Line) TwinOfLiqo(twin *corev1.Namespace, peer cluster.Identity) bool {
 func (Line) Forward(pod *corev1.Pod) { liqo.MarkOffloaded(pod) }
 
 // AccountChanged implements line.Line. An offer that says that it is for or from another cluster or for another node, or is about to go,
-// changes it, and so does a peer that has another name or tenant namespace.
+// changes it, and so does a peer that has another name or tenant namespace. Which namespace that is, the ForeignCluster says, and not the
+// Namespace.
 func (Line) AccountChanged(before, after any) bool {
 	switch after := after.(type) {
+	case *corev1.Namespace:
+		return false
 	case *ResourceOffer:
 		return offerChanged(before.(*ResourceOffer), after)
 	case *ForeignCluster:

@@ -129,6 +129,7 @@ func TestLine(t *testing.T) {
 			Silent: []linetest.Change{
 				change(providers, func(fc *v09.ForeignCluster) { fc.Status.PeeringConditions[0].LastTransitionTime = metav1.Now() }),
 				change(bought, func(o *v09.ResourceOffer) { o.Status.VirtualKubeletStatus = "Created" }),
+				change(liqotest.TenantNamespace(provider), func(n *corev1.Namespace) { n.Labels = nil }),
 			},
 			Node: []linetest.Change{
 				change(bought, func(o *v09.ResourceOffer) { o.Spec.NodeName = "other" }),

@@ -163,10 +163,13 @@ func (Line) Forward(pod *corev1.Pod) {
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, api.AnnotationAPIServer, api.APIServerDisabled)
 }
 
-// AccountChanged implements line.Line. What a ResourceSlice says of who asks and who grants, a node that comes or goes, and a Tenant or an
-// Identity that is for another cluster change it; Liqo's other words of a peer do not.
+// AccountChanged implements line.Line. What a ResourceSlice says of who asks and who grants, a node that comes or goes, a Tenant or an
+// Identity that is for another cluster, and a namespace that becomes the tenant namespace of a peer or is that no more change it; Liqo's
+// other words of a peer do not.
 func (Line) AccountChanged(before, after any) bool {
 	switch after := after.(type) {
+	case *corev1.Namespace:
+		return tenantChanged(before.(*corev1.Namespace), after)
 	case *api.ResourceSlice:
 		return sliceChanged(before.(*api.ResourceSlice), after)
 	case *api.ForeignCluster:
@@ -186,6 +189,12 @@ func sliceChanged(before, after *api.ResourceSlice) bool {
 		before.Labels[liqo.LabelOrigin] != after.Labels[liqo.LabelOrigin] ||
 		value(before.Spec.ConsumerClusterID) != value(after.Spec.ConsumerClusterID) ||
 		value(before.Spec.ProviderClusterID) != value(after.Spec.ProviderClusterID)
+}
+
+func tenantChanged(before, after *corev1.Namespace) bool {
+	was, wasTenant := TenantOf(before)
+	is, isTenant := TenantOf(after)
+	return wasTenant != isTenant || isTenant && was != is
 }
 
 func identityChanged(before, after *api.Identity) bool {

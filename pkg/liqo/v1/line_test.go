@@ -132,6 +132,7 @@ func TestLine(t *testing.T) {
 		objects = append(objects, new(tenantNamespace(tenantOf(id), id)))
 	}
 	// What is in the right places.
+	namespace := new(tenantNamespace(tenantOf("provider"), "provider"))
 	provider := recordOf("provider", api.RoleProvider, api.AuthIdentityControlPlaneStatus)
 	identity := identityIn(tenantOf("provider"), "provider")
 	tenant := tenantIn(tenantOf("consumer"), "consumer", "consumer")
@@ -178,6 +179,7 @@ func TestLine(t *testing.T) {
 				}),
 				altered(bought, func(s *api.ResourceSlice) { s.Status.Conditions[0].LastTransitionTime = metav1.Now() }),
 				altered(tenant, func(t *api.Tenant) { t.Status.TenantNamespace = tenantOf("consumer") }),
+				altered(namespace, func(n *corev1.Namespace) { n.Labels["example.com/team"] = "a" }),
 				altered(identity, func(i *api.Identity) { i.Spec.AuthParams.APIServer = "https://192.0.2.1:6443" }),
 			},
 			Node: []linetest.Change{altered(bought, func(s *api.ResourceSlice) { s.Annotations = nil })},
@@ -185,6 +187,9 @@ func TestLine(t *testing.T) {
 				altered(tenant, func(t *api.Tenant) { t.Spec.ClusterID = "liar" }),
 				altered(identity, func(i *api.Identity) { i.Spec.ClusterID = "liar" }),
 				altered(identity, func(i *api.Identity) { i.Spec.Type = api.IdentityResourceSlice }),
+				altered(namespace, func(n *corev1.Namespace) { n.Labels[liqo.LabelRemoteClusterID] = "liar" }),
+				altered(namespace, func(n *corev1.Namespace) { delete(n.Labels, liqo.LabelTenantNamespace) }),
+				altered(namespace, func(n *corev1.Namespace) { n.Labels = nil }),
 			},
 			Claim: []linetest.Change{
 				altered(bought, func(s *api.ResourceSlice) { s.Spec.ProviderClusterID = new("liar") }),

@@ -33,7 +33,7 @@ func OwnIdentity(stored *corev1.ConfigMap) (cluster.Identity, error) {
 // TenantOf returns the peer whose tenant namespace a namespace is.
 func TenantOf(namespace *corev1.Namespace) (cluster.ID, bool) {
 	id := namespace.Labels[liqo.LabelRemoteClusterID]
-	_, tenant := namespace.Labels[api.LabelTenantNamespace]
+	_, tenant := namespace.Labels[liqo.LabelTenantNamespace]
 	return cluster.ID(id), tenant && id != ""
 }
 

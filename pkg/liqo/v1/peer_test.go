@@ -31,7 +31,7 @@ func TestOwnIdentity(t *testing.T) {
 // tenantNamespace returns a namespace with labels of a tenant namespace.
 func tenantNamespace(name, id string) corev1.Namespace {
 	return corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name: name, Labels: map[string]string{api.LabelTenantNamespace: "true", liqo.LabelRemoteClusterID: id},
+		Name: name, Labels: map[string]string{liqo.LabelTenantNamespace: "true", liqo.LabelRemoteClusterID: id},
 	}}
 }
 

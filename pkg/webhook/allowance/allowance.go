@@ -20,6 +20,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -186,9 +187,12 @@ func (h *Handler) granted(ctx context.Context, namespace string) (peer cluster.I
 		return "", nil, nil, fmt.Errorf("find out whose namespace %s is: %w", namespace, err)
 	}
 	peer = cluster.ID(of.Labels[liqo.LabelRemoteClusterID])
+	twins, err := metav1.LabelSelectorAsSelector(liqo.TwinsOf(peer))
+	if err != nil {
+		return "", nil, nil, fmt.Errorf("select the namespaces of %s: %w", peer, err)
+	}
 	var list corev1.NamespaceList
-	if err := h.Namespaces.List(ctx, &list, client.MatchingLabels{liqo.LabelRemoteClusterID: string(peer)},
-		client.UnsafeDisableDeepCopy); err != nil {
+	if err := h.Namespaces.List(ctx, &list, client.MatchingLabelsSelector{Selector: twins}, client.UnsafeDisableDeepCopy); err != nil {
 		return "", nil, nil, fmt.Errorf("list the namespaces of %s: %w", peer, err)
 	}
 	for i := range list.Items {

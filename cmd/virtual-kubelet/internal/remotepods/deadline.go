@@ -81,7 +81,7 @@ func (n *ruledNamespace) endRemote(ctx context.Context, local *corev1.Pod, shado
 	case apierrors.IsNotFound(err):
 	case err != nil:
 		return err
-	case podstate.Ended(relocating(current)):
+	case podstate.Ended(podstate.Relocating(current, nil)):
 		return nil // It will be seen, and reflected.
 	}
 	if err := n.remove(ctx, shadow); err != nil {

@@ -97,7 +97,7 @@ func (r *Pods) StopNamespace(local, remote string) {
 func (r *Pods) show(pod *corev1.Pod, leaves bool) *corev1.Pod {
 	pod = withoutLostAddress(pod)
 	if !leaves {
-		pod = relocating(pod)
+		pod = podstate.Relocating(pod, nil)
 	}
 	r.seen(pod)
 	return pod

@@ -87,7 +87,7 @@ type Offers struct {
 
 // Changes are updates of objects of a World.
 type Changes struct {
-	// Silent are updates of records, offers and peerings that say nothing new of who is a peer and what is offered for which node.
+	// Silent are updates of records, offers, peerings and namespaces that say nothing new of who is a peer and what is offered for which node.
 	Silent []Change
 	// Node gives an offer another node, Tenant a peer another tenant namespace or takes it one, and Claim lets an offer name another cluster.
 	Node, Tenant, Claim []Change

@@ -6,10 +6,6 @@ package api
 // Labels and annotations that Liqo 1.x has and 0.9 has not, or has under another name. Those that are equal are in package liqo. The module
 // test/liqo1 compares them with Liqo's own.
 const (
-	// LabelTenantNamespace is on tenant namespaces, and on nothing else; beside it liqo.LabelRemoteClusterID has the ID of the peer, which
-	// other objects have too.
-	LabelTenantNamespace = "liqo.io/tenant-namespace"
-
 	// LabelOriginCluster and LabelDestinationCluster are on all that virtual kubelets make, with the IDs of the peer and of the cluster where
 	// it is made.
 	LabelOriginCluster      = "offloading.liqo.io/origin"

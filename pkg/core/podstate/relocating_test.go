@@ -1,14 +1,17 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package remotepods
+package podstate_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 )
 
 func TestRelocating(t *testing.T) {
@@ -74,7 +77,7 @@ func TestRelocating(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			before := tc.pod.DeepCopy()
-			got := relocating(tc.pod)
+			got := podstate.Relocating(tc.pod, nil)
 			if got.Status.Phase != tc.wantPhase || got.Status.Conditions[0].Status != tc.wantReady {
 				t.Errorf("%s: phase %s, ready %s; want %s, %s", tc.reason, got.Status.Phase, got.Status.Conditions[0].Status, tc.wantPhase,
 					tc.wantReady)
@@ -86,5 +89,53 @@ func TestRelocating(t *testing.T) {
 				t.Errorf("%s: the pod that was given was changed", tc.reason)
 			}
 		})
+	}
+}
+
+// TestRelocatingInPlace has a pod with two containers whose status is written over another one, in which one of them may have ended.
+func TestRelocatingInPlace(t *testing.T) {
+	deleted := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	container := func(name string, runs bool) corev1.ContainerStatus {
+		c := corev1.ContainerStatus{Name: name, Ready: runs}
+		if runs {
+			c.State.Running = &corev1.ContainerStateRunning{}
+		} else {
+			c.State.Terminated = &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(deleted.Add(-time.Hour))} // By another clock.
+		}
+		return c
+	}
+	status := func(phase corev1.PodPhase, first, second bool) *corev1.PodStatus {
+		all := []corev1.ContainerStatus{container("first", first), container("second", second)}
+		return &corev1.PodStatus{Phase: phase, ContainerStatuses: all}
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		before *corev1.PodStatus
+		phase  corev1.PodPhase
+		waits  []string // The containers that do, of those that have ended.
+	}{
+		"Running": {"It ends because it is deleted.", status(corev1.PodRunning, true, true), corev1.PodRunning, []string{"first", "second"}},
+		"HalfWay": {
+			"A container that had ended before cannot run again.", status(corev1.PodRunning, false, true), corev1.PodRunning, []string{"second"},
+		},
+		"AllEnded": {"Nobody has said yet that the pod has.", status(corev1.PodRunning, false, false), corev1.PodRunning, nil},
+		"Unknown":  {"No container was seen.", &corev1.PodStatus{Phase: corev1.PodPending}, corev1.PodRunning, []string{"first", "second"}},
+		"Done":     {"It had ended before it was deleted.", status(corev1.PodSucceeded, false, false), corev1.PodSucceeded, nil},
+	} {
+		pod := &corev1.Pod{Status: *status(corev1.PodSucceeded, false, false)}
+		pod.DeletionTimestamp = &deleted
+		got := podstate.Relocating(pod, tc.before)
+		var waits []string
+		for _, c := range got.Status.ContainerStatuses {
+			switch waiting := c.State.Waiting; {
+			case waiting != nil && c.State.Terminated == nil && waiting.Reason == podstate.ReasonRelocating:
+				waits = append(waits, c.Name)
+			case waiting != nil || c.State.Terminated == nil:
+				t.Errorf("%s: container %s is %+v", name, c.Name, c.State)
+			}
+		}
+		if got.Status.Phase != tc.phase || !slices.Equal(waits, tc.waits) {
+			t.Errorf("%s: %s\nphase %s, %v wait, want %s, %v", name, tc.reason, got.Status.Phase, waits, tc.phase, tc.waits)
+		}
 	}
 }
