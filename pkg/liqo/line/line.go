@@ -32,6 +32,7 @@ type Line interface {
 	Told
 	Offloads
 	Twins
+	Ruled
 }
 
 // Watched is what there is to watch, and how it is kept.

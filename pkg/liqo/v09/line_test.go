@@ -39,6 +39,17 @@ func change[T client.Object](before T, by func(T)) linetest.Change {
 	return linetest.Change{Before: before, After: after}
 }
 
+// putHere returns an object as the replicator of the consumer puts it here.
+func putHere[T client.Object](o T) T {
+	o.SetNamespace(liqotest.Tenant(called("consumer")))
+	o.SetName("put")
+	o.SetLabels(map[string]string{
+		liqo.LabelReplicated: liqo.ReplicationValue, liqo.LabelReplication: "false", liqo.LabelOrigin: string(called("consumer").ID),
+		liqo.LabelDestination: string(called("own").ID), liqo.LabelRemoteClusterID: string(called("own").ID),
+	})
+	return o
+}
+
 // record returns that of a peer, with what nobody may see.
 func record(id cluster.Identity, outgoing, incoming bool) *v09.ForeignCluster {
 	fc := liqotest.ForeignCluster(id, outgoing, incoming)
@@ -124,6 +135,14 @@ func TestLine(t *testing.T) {
 			Bought: client.ObjectKeyFromObject(bought), Pending: client.ObjectKeyFromObject(pending), Leaving: client.ObjectKeyFromObject(leaving),
 			Sold: client.ObjectKeyFromObject(sold), Forged: client.ObjectKeyFromObject(forged), Claimed: client.ObjectKeyFromObject(claimed),
 			Stray: client.ObjectKeyFromObject(stray),
+		},
+		Copies: []linetest.Copy{
+			{Group: "discovery.liqo.io", Resource: "resourcerequests", Object: putHere(&discoveryv1alpha1.ResourceRequest{
+				Spec: discoveryv1alpha1.ResourceRequestSpec{ClusterIdentity: discoveryv1alpha1.ClusterIdentity{
+					ClusterID: string(consumer.ID), ClusterName: consumer.Name,
+				}},
+			})},
+			{Group: "virtualkubelet.liqo.io", Resource: "namespacemaps", Object: putHere(&v09.NamespaceMap{}), Remote: liqo.LabelRemoteClusterID},
 		},
 		Changes: linetest.Changes{
 			Silent: []linetest.Change{

@@ -114,6 +114,18 @@ func offloadedTo(has, refuses, had string) *api.NamespaceOffloading {
 	return o
 }
 
+// putHere returns an object as the replicator of the consumer puts it here.
+func putHere[T client.Object](o T) T {
+	put := o.DeepCopyObject().(T)
+	put.SetNamespace(tenantOf("consumer"))
+	put.SetName("put")
+	put.SetLabels(map[string]string{
+		liqo.LabelReplicated: liqo.ReplicationValue, liqo.LabelReplication: "false", liqo.LabelOrigin: "consumer", liqo.LabelDestination: "own",
+		liqo.LabelRemoteClusterID: "consumer",
+	})
+	return put
+}
+
 // altered returns an update of an object.
 func altered[T client.Object](before T, by func(T)) linetest.Change {
 	after := before.DeepCopyObject().(T)
@@ -171,6 +183,10 @@ func TestLine(t *testing.T) {
 			Bought: client.ObjectKeyFromObject(bought), Pending: client.ObjectKeyFromObject(pending), Leaving: client.ObjectKeyFromObject(leaving),
 			Sold: client.ObjectKeyFromObject(sold), Forged: client.ObjectKeyFromObject(forged), Claimed: client.ObjectKeyFromObject(claimed),
 			Stray: client.ObjectKeyFromObject(stray),
+		},
+		Copies: []linetest.Copy{
+			{Group: api.AuthenticationGroup, Resource: "resourceslices", Object: putHere(sold), Remote: liqo.LabelRemoteClusterID},
+			{Group: api.OffloadingGroup, Resource: "namespacemaps", Object: putHere(&api.NamespaceMap{}), Remote: liqo.LabelRemoteClusterID},
 		},
 		Changes: linetest.Changes{
 			Silent: []linetest.Change{

@@ -4,8 +4,9 @@
 // Package peers refuses what a peer writes here that is not about itself.
 //
 // It is a validating admission webhook for the objects that Liqo exchanges with peers in
-// their tenant namespaces, and believes: what an honest peer writes there is written down
-// in package v09. It knows neither what the objects are for nor what becomes of them.
+// their tenant namespaces, and believes: what an honest peer writes there, the line of
+// Liqo's versions that runs says. It knows neither what the objects are for nor what becomes
+// of them.
 package peers
 
 import (
@@ -13,18 +14,16 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/peerwrite"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
@@ -34,6 +33,7 @@ const Path = "/validate-peers"
 // Handler answers the API server when somebody writes into a tenant namespace. It may be
 // used concurrently.
 type Handler struct {
+	rules  line.PeerRules
 	reader *snapshot.Reader
 	direct client.Reader
 	own    cluster.ID
@@ -41,20 +41,21 @@ type Handler struct {
 
 var _ admission.Handler = (*Handler)(nil)
 
-// New returns a Handler for the cluster with an ID. It reads past the cache, with direct,
-// namespaces of peers of which there is no ForeignCluster yet, and nodes that are not
-// virtual.
+// New returns a Handler for the cluster with an ID, and the line of Liqo that the reader reads.
+// It reads past the cache, with direct, namespaces of peers of which there is no ForeignCluster
+// yet, and nodes that are not virtual.
 func New(r *snapshot.Reader, direct client.Reader, own cluster.ID) *Handler {
-	return &Handler{reader: r, direct: direct, own: own}
+	return &Handler{rules: r.Line().PeerRules(), reader: r, direct: direct, own: own}
 }
 
 // Handle refuses what a peer may not write, and what Liqo may not copy from a peer.
 func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.Response {
-	write := v09.PeerWrite{
+	write := peerwrite.Write{
+		User: req.UserInfo.Username, Groups: req.UserInfo.Groups,
 		Group: req.Resource.Group, Resource: req.Resource.Resource, Subresource: req.SubResource,
 		Old: req.OldObject.Raw, New: req.Object.Raw,
 	}
-	if err := write.CheckMappings(); err != nil {
+	if err := h.rules.CheckCopied(&write); err != nil {
 		return admission.Denied(err.Error())
 	}
 	tenant, err := h.tenant(ctx, req.Namespace)
@@ -64,15 +65,13 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 	if tenant.ID == "" {
 		return admission.Allowed("")
 	}
-	switch is, err := h.isPeer(ctx, req.UserInfo, tenant.ID); {
+	switch is, err := h.isPeer(ctx, &write, tenant.ID); {
 	case err != nil:
 		return admission.Errored(http.StatusInternalServerError, err)
 	case !is:
 		return admission.Allowed("")
-	case req.UserInfo.Username != string(tenant.ID):
-		return admission.Denied(fmt.Sprintf("%q writes in the tenant namespace of %q", req.UserInfo.Username, tenant.ID))
 	}
-	if err := write.Check(tenant.ID, h.own); err != nil {
+	if err := h.rules.Check(&write, tenant.ID, h.own); err != nil {
 		return admission.Denied(err.Error())
 	}
 	if req.Operation != admissionv1.Create {
@@ -101,7 +100,7 @@ func (h *Handler) tenant(ctx context.Context, namespace string) (cluster.Identit
 		} else if err != nil {
 			return cluster.Identity{}, fmt.Errorf("get namespace %s: %w", namespace, err)
 		}
-		id, _ = liqo.TenantOf(&ns)
+		id, _ = h.rules.TenantOf(&ns)
 		return cluster.Identity{ID: id}, nil
 	}
 	peer, err := h.reader.Peer(ctx, id)
@@ -113,20 +112,19 @@ func (h *Handler) tenant(ctx context.Context, namespace string) (cluster.Identit
 
 // isPeer reports whether a user is a peer: the one whose tenant namespace it is, another
 // one, or one that nobody knows. All others have their rights from people here, and not
-// from Liqo, which gives them to the cluster ID of the peer
-// (liqo/pkg/tenantNamespace/bindings.go@v0.9.4).
-func (h *Handler) isPeer(ctx context.Context, user authenticationv1.UserInfo, tenant cluster.ID) (bool, error) {
-	if user.Username == string(tenant) || slices.Contains(user.Groups, v09.PeerGroup) {
+// from Liqo.
+func (h *Handler) isPeer(ctx context.Context, write *peerwrite.Write, tenant cluster.ID) (bool, error) {
+	if h.rules.IsPeer(write, tenant) {
 		return true, nil
 	}
-	peer, err := h.reader.Peer(ctx, cluster.ID(user.Username))
+	peer, err := h.reader.Peer(ctx, cluster.ID(write.User))
 	return peer != nil, err
 }
 
 // checkNode returns [snapshot.ErrNodeTaken] if a peer asks for a virtual node that has the
 // name of another one.
-func (h *Handler) checkNode(ctx context.Context, write *v09.PeerWrite, peer cluster.Identity) error {
-	name, err := write.NodeName(peer)
+func (h *Handler) checkNode(ctx context.Context, write *peerwrite.Write, peer cluster.Identity) error {
+	name, err := h.rules.NodeName(write, peer)
 	if err != nil || name == "" {
 		return err
 	}

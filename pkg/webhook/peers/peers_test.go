@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/peerwrite"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
@@ -367,7 +368,7 @@ func TestNetworks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			check := v09.PeerWrite{Group: "net.liqo.io", Resource: "networkconfigs", New: object}
+			check := peerwrite.Write{User: string(peer.ID), Group: "net.liqo.io", Resource: "networkconfigs", New: object}
 			if tc.before != "" {
 				before, err := json.Marshal(of(admissionv1.Create, "networkconfigs").with(tc.before, "spec", "podCIDR").with("10.56.0.0/16", "spec",
 					"externalCIDR").new)
@@ -376,7 +377,7 @@ func TestNetworks(t *testing.T) {
 				}
 				check.Old = before
 			}
-			err = check.Check(peer.ID, own)
+			err = v09.Line{}.PeerRules().Check(&check, peer.ID, own)
 			if tc.refusal == "" && err != nil || tc.refusal != "" && (err == nil || !strings.Contains(err.Error(), tc.refusal)) {
 				t.Errorf("%s\nCheck(): %v, want %q", tc.reason, err, tc.refusal)
 			}
@@ -407,8 +408,8 @@ func TestSizes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		check := v09.PeerWrite{Group: tc.group, Resource: tc.resource, New: object}
-		if err := check.Check(peer.ID, own); err == nil || !strings.Contains(err.Error(), tc.refusal) {
+		check := peerwrite.Write{User: string(peer.ID), Group: tc.group, Resource: tc.resource, New: object}
+		if err := (v09.Line{}).PeerRules().Check(&check, peer.ID, own); err == nil || !strings.Contains(err.Error(), tc.refusal) {
 			t.Errorf("%s: %.200v, want %q", tc.resource, err, tc.refusal)
 		}
 	}

@@ -57,6 +57,8 @@ type World struct {
 	// Provider, which has the namespace, and the Liar, which refuses it since Measured and gets no new pods. Of the Consumer conditions are
 	// left of when it was selected. Liqo calls the namespace RemoteName there.
 	Offloaded client.Object
+	// Copies are what the Consumer puts here, one of each kind that is tried, with a NamespaceMap among them.
+	Copies []Copy
 
 	scheme *runtime.Scheme
 }
@@ -95,3 +97,11 @@ type Changes struct {
 
 // Change is an update of one object.
 type Change struct{ Before, After client.Object }
+
+// Copy is an object that the CRD replicator of the Consumer puts into its tenant namespace here.
+type Copy struct {
+	Group, Resource string
+	Object          client.Object
+	// Remote is what is said of the copy if the label liqo.LabelRemoteClusterID names another cluster; empty if nobody looks at it.
+	Remote string
+}

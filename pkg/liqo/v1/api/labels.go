@@ -6,6 +6,9 @@ package api
 // Labels and annotations that Liqo 1.x has and 0.9 has not, or has under another name. Those that are equal are in package liqo. The module
 // test/liqo1 compares them with Liqo's own.
 const (
+	// TenantNamePrefix begins the names of tenant namespaces, before a dash.
+	TenantNamePrefix = "liqo-tenant"
+
 	// LabelOriginCluster and LabelDestinationCluster are on all that virtual kubelets make, with the IDs of the peer and of the cluster where
 	// it is made.
 	LabelOriginCluster      = "offloading.liqo.io/origin"
@@ -23,6 +26,9 @@ const (
 	// AnnotationCordon and AnnotationCordonTenant are on ResourceSlices and Tenants that get nothing new.
 	AnnotationCordon       = "liqo.io/cordon"
 	AnnotationCordonTenant = "liqo.io/cordon-tenant"
+
+	// LabelSkipWebhooks is on objects about which the API server does not ask Liqo's webhooks.
+	LabelSkipWebhooks = "liqo.io/webhook-skip"
 
 	// LabelNetworkType is on the Networks of this cluster, with one of the values below it.
 	LabelNetworkType    = "ipam.liqo.io/network-type"
