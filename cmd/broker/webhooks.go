@@ -22,6 +22,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/webhook"
+	"github.com/capacitorset/liqo-broker/pkg/webhook/class"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/liqonamespace"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/offerlabels"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/opaque"
@@ -81,6 +82,9 @@ func setupBrokeringWebhooks(mgr ctrl.Manager, r *snapshot.Reader, cfg *brokerCon
 		Handler: offerlabels.New(mgr.GetScheme(), r, liqo.ControllerManager(cfg.liqoNamespace)),
 	})
 	mgr.GetWebhookServer().Register(relocate.Path, &admission.Webhook{Handler: relocating(mgr, r.Line())})
+	if !answers(r.Line()) { // There are ResourceSlices.
+		mgr.GetWebhookServer().Register(class.Path, &admission.Webhook{Handler: class.Handler{}})
+	}
 }
 
 // relocating returns what keeps pods that are moved from ending, with Liqo 1.x. With 0.9 virtual kubelets do, and nobody asks.

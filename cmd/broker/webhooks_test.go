@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capacitorset/liqo-broker/pkg/peernet"
+	"github.com/capacitorset/liqo-broker/pkg/webhook/class"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/liqonamespace"
 )
 
@@ -70,6 +71,7 @@ func TestFailurePolicies(t *testing.T) {
 	want := []string{
 		"place Fail", "protect Fail",
 		"label Ignore", // An offer without labels is better than none.
+		"class Fail",   // Liqo tries again, and would grant all.
 		"hide Fail", "hide-nodes Fail", "relocate Fail", "confine Fail",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -118,7 +120,7 @@ func TestNetworkPolicies(t *testing.T) {
 }
 
 // TestManifestAsksWhatIsServed compares the paths in deploy/broker/webhook.yaml with those that the daemon serves, in whatever mode:
-// the API server refuses what it cannot ask about.
+// the API server refuses what it cannot ask about. With Liqo 0.9 it asks nothing about classes, of which there is no kind.
 func TestManifestAsksWhatIsServed(t *testing.T) {
 	manifest, err := os.ReadFile("../../deploy/broker/webhook.yaml")
 	if err != nil {
@@ -128,7 +130,7 @@ func TestManifestAsksWhatIsServed(t *testing.T) {
 	for _, match := range regexp.MustCompile(`(?m)^ +path: (/\S+)$`).FindAllStringSubmatch(string(manifest), -1) {
 		asked[match[1]] = true
 	}
-	served := append(brokeringPaths(), liqonamespace.Path)
+	served := append(brokeringPaths(), liqonamespace.Path, class.Path)
 	slices.Sort(served)
 	if got := slices.Sorted(maps.Keys(asked)); !slices.Equal(got, served) {
 		t.Errorf("the API server asks %v, and the daemon serves %v", got, served)
