@@ -301,7 +301,7 @@ func (g *guard) handlers(reader *snapshot.Reader, taken *allowance.Handler, dire
 	}
 	return map[string]admission.Handler{
 		allowance.Path:       taken,
-		identities.Path:      identities.New(g.scheme, direct, g.liqoNamespace),
+		identities.Path:      identities.New(g.scheme, reader.Line().IdentityRules(), direct, g.liqoNamespace),
 		isolation.Path:       isolate,
 		peers.Path:           peers.New(reader, direct, reader.Own()),
 		services.ConfinePath: services.NewConfinement(g.scheme, g.types),

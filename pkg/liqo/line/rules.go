@@ -4,7 +4,11 @@
 package line
 
 import (
+	"context"
+	"crypto/x509"
+
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/peerwrite"
@@ -13,6 +17,7 @@ import (
 // Ruled is what Liqo lets pass, and is not to pass here.
 type Ruled interface {
 	PeerRules() PeerRules
+	IdentityRules() IdentityRules
 }
 
 // PeerRules say what an honest peer does not write into its tenant namespace here.
@@ -28,4 +33,14 @@ type PeerRules interface {
 	CheckCopied(w *peerwrite.Write) error
 	// NodeName returns the name of the virtual node here for which a peer asks by a write; empty for any other one.
 	NodeName(w *peerwrite.Write, peer cluster.Identity) (string, error)
+}
+
+// IdentityRules say to whom Liqo may give a certificate for this cluster.
+type IdentityRules interface {
+	// Requests reports whether a user is the part of Liqo that asks the API server for certificates, wherever Liqo is installed.
+	Requests(user string) bool
+	// Check returns why Liqo must not have the certificate for which it asks: the refusal is nil if it may. The other error is that nobody
+	// knows. The request was parsed from text, and is signed with its own key; objects must not be a cache, which may be behind, and Liqo
+	// runs in a namespace.
+	Check(ctx context.Context, objects client.Reader, namespace string, request *x509.CertificateRequest, text []byte) (refusal, err error)
 }

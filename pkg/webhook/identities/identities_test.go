@@ -78,7 +78,7 @@ func TestHandle(t *testing.T) {
 			t.Fatal(err)
 		}
 		return &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: tenant(id).Name, Name: v09.IssuedName},
+			ObjectMeta: metav1.ObjectMeta{Namespace: tenant(id).Name, Name: liqo.IssuedName},
 			Data:       map[string][]byte{"certificate": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})},
 		}
 	}
@@ -195,7 +195,7 @@ func TestHandle(t *testing.T) {
 			if tc.reader != nil {
 				reader = tc.reader
 			}
-			answer := New(liqotest.Scheme(t), reader, liqo.DefaultNamespace).
+			answer := New(liqotest.Scheme(t), v09.Line{}.IdentityRules(), reader, liqo.DefaultNamespace).
 				Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 					Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: raw}, UserInfo: authenticationv1.UserInfo{Username: user},
 				}})

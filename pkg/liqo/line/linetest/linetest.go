@@ -46,7 +46,7 @@ func Run(t *testing.T, w World) {
 		"Links": w.checkLinks, "Catalog": w.checkCatalog, "CatalogForStrangers": w.checkStrangersView,
 		"Offloading": w.checkOffloading, "NewOffloading": w.checkNewOffloading, "Receptions": w.checkReceptions, "Twins": w.checkTwins,
 		"AccountChanged": w.checkAccountChanged, "Dropped": w.checkDropped, "Failures": w.checkFailures,
-		"PeersWrite": w.checkPeersWrite, "Maps": w.checkMaps, "Writers": w.checkWriters,
+		"PeersWrite": w.checkPeersWrite, "Maps": w.checkMaps, "Writers": w.checkWriters, "IdentityRules": w.checkIdentityRules,
 	} {
 		t.Run(name, check)
 	}

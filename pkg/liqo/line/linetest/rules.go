@@ -4,12 +4,18 @@
 package linetest
 
 import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/peerwrite"
@@ -183,6 +189,42 @@ func (w *World) checkWriters(t *testing.T) {
 		//nolint:revive // They are of that kind.
 		if got, is := rules.TenantOf(o.(*corev1.Namespace)); got != want.ID || is != (want.ID != "") {
 			t.Errorf("TenantOf(%s) = %q, %t, want %q", o.GetName(), got, is, want.ID)
+		}
+	}
+}
+
+// checkIdentityRules checks that nobody is given a certificate who would be more than a peer.
+func (w *World) checkIdentityRules(t *testing.T) {
+	t.Helper()
+	rules := w.Line.IdentityRules()
+	for _, user := range []string{"alice", "system:serviceaccount:liqo:liqo-crd-replicator", string(w.Consumer.ID)} {
+		if rules.Requests(user) {
+			t.Errorf("%s is taken for Liqo", user)
+		}
+	}
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	consumer := string(w.Consumer.ID)
+	for reason, subject := range map[string]pkix.Name{
+		"All groups count.":        {CommonName: consumer, Organization: []string{"liqo.io", "kubeadm:cluster-admins"}},
+		"It may do everything.":    {CommonName: consumer, Organization: []string{"system:masters"}},
+		"It has no group.":         {CommonName: consumer},
+		"It is a component.":       {CommonName: "system:kube-controller-manager", Organization: []string{"liqo.io"}},
+		"It has no name.":          {Organization: []string{"liqo.io"}},
+		"Nobody knows it.":         {CommonName: "0a1b2c3d-0000-4000-8000-000000000009", Organization: []string{"liqo.io"}},
+		"It is more than a group.": {CommonName: consumer, Organization: []string{"liqo.io"}, OrganizationalUnit: []string{"x"}},
+	} {
+		der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: subject}, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request := must[*x509.CertificateRequest](t)(x509.ParseCertificateRequest(der))
+		text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
+		refusal, err := rules.Check(t.Context(), w.newClient(t, w.Objects, interceptor.Funcs{}), liqo.DefaultNamespace, request, text)
+		if refusal == nil || err != nil {
+			t.Errorf("%s\nCheck(%s) = %v, %v", reason, subject, refusal, err)
 		}
 	}
 }

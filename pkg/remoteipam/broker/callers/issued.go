@@ -11,7 +11,6 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 )
 
@@ -27,9 +26,9 @@ func FromLiqo(namespaces, certificates client.Reader) Issued {
 		if err != nil {
 			return "", err
 		}
-		certificate, err := v09.Issued(ctx, certificates, namespace.Name)
+		certificate, err := liqo.Issued(ctx, certificates, namespace.Name)
 		switch {
-		case errors.Is(err, v09.ErrNotIssued):
+		case errors.Is(err, liqo.ErrNotIssued):
 			return "", nil
 		case err != nil:
 			return "", err

@@ -1,0 +1,106 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package liqo1
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	liqov1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
+	"github.com/liqotech/liqo/pkg/liqo-controller-manager/authentication"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/peerwrite"
+	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
+)
+
+// parse returns a request for a certificate as it is checked.
+func parse(t *testing.T, text []byte) *x509.CertificateRequest {
+	t.Helper()
+	block, _ := pem.Decode(text)
+	if block == nil {
+		t.Fatalf("%s is no request", text)
+	}
+	request, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return request
+}
+
+// TestCertificates has Liqo ask for certificates as it does: they are given.
+func TestCertificates(t *testing.T) {
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	consumer := liqov1beta1.ClusterID("milano-1")
+	tenant, err := authentication.GenerateCSRForControlPlane(key, consumer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := v1.Asked{Tenants: []api.Tenant{{Spec: api.TenantSpec{ClusterID: "milano-1", CSR: tenant}}}}
+	if err := v1.CheckCSR(parse(t, tenant), tenant, asked); err != nil {
+		t.Errorf("that of a control plane: %v", err)
+	}
+	slice, err := authentication.GenerateCSRForResourceSlice(key, &authv1beta1.ResourceSlice{
+		ObjectMeta: metav1.ObjectMeta{Name: "big"}, Spec: authv1beta1.ResourceSliceSpec{ConsumerClusterID: &consumer},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked.Slices = []api.ResourceSlice{{
+		ObjectMeta: metav1.ObjectMeta{Name: "big", Labels: map[string]string{
+			liqo.LabelReplicated: liqo.ReplicationValue, liqo.LabelOrigin: "milano-1",
+		}},
+		Spec: api.ResourceSliceSpec{ConsumerClusterID: new("milano-1"), CSR: slice},
+	}}
+	if err := v1.CheckCSR(parse(t, slice), slice, asked); err != nil {
+		t.Errorf("that of a ResourceSlice: %v", err)
+	}
+	// The peering user has the name by which it is known.
+	_, user, err := authentication.GenerateCSRForPeerUser(key, consumer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := &peerwrite.Write{User: user, Groups: []string{authentication.OrganizationControlPlaneCSR()}, Resource: "others"}
+	rules := v1.Line{}.PeerRules()
+	if err := rules.Check(write, "milano-1", "own"); err != nil || !rules.IsPeer(write, "milano-1") {
+		t.Errorf("the peering user %s is none: %v", user, err)
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{
+		api.LabelTenantNamespace: "true", liqo.LabelRemoteClusterID: "milano-1",
+	}}}
+	if of, is := rules.TenantOf(namespace); of != "milano-1" || !is {
+		t.Errorf("TenantOf() = %q, %t", of, is)
+	}
+}
+
+// TestNamesThatRulesKnow compares names that Liqo has in packages which would bring much to compile, and in its chart.
+func TestNamesThatRulesKnow(t *testing.T) {
+	manager := constants(t, "pkg/identityManager/const.go")
+	if got, key := manager["remoteCertificateSecret"], manager["certificateSecretKey"]; got != liqo.IssuedName || key != "certificate" {
+		t.Errorf("Liqo keeps what it issues in %s of Secret %s, want %s", key, got, liqo.IssuedName)
+	}
+	if got := constants(t, "pkg/tenantNamespace/const.go")["NamePrefix"]; got != api.TenantNamePrefix {
+		t.Errorf("tenant namespaces begin with %q, want %q", got, api.TenantNamePrefix)
+	}
+	webhooks, err := os.ReadFile(filepath.Join(liqoFolder(t), "deployments/liqo/templates/webhooks/liqo-validating-webhook.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(webhooks), "key: "+api.LabelSkipWebhooks+"\n") {
+		t.Errorf("Liqo's webhooks do not know the label %s", api.LabelSkipWebhooks)
+	}
+}
