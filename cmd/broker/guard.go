@@ -295,7 +295,7 @@ func (g *guard) handlers(reader *snapshot.Reader, taken *allowance.Handler, dire
 	if err != nil {
 		return nil, err
 	}
-	tunnel, err := tunnels.New(direct)
+	tunnel, err := tunnels.New(reader, direct)
 	if err != nil {
 		return nil, err
 	}

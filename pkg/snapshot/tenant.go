@@ -69,6 +69,9 @@ func (r *Reader) offersWith(ctx context.Context, peer *liqo.Peer) ([]liqo.Offer,
 	return r.liqo.OffersWith(ctx, peer)
 }
 
+// Links returns the networks towards all peers.
+func (r *Reader) Links(ctx context.Context) ([]liqo.Link, error) { return r.liqo.Links(ctx) }
+
 // LinksTo returns the network towards a peer, which may be nil.
 func (r *Reader) LinksTo(ctx context.Context, peer *liqo.Peer) ([]liqo.Link, error) {
 	if peer == nil {

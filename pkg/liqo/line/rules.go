@@ -6,11 +6,13 @@ package line
 import (
 	"context"
 	"crypto/x509"
+	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/peerwrite"
 )
 
@@ -18,6 +20,7 @@ import (
 type Ruled interface {
 	PeerRules() PeerRules
 	IdentityRules() IdentityRules
+	NetworkRules() NetworkRules
 }
 
 // PeerRules say what an honest peer does not write into its tenant namespace here.
@@ -43,4 +46,15 @@ type IdentityRules interface {
 	// knows. The request was parsed from text, and is signed with its own key; objects must not be a cache, which may be behind, and Liqo
 	// runs in a namespace.
 	Check(ctx context.Context, objects client.Reader, namespace string, request *x509.CertificateRequest, text []byte) (refusal, err error)
+}
+
+// NetworkRules say what Liqo leads to no peer.
+type NetworkRules interface {
+	// Routed returns what an object of Kinds.Network, in JSON, leads to its peer; nothing for an empty one.
+	Routed(network []byte) ([]netip.Prefix, error)
+	// CheckNetwork returns why an object of Kinds.Network, in JSON as it is and as it is to be, must not change so, given what it would lead
+	// to its peer in addition, and the networks in the namespaces of other peers. Nodes are not its business.
+	CheckNetwork(before, network []byte, added []netip.Prefix, others []liqo.Link) error
+	// NetworkAdvice says what people do about a prefix that is not to be led to a peer.
+	NetworkAdvice() string
 }

@@ -5,11 +5,15 @@ package v09
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/netip"
 
 	netv1alpha1 "github.com/liqotech/liqo/apis/net/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 )
 
 // IpamStorage is what Liqo's IPAM remembers, the networks of this cluster among it.
@@ -38,4 +42,31 @@ func OwnNetworks(ctx context.Context, reader client.Reader) ([]netip.Prefix, err
 		}
 	}
 	return own, nil
+}
+
+// networkRules are those of Liqo 0.9.
+type networkRules struct{}
+
+// NetworkRules implements line.Line.
+func (Line) NetworkRules() line.NetworkRules { return networkRules{} }
+
+// Routed implements line.NetworkRules.
+func (networkRules) Routed(network []byte) ([]netip.Prefix, error) {
+	if len(network) == 0 {
+		return nil, nil
+	}
+	var tunnel TunnelEndpoint
+	if err := json.Unmarshal(network, &tunnel); err != nil {
+		return nil, fmt.Errorf("read a TunnelEndpoint: %w", err)
+	}
+	return seenPrefixes(&tunnel), nil
+}
+
+// CheckNetwork implements line.NetworkRules. Liqo itself writes TunnelEndpoints, of NetworkConfigs that the rules for peers have passed,
+// and gives no prefix to two of them (getOrRemapNetwork in liqo/pkg/liqonet/ipam/ipam.go@v0.9.4).
+func (networkRules) CheckNetwork(_, _ []byte, _ []netip.Prefix, _ []liqo.Link) error { return nil }
+
+// NetworkAdvice implements line.NetworkRules.
+func (networkRules) NetworkAdvice() string {
+	return "end the peering, set networkManager.config.reservedSubnets of Liqo's chart to the networks of the nodes, and peer again"
 }

@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -26,6 +27,10 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
+	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
 // node returns a node with addresses.
@@ -54,7 +59,9 @@ func tunnel(t *testing.T, cidrs ...string) []byte {
 // handler is asked in a cluster with two nodes and a virtual one.
 func handler(t *testing.T, funcs interceptor.Funcs) *Handler {
 	t.Helper()
-	h, err := New(fake.NewClientBuilder().WithInterceptorFuncs(funcs).WithObjects(
+	h, err := New(snapshottest.Reader(snapshottest.NewClient(t, interceptor.Funcs{}), "id-own"), fake.NewClientBuilder().WithInterceptorFuncs(
+		funcs,
+	).WithObjects(
 		node("one", nil, "192.168.7.11"), node("two", map[string]string{"role": "worker"}, "192.168.7.12", "fd00:7::12"),
 		node("liqo-peer", map[string]string{liqo.LabelNodeType: liqo.NodeTypeVirtual}, "10.77.0.5"),
 	).Build())
@@ -128,6 +135,66 @@ func TestNodesUnknown(t *testing.T) {
 	}})
 	if answer.Allowed || answer.Result.Code != http.StatusInternalServerError {
 		t.Errorf("without nodes: %+v", answer.Result)
+	}
+}
+
+// TestLinksUnknown has a cache that cannot be read: nobody knows what leads to other peers.
+func TestLinksUnknown(t *testing.T) {
+	down := snapshottest.NewClient(t, interceptor.Funcs{
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return errors.New("no cache")
+		},
+	})
+	h, err := New(snapshottest.Reader(down, "id-own"), fake.NewClientBuilder().Build())
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := h.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		Object: runtime.RawExtension{Raw: tunnel(t, "10.80.0.0/16", "None", "10.81.0.0/16", "None")},
+	}})
+	if answer.Allowed || answer.Result.Code != http.StatusInternalServerError || !strings.Contains(answer.Result.Message, "no cache") {
+		t.Errorf("without links: %+v", answer.Result)
+	}
+}
+
+// TestConfigurations asks about what Liqo 1.x writes down.
+func TestConfigurations(t *testing.T) {
+	configuration := func(namespace, peer string, seen ...string) *api.Configuration {
+		c := &api.Configuration{ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: peer, Labels: map[string]string{liqo.LabelRemoteClusterID: peer},
+		}}
+		c.Status.Remote = &api.ClusterNetworks{CIDR: api.CIDRs{Pod: seen}}
+		return c
+	}
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1.Line{}.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	cached := fake.NewClientBuilder().WithScheme(scheme).WithObjects(configuration("tenant-v", "v", "10.70.0.0/16")).Build()
+	nodes := fake.NewClientBuilder().WithObjects(node("one", nil, "192.168.7.11")).Build()
+	h, err := New(snapshot.New(v1.Line{}, cached, "own", nil), nodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct{ reason, namespace, seen, refusal string }{
+		"Free":   {"It is nobody's.", "tenant-p", "10.80.0.0/16", ""},
+		"Nodes":  {"It has a node of this cluster.", "tenant-p", "192.168.7.0/24", "node one: end the peering, set ipam.reservedSubnets"},
+		"Others": {"It leads to another peer.", "tenant-p", "10.70.1.0/24", "which leads to cluster v"},
+		"Own":    {"It is the same network.", "tenant-v", "10.70.0.0/16", ""},
+		"Public": {"It is none of Liqo's.", "tenant-p", "8.8.0.0/16", "is not in a private range"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			raw, err := json.Marshal(configuration(tc.namespace, "p", tc.seen))
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer := h.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+				Namespace: tc.namespace, Object: runtime.RawExtension{Raw: raw},
+			}})
+			if answer.Allowed != (tc.refusal == "") || !strings.Contains(answer.Result.Message, tc.refusal) {
+				t.Errorf("%s\nallowed: %t, %q, want %q", tc.reason, answer.Allowed, answer.Result.Message, tc.refusal)
+			}
+		})
 	}
 }
 

@@ -47,6 +47,7 @@ func Run(t *testing.T, w World) {
 		"Offloading": w.checkOffloading, "NewOffloading": w.checkNewOffloading, "Receptions": w.checkReceptions, "Twins": w.checkTwins,
 		"AccountChanged": w.checkAccountChanged, "Dropped": w.checkDropped, "Failures": w.checkFailures,
 		"PeersWrite": w.checkPeersWrite, "Maps": w.checkMaps, "Writers": w.checkWriters, "IdentityRules": w.checkIdentityRules,
+		"NetworkRules": w.checkNetworkRules,
 	} {
 		t.Run(name, check)
 	}

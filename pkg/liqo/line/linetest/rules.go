@@ -228,3 +228,36 @@ func (w *World) checkIdentityRules(t *testing.T) {
 		}
 	}
 }
+
+// checkNetworkRules compares what is routed to the Provider with how it is seen.
+func (w *World) checkNetworkRules(t *testing.T) {
+	t.Helper()
+	rules, found := w.Line.NetworkRules(), false
+	for _, o := range w.ofKind(w.Line.Kinds().Network) {
+		text := []byte(asJSON(t, o))
+		routed, err := rules.Routed(text)
+		if err != nil {
+			t.Errorf("Routed(%s) = %v", text, err)
+		}
+		if o.GetNamespace() == w.Provider.Tenant {
+			if found = true; fmt.Sprint(routed) != "["+Seen+"]" {
+				t.Errorf("Routed() = %v, want %s", routed, Seen)
+			}
+		}
+		if err := rules.CheckNetwork(nil, text, routed, nil); err != nil {
+			t.Errorf("CheckNetwork(%s) = %v", text, err)
+		}
+	}
+	if !found {
+		t.Error("the world has no network towards the provider")
+	}
+	if routed, err := rules.Routed(nil); err != nil || len(routed) > 0 {
+		t.Errorf("without a network Routed() = %v, %v", routed, err)
+	}
+	if _, err := rules.Routed([]byte(`{"spec": 1}`)); err == nil {
+		t.Error("Routed() reads what is no network")
+	}
+	if advice := rules.NetworkAdvice(); !strings.Contains(advice, "reservedSubnets") {
+		t.Errorf("NetworkAdvice() = %q", advice)
+	}
+}
