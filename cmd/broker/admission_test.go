@@ -59,10 +59,10 @@ func policies(t *testing.T) map[string]policySpec {
 func admits(t *testing.T, spec policySpec, input map[string]any) bool {
 	t.Helper()
 	variables := map[string]any{}
+	input["variables"] = variables // Each may name those before it.
 	for _, v := range spec.Variables {
 		variables[v.Name] = admission.Evaluate(t, v.Expression, input)
 	}
-	input["variables"] = variables
 	return !slices.ContainsFunc(spec.Validations,
 		func(v admissionregistrationv1beta1.Validation) bool { return !admission.Holds(t, v.Expression, input) })
 }

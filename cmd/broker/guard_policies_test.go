@@ -18,6 +18,8 @@ func TestGuardPolicies(t *testing.T) {
 		peers, guard, webhooks = "connector-peers.brokering.liqo.io", "guard.brokering.liqo.io", "guard-webhooks.brokering.liqo.io"
 		consumers              = "connector-consumers.brokering.liqo.io"
 		services               = "services.brokering.liqo.io"
+		peers1, copied1        = "peers-liqo1.brokering.liqo.io", "copied-liqo1.brokering.liqo.io"
+		system                 = "system-namespaces.brokering.liqo.io"
 		connector              = "system:serviceaccount:liqo-broker-connector:liqo-broker-connector"
 		theGuard               = "system:serviceaccount:liqo-broker-guard:liqo-broker-guard"
 	)
@@ -113,6 +115,32 @@ func TestGuardPolicies(t *testing.T) {
 		}
 		return write("system:serviceaccount:liqo-tenant-b:vk-b", "services", operation, before, named("s", fields{"spec": spec}))
 	}
+	// With Liqo 1.x.
+	offloads := func(namespace string, labels fields) fields {
+		input := write("admin", "namespaceoffloadings", "CREATE", nil, named("offloading", nil))
+		input["request"].(fields)["namespace"] = namespace
+		input["namespaceObject"] = fields{"metadata": fields{"name": namespace, "labels": labels}}
+		input["params"] = fields{"metadata": fields{"namespace": "liqo"}}
+		return input
+	}
+	consumer := func(resource, subresource string, spec fields) fields {
+		object := named("big", fields{"spec": spec})
+		object["metadata"].(fields)["labels"] = fields{
+			"liqo.io/remote-cluster-id": "b", "liqo.io/replicated": "true", "liqo.io/originID": "b", "liqo.io/remoteID": "own",
+		}
+		input := write("b", resource, "UPDATE", object, object)
+		input["request"].(fields)["subResource"] = subresource
+		input["namespaceObject"] = fields{"metadata": fields{"labels": fields{"liqo.io/remote-cluster-id": "b"}}}
+		input["params"] = fields{"data": fields{"CLUSTER_ID": "own"}}
+		return input
+	}
+	slice := func(class string) fields {
+		return fields{"consumerClusterID": "b", "providerClusterID": "own", "class": class}
+	}
+	granted := func(labels fields) fields {
+		after := named("big", fields{"status": fields{"nodeLabels": labels}})
+		return write("system:serviceaccount:liqo:liqo-crd-replicator", "resourceslices/status", "UPDATE", after, after)
+	}
 	cases := map[string]struct {
 		reason string
 		policy string
@@ -200,7 +228,22 @@ func TestGuardPolicies(t *testing.T) {
 		"ExternalIPs": {
 			"All nodes would lead there what goes to it.", services, service("CREATE", fields{"externalIPs": []any{"198.51.100.7"}}), false,
 		},
-		"ExternalLater":  {"It is no better later.", services, service("UPDATE", fields{"externalIPs": []any{"198.51.100.7"}}), false},
+		"ExternalLater":   {"It is no better later.", services, service("UPDATE", fields{"externalIPs": []any{"198.51.100.7"}}), false},
+		"Offloaded":       {"A namespace of people goes where they want.", system, offloads("web", nil), true},
+		"OffloadedLiqo":   {"It has the keys of this cluster.", system, offloads("liqo", nil), false},
+		"OffloadedKube":   {"It has those of Kubernetes.", system, offloads("kube-system", nil), false},
+		"OffloadedBroker": {"It has those of a party.", system, offloads("liqo-broker-connector", nil), false},
+		"OffloadedTenant": {"It has those of a peer.", system, offloads("liqo-tenant-b", nil), false},
+		"OffloadedCalled": {"Whatever it is called.", system, offloads("b", fields{"liqo.io/tenant-namespace": "true"}), false},
+
+		"Slice":        {"A consumer asks for resources.", peers1, consumer("resourceslices", "", slice("liqo-broker")), true},
+		"SliceDefault": {"Liqo would grant all of them.", peers1, consumer("resourceslices", "", slice("default")), false},
+		"SliceStatus": {
+			"It does not answer itself.", peers1, consumer("resourceslices/status", "status", slice("liqo-broker")), false,
+		},
+		"SliceGranted": {"A provider says what it is.", copied1, granted(fields{"topology.kubernetes.io/region": "eu"}), true},
+		"SliceRenamed": {"And not which one.", copied1, granted(fields{"liqo.io/remote-cluster-id": "v"}), false},
+
 		"LoadBalancerIP": {"Some clouds give it.", services, service("CREATE", fields{"loadBalancerIP": "198.51.100.7"}), false},
 	}
 	known := policies(t)
