@@ -17,6 +17,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -29,6 +30,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/quota"
 	"github.com/capacitorset/liqo-broker/pkg/daemon"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/logging"
 	"github.com/capacitorset/liqo-broker/pkg/logging/capture"
@@ -166,7 +168,7 @@ func (o *guardOptions) parse() (*guard, error) {
 		return nil, err
 	}
 	capture.Libraries(log)
-	scheme, err := daemon.Kinds(v09.AddToScheme)
+	scheme, err := daemon.Kinds(addLines)
 	if err != nil {
 		return nil, err
 	}
@@ -201,6 +203,23 @@ func (g *guard) ready(ctx context.Context) bool {
 		p.mgr.GetWebhookServer().StartedChecker()(nil) == nil
 }
 
+// errUnguarded says what holds with a line of Liqo whose peers the guard does not keep in bounds yet.
+var errUnguarded = errors.New("with Liqo 1.x there is no guard yet: delete its Deployment and its webhooks; " +
+	"its admission policies hold without it")
+
+// guardedLine returns the line of Liqo that runs, if the guard keeps its peers in bounds.
+func guardedLine(d discoverer, scheme *runtime.Scheme) (line.Line, error) {
+	with, err := findLine(d, scheme)
+	switch {
+	case err != nil:
+		return nil, err
+	case !answers(with):
+		return nil, errUnguarded
+	default:
+		return with, nil
+	}
+}
+
 // setup makes the parts that need an API server.
 func (g *guard) setup(ctx context.Context) (guardParts, error) {
 	// Who this cluster is, and how its peers are seen.
@@ -209,7 +228,15 @@ func (g *guard) setup(ctx context.Context) (guardParts, error) {
 	if err != nil {
 		return guardParts{}, fmt.Errorf("reach the API server %s: %w", config.Host, err)
 	}
-	own, err := v09.OwnIdentity(ctx, direct, g.liqoNamespace)
+	resources, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return guardParts{}, fmt.Errorf("reach the API server %s: %w", config.Host, err)
+	}
+	with, err := guardedLine(resources, g.scheme)
+	if err != nil {
+		return guardParts{}, err
+	}
+	own, err := with.OwnIdentity(ctx, direct, g.liqoNamespace)
 	if err != nil {
 		return guardParts{}, err
 	}
@@ -236,13 +263,13 @@ func (g *guard) setup(ctx context.Context) (guardParts, error) {
 	if err != nil {
 		return guardParts{}, fmt.Errorf("make the manager for %s: %w", config.Host, err)
 	}
-	if err := g.peers.Watch(ctx, mgr.GetCache(), v09.Line{}); err != nil {
+	if err := g.peers.Watch(ctx, mgr.GetCache(), with); err != nil {
 		return guardParts{}, err
 	}
-	if err := snapshot.AddIndexes(ctx, mgr.GetFieldIndexer(), v09.Line{}.Indexes()); err != nil {
+	if err := snapshot.AddIndexes(ctx, mgr.GetFieldIndexer(), with.Indexes()); err != nil {
 		return guardParts{}, err
 	}
-	reader := snapshot.New(v09.Line{}, mgr.GetClient(), own.ID, nil)
+	reader := snapshot.New(with, mgr.GetClient(), own.ID, nil)
 	tally := allowance.NewTally(direct, clock.RealClock{})
 	grants := allowance.NewGrants(clock.RealClock{})
 	if err := grants.Watch(ctx, mgr.GetCache()); err != nil {

@@ -71,6 +71,30 @@ func TestFindLine(t *testing.T) {
 	}
 }
 
+// TestGuardedLine checks with which lines the guard begins.
+func TestGuardedLine(t *testing.T) {
+	records := []metav1.APIResource{{Name: "foreignclusters", Kind: "ForeignCluster"}}
+	scheme := runtime.NewScheme()
+	if err := addLines(scheme); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		served served
+		want   error
+	}{
+		"Zero": {"It keeps the peers of Liqo 0.9 in bounds.", served{"discovery.liqo.io/v1alpha1": records}, nil},
+		"One":  {"And not those of Liqo 1.x yet.", served{"core.liqo.io/v1beta1": records}, errUnguarded},
+		"None": {"There are none.", served{}, errNoLiqo},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := guardedLine(tc.served, scheme); !errors.Is(err, tc.want) {
+				t.Errorf("%s\nguardedLine() = %v, want %v", tc.reason, err, tc.want)
+			}
+		})
+	}
+}
+
 // TestCatalogNeeds renders deploy/catalog: the daemon is a catalog there and no more, its account may do what it needs as one with Liqo 1.x
 // and nothing else, and the API server neither asks it anything nor has kinds of it.
 func TestCatalogNeeds(t *testing.T) {
