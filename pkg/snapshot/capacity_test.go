@@ -295,9 +295,11 @@ func TestAccountChanged(t *testing.T) {
 		"NoTwin":    {reason: "... or for none any more.", before: twin, after: named, want: true},
 		"Offloaded": {reason: "Where they run the pods themselves say.", before: twin, after: open},
 		"Bound":     {reason: "A pod that is bound takes its place.", before: pod("ns", "", "1", corev1.PodPending), after: running, want: true},
-		"Ended":     {reason: "A pod that ends gives it back.", before: running, after: pod("ns", "liqo-a", "1", corev1.PodSucceeded), want: true},
-		"Resized":   {reason: "A pod may change what it requests.", before: running, after: larger, want: true},
-		"Started":   {reason: "A pod that starts takes what it took.", before: pod("ns", "liqo-a", "1", corev1.PodPending), after: running},
+		"Ended": {
+			reason: "A pod that ends gives it back.", before: running, after: pod("ns", "liqo-a", "1", corev1.PodSucceeded), want: true,
+		},
+		"Resized": {reason: "A pod may change what it requests.", before: running, after: larger, want: true},
+		"Started": {reason: "A pod that starts takes what it took.", before: pod("ns", "liqo-a", "1", corev1.PodPending), after: running},
 		"Beat": {
 			reason: "A node that is ready again is a Provider that changes.", before: liqotest.VirtualNode(id, true),
 			after: liqotest.VirtualNode(id, false),

@@ -80,7 +80,7 @@ func TestCertificates(t *testing.T) {
 		t.Errorf("the peering user %s is none: %v", user, err)
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{
-		api.LabelTenantNamespace: "true", liqo.LabelRemoteClusterID: "milano-1",
+		liqo.LabelTenantNamespace: "true", liqo.LabelRemoteClusterID: "milano-1",
 	}}}
 	if of, is := rules.TenantOf(namespace); of != "milano-1" || !is {
 		t.Errorf("TenantOf() = %q, %t", of, is)

@@ -78,7 +78,7 @@ type Asked struct {
 func (h holder) asked(ctx context.Context, objects client.Reader) (Asked, error) {
 	var namespaces corev1.NamespaceList
 	of := client.MatchingLabels{liqo.LabelRemoteClusterID: string(h.cluster)}
-	if err := objects.List(ctx, &namespaces, of, client.HasLabels{api.LabelTenantNamespace}); err != nil {
+	if err := objects.List(ctx, &namespaces, of, client.HasLabels{liqo.LabelTenantNamespace}); err != nil {
 		return Asked{}, fmt.Errorf("list the tenant namespaces of cluster %s: %w", h.cluster, err)
 	}
 	var a Asked

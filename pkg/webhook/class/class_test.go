@@ -63,7 +63,7 @@ func TestConfiguration(t *testing.T) {
 	asked := regexp.MustCompile(`(?s)- name: class\.brokering\.liqo\.io\n.*?\n(  - name|---)`).FindString(string(manifest))
 	for _, want := range []string{
 		"path: " + Path, "apiGroups: [" + api.AuthenticationGroup + "]", "apiVersions: [" + api.Beta + "]", "resources: [resourceslices]",
-		"operations: [CREATE, UPDATE]", "failurePolicy: Fail", "- key: " + api.LabelTenantNamespace + "\n          operator: Exists",
+		"operations: [CREATE, UPDATE]", "failurePolicy: Fail", "- key: " + liqo.LabelTenantNamespace + "\n          operator: Exists",
 		liqo.LabelReplicated + `: "true"`,
 	} {
 		if !strings.Contains(asked, want) {
