@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -34,6 +35,12 @@ import (
 
 // reasonDenied is the reason of the event on a Consumer.
 const reasonDenied = "RequestDenied"
+
+// Bounds of how long one consumer that asks for many things holds up the others: how much is written for it in a row, and when it goes on.
+const (
+	maxWrites = grant.MaxRequests
+	turn      = time.Second
+)
 
 // Reconciler answers the ResourceSlices of one consumer.
 type Reconciler struct {
@@ -110,11 +117,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 	// One that cannot be written keeps no other from being answered.
 	var failed []error
+	written := 0
 	for i, answer := range grant.Decide(requests.Values, snap.NodeOffers(id), c.EffectiveNodes() == v1alpha1.NodesPerProvider) {
 		before := requests.Slices[i]
 		answered := v1.Answered(before, answer, v1.ClassesFor(id, answer.Provider, classes), r.clock.Now())
 		if answered == nil {
 			continue
+		}
+		if written++; written > maxWrites {
+			return ctrl.Result{RequeueAfter: turn}, errors.Join(failed...)
 		}
 		// Liqo writes the same status: what it has written in between is not lost.
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})

@@ -385,3 +385,24 @@ func TestWritesOneByOne(t *testing.T) {
 		t.Error("people are told of one that is gone")
 	}
 }
+
+// TestOthersHaveTheirTurn has a consumer that asks for more than is looked at: not all of it is answered in a row.
+func TestOthersHaveTheirTurn(t *testing.T) {
+	objects := append(consumer("one", v1alpha1.NodesOne), provider("a", "4"))
+	for i := range int64(maxWrites + 3) {
+		objects = append(objects, slice("one", fmt.Sprint("x", i), i, nil))
+	}
+	w := newWorld(t, objects...)
+	for _, want := range []struct {
+		again  time.Duration
+		writes int
+	}{{turn, maxWrites}, {0, 3}, {0, 0}} {
+		w.writes = 0
+		got, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "one"}})
+		if err != nil || got.RequeueAfter != want.again || w.writes != want.writes {
+			t.Errorf("Reconcile(): %v, %v, after %d writes, want %v", got, err, w.writes, want)
+		}
+	}
+	w.expect("The oldest has the node.", "one", "x0", "Accepted Granted cpu=4 memory=4Gi pods=10")
+	w.expect("The last is not looked at.", "one", fmt.Sprint("x", maxWrites+2), "Denied TooManyRequests")
+}
