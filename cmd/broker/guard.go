@@ -205,12 +205,15 @@ func (g *guard) ready(ctx context.Context) bool {
 
 // errUnguarded says what holds with a line of Liqo whose peers the guard does not keep in bounds yet.
 var errUnguarded = errors.New("with Liqo 1.x there is no guard yet: delete its Deployment and its webhooks; " +
-	"its admission policies hold without it")
+	"its admission policies hold without it, but nothing keeps a peer from a certificate with the groups of others: let no strangers peer")
 
-// guardedLine returns the line of Liqo that runs, if the guard keeps its peers in bounds.
+// guardedLine returns the line of Liqo that runs, if the guard keeps its peers in bounds. With the kinds of both that is Liqo 0.9: who
+// installs the other ones beside it is not to lose the guard of its peers.
 func guardedLine(d discoverer, scheme *runtime.Scheme) (line.Line, error) {
 	with, err := findLine(d, scheme)
 	switch {
+	case errors.Is(err, errTwoLiqos):
+		return v09.Line{}, nil
 	case err != nil:
 		return nil, err
 	case !answers(with):

@@ -86,6 +86,9 @@ func TestGuardedLine(t *testing.T) {
 		"Zero": {"It keeps the peers of Liqo 0.9 in bounds.", served{"discovery.liqo.io/v1alpha1": records}, nil},
 		"One":  {"And not those of Liqo 1.x yet.", served{"core.liqo.io/v1beta1": records}, errUnguarded},
 		"None": {"There are none.", served{}, errNoLiqo},
+		"Both": {
+			"It goes on to keep those of Liqo 0.9 in bounds.", served{"discovery.liqo.io/v1alpha1": records, "core.liqo.io/v1beta1": records}, nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := guardedLine(tc.served, scheme); !errors.Is(err, tc.want) {

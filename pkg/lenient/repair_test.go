@@ -13,9 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 )
 
 // FuzzAnswer holds that every object which is passed on can be decoded, whatever the API server has.
@@ -26,14 +25,14 @@ func FuzzAnswer(f *testing.F) {
 		provider + `{"carbon":{"measuredTime":"2020-13-01T00:00:00Z","intensity":{}},"scheduling":7}}`,
 		provider + `{"capacity":{"sharePercent":1e99}},"status":{"conditions":[{"type":1},2,null],"kpis":{}}}`,
 		`{"apiVersion":"brokering.liqo.io/v1alpha1","kind":"ProviderList","items":[` + provider + `7},{}]}`,
-		`{"apiVersion":"net.liqo.io/v1alpha1","kind":"TunnelEndpoint","metadata":{"creationTimestamp":"x"},"spec":{"backend_config":3}}`,
+		`{"apiVersion":"v1","kind":"ResourceQuota","metadata":{"creationTimestamp":"x"},"spec":{"scopes":3}}`,
 		`{"apiVersion":"meta.k8s.io/v1","kind":"APIResourceList","resources":[]}`,
 		`{"apiVersion":"v1","kind":"Status","code":"404"}`,
 		`[]`, `{"kind":7}`, ``,
 	} {
 		f.Add([]byte(seed))
 	}
-	scheme := liqotest.Scheme(f)
+	scheme := kinds(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		answer := lenient.Answer(scheme, body)
 		if again := lenient.Answer(scheme, answer); !bytes.Equal(again, answer) {
@@ -59,14 +58,14 @@ func FuzzAnswer(f *testing.F) {
 
 func TestCheck(t *testing.T) {
 	for cpu, want := range map[string]string{
-		"4": "", "1e1.5": "spec.resourceQuota.hard[cpu]", "1e-2147483647": "spec.resourceQuota.hard[cpu]",
+		"4": "", "1e1.5": "spec.capacity.declared[cpu]", "1e-2147483647": "spec.capacity.declared[cpu]",
 	} {
-		err := lenient.Check([]byte(offered(cpu)), &v09.ResourceOffer{})
+		err := lenient.Check([]byte(declared(cpu)), &v1alpha1.Provider{})
 		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("Check() of %s cores: %v", cpu, err)
 		}
 	}
-	if err := lenient.Check([]byte(`[]`), &v09.ResourceOffer{}); err == nil {
+	if err := lenient.Check([]byte(`[]`), &v1alpha1.Provider{}); err == nil {
 		t.Error("a list fits")
 	}
 }

@@ -5,6 +5,7 @@ package lenient_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -18,13 +19,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 )
 
 const (
@@ -37,10 +38,20 @@ const (
 		`"policy":"bad","consumer":"c1","chosen":[{"id":"p1"}],"better":[{"id":"p2","sinceTime":"yesterday"}]}`
 )
 
-// offered is an offer of some cores.
-func offered(cpu string) string {
-	return `{"apiVersion":"sharing.liqo.io/v1alpha1","kind":"ResourceOffer","metadata":{"name":"o","namespace":"n","uid":"3","resourceVersion":"3"},` +
-		`"spec":{"clusterId":"p1","resourceQuota":{"hard":{"cpu":"` + cpu + `","memory":"1Gi"}}}}`
+// declared is a provider of some cores.
+func declared(cpu string) string {
+	return `{"apiVersion":"brokering.liqo.io/v1alpha1","kind":"Provider","metadata":{"name":"p","uid":"3","resourceVersion":"3"},` +
+		`"spec":{"capacity":{"declared":{"cpu":"` + cpu + `","memory":"1Gi"}}}}`
+}
+
+// kinds are those that a test reads.
+func kinds(tb testing.TB) *runtime.Scheme {
+	tb.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		tb.Fatal(err)
+	}
+	return scheme
 }
 
 // apiServer answers all requests with the same, and watches with events and then nothing more.
@@ -56,7 +67,7 @@ func apiServer(t *testing.T, body string) client.WithWatch {
 	}))
 	t.Cleanup(server.CloseClientConnections)
 	config := &rest.Config{Host: server.URL}
-	scheme := liqotest.Scheme(t)
+	scheme := kinds(t)
 	lenient.Wrap(config, scheme, funcr.New(func(_, text string) { t.Log(text) }, funcr.Options{}))
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for gvk := range scheme.AllKnownTypes() {
@@ -145,7 +156,7 @@ func TestQuantities(t *testing.T) {
 		{reason: "with an exponent", cpu: "1e3"},
 		{reason: "with a sign and a point", cpu: "+1.5Ki"},
 		{reason: "whether it is negative is for the reader to judge", cpu: "-1"},
-		{reason: "Liqo's CRD lets it through, and Kubernetes cannot read it", cpu: "1e1.5", unreadable: true},
+		{reason: "a CRD lets it through, and Kubernetes cannot read it", cpu: "1e1.5", unreadable: true},
 		{reason: "Kubernetes takes minutes to read it", cpu: "1e-2147483647", unreadable: true},
 		{reason: "Kubernetes takes minutes to add it", cpu: "1e2147483647", unreadable: true},
 		{reason: "the exponent is not the last thing in it", cpu: `1e2147483647\n`, unreadable: true},
@@ -156,19 +167,19 @@ func TestQuantities(t *testing.T) {
 		t.Run(test.reason, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
-			var offer v09.ResourceOffer
-			if err := apiServer(t, offered(test.cpu)).Get(ctx, client.ObjectKey{Name: "o"}, &offer); err != nil {
+			var p v1alpha1.Provider
+			if err := apiServer(t, declared(test.cpu)).Get(ctx, client.ObjectKey{Name: "p"}, &p); err != nil {
 				t.Fatalf("Get(): %v", err)
 			}
-			text := lenient.UnreadableIn(&offer, "spec.resourceQuota.hard")
+			text := lenient.UnreadableIn(&p, "spec.capacity.declared")
 			if (text != "") != test.unreadable || len(text) > 512 {
 				t.Errorf("Unreadable() = %q", text)
 			}
-			quota := v09.OfferOf(&offer).Resources
-			if memory := quota[corev1.ResourceMemory]; memory.Cmp(resource.MustParse("1Gi")) != 0 {
+			has := p.Spec.Capacity.Declared
+			if memory := has[corev1.ResourceMemory]; memory.Cmp(resource.MustParse("1Gi")) != 0 {
 				t.Errorf("the memory is %s", memory.String())
 			}
-			if cpu, ok := quota[corev1.ResourceCPU]; test.unreadable && (!ok || !cpu.IsZero()) {
+			if cpu, ok := has[corev1.ResourceCPU]; test.unreadable && (!ok || !cpu.IsZero()) {
 				t.Errorf("the cores are there %t: %s, want none of them, and not no limit", ok, cpu.String())
 			}
 		})

@@ -11,6 +11,7 @@ package grant
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -282,9 +283,7 @@ func (d *decision) others(words string) string {
 // are zero already there are no more than can be meant, because providers name resources as they like.
 func withdrawn(granted, before corev1.ResourceList) corev1.ResourceList {
 	all := make(corev1.ResourceList, len(granted)+len(before))
-	for name, quantity := range granted {
-		all[name] = quantity
-	}
+	maps.Copy(all, granted)
 	var gone []corev1.ResourceName
 	for name, quantity := range before {
 		if _, named := granted[name]; named {

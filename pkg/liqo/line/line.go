@@ -30,9 +30,14 @@ type Line interface {
 	Watched
 	Read
 	Told
+	Offloaded
+	Ruled
+}
+
+// Offloaded is all about namespaces of one cluster that run in another one.
+type Offloaded interface {
 	Offloads
 	Twins
-	Ruled
 }
 
 // Watched is what there is to watch, and how it is kept.

@@ -133,7 +133,10 @@ func (c classNames) inOrder(was string) iter.Seq2[string, bool] {
 
 // GivesClasses reports whether an object of Kinds.Offer is one by which a provider has classes for this cluster.
 func GivesClasses(o client.Object) bool {
-	s := o.(*api.ResourceSlice)
+	s, is := o.(*api.ResourceSlice)
+	if !is {
+		return false
+	}
 	given := GrantOf(s)
 	return !FromConsumer(s) && given.InForce() && s.DeletionTimestamp.IsZero() &&
 		len(s.Status.IngressClasses)+len(s.Status.LoadBalancerClasses) > 0

@@ -73,7 +73,7 @@ func OfferOf(s *api.ResourceSlice) liqo.Offer {
 // (virtualnodecreator_controller.go in liqo/pkg/liqo-controller-manager/virtualnodecreator-controller@v1.2.0), and for one of a consumer
 // whose node is not of a single provider: whatever that is called, it stands for this cluster.
 func nodeName(s *api.ResourceSlice) string {
-	named := false
+	var named bool
 	if FromConsumer(s) {
 		_, ofProvider := nodename.MarkOf(s.Name)
 		named = ofProvider && s.Spec.Class == api.SliceClassBroker && decision(s, api.SliceResources).Accepted

@@ -186,7 +186,6 @@ func (w *World) checkWriters(t *testing.T) {
 	}
 	for _, o := range w.ofKind(&corev1.Namespace{}) {
 		want := map[string]Peer{w.Consumer.Tenant: w.Consumer, w.Provider.Tenant: w.Provider, w.Liar.Tenant: w.Liar}[o.GetName()]
-		//nolint:revive // They are of that kind.
 		if got, is := rules.TenantOf(o.(*corev1.Namespace)); got != want.ID || is != (want.ID != "") {
 			t.Errorf("TenantOf(%s) = %q, %t, want %q", o.GetName(), got, is, want.ID)
 		}

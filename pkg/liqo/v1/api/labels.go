@@ -28,7 +28,7 @@ const (
 	AnnotationCordonTenant = "liqo.io/cordon-tenant"
 
 	// LabelSkipWebhooks is on objects about which the API server does not ask Liqo's webhooks.
-	LabelSkipWebhooks = "liqo.io/webhook-skip"
+	LabelSkipWebhooks = "liqo.io/webhook-skip" //nolint:gosec // It is no credential.
 
 	// LabelNetworkType is on the Networks of this cluster, with one of the values below it.
 	LabelNetworkType    = "ipam.liqo.io/network-type"

@@ -4,6 +4,7 @@
 package capacity_test
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,9 +26,7 @@ const (
 func equipped(name string, devices map[corev1.ResourceName]string, labels map[string]string, change ...func(*corev1.Node)) corev1.Node {
 	return node(name, func(n *corev1.Node) {
 		n.Labels = map[string]string{notAsked: name}
-		for key, value := range labels {
-			n.Labels[key] = value
-		}
+		maps.Copy(n.Labels, labels)
 		for device, amount := range devices {
 			n.Status.Allocatable[device] = resource.MustParse(amount)
 		}

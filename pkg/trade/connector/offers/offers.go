@@ -140,7 +140,7 @@ func New(cfg Config) (*Reconciler, error) {
 		cfg.Measured = func(context.Context, time.Time) ([]offer.KPI, error) { return nil, nil }
 	}
 	if cfg.Attributes == nil {
-		cfg.Attributes = func(context.Context) (capacity.Attributes, error) { return nil, nil }
+		cfg.Attributes = func(context.Context) (capacity.Attributes, error) { return capacity.Attributes{}, nil }
 	}
 	if cfg.Guarded == nil {
 		cfg.Guarded = func(context.Context) error { return nil }
