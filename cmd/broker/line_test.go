@@ -41,14 +41,21 @@ func (s served) ServerResourcesForGroupVersion(version string) (*metav1.APIResou
 	}
 }
 
-func TestFindLine(t *testing.T) {
-	records := []metav1.APIResource{{Name: "foreignclusters", Kind: "ForeignCluster"}}
-	others := []metav1.APIResource{{Name: "others", Kind: "Other"}}
-	both := served{"discovery.liqo.io/v1alpha1": records, "core.liqo.io/v1beta1": records}
+// linesScheme returns one with the kinds of all lines.
+func linesScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := addLines(scheme); err != nil {
 		t.Fatal(err)
 	}
+	return scheme
+}
+
+func TestFindLine(t *testing.T) {
+	records := []metav1.APIResource{{Name: "foreignclusters", Kind: "ForeignCluster"}}
+	others := []metav1.APIResource{{Name: "others", Kind: "Other"}}
+	both := served{"discovery.liqo.io/v1alpha1": records, "core.liqo.io/v1beta1": records}
+	scheme := linesScheme(t)
 	for name, tc := range map[string]struct {
 		reason string
 		served served
@@ -74,10 +81,7 @@ func TestFindLine(t *testing.T) {
 // TestGuardedLine checks with which lines the guard begins.
 func TestGuardedLine(t *testing.T) {
 	records := []metav1.APIResource{{Name: "foreignclusters", Kind: "ForeignCluster"}}
-	scheme := runtime.NewScheme()
-	if err := addLines(scheme); err != nil {
-		t.Fatal(err)
-	}
+	scheme := linesScheme(t)
 	for name, tc := range map[string]struct {
 		reason string
 		served served
