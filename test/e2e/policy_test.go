@@ -40,7 +40,7 @@ spec:
 // TestPolicy runs pods on the cheaper of two providers, and flips the prices while they serve.
 func TestPolicy(t *testing.T) {
 	const namespace, replicas, steady = "policy", 3, 5 * time.Second
-	together(t, v1alpha1.ModeOrchestrated)
+	start(t, v1alpha1.ModeOrchestrated)
 	price(t, fed.ProviderA, "0.02")
 	price(t, fed.ProviderB, "0.03")
 	apply(t, fmt.Sprintf(cheapest, fed.Consumer.ID, steady))
@@ -57,7 +57,7 @@ func TestPolicy(t *testing.T) {
 	} else {
 		t.Logf("another provider was chosen after %.1f s", took.Seconds())
 	}
-	// One pod moves after the other, while other journeys run.
+	// One pod moves after the other.
 	eventually(t, 5*time.Minute, func(ctx context.Context) error {
 		found, err := fed.Copies(ctx, namespace)
 		for _, pod := range found {

@@ -35,8 +35,8 @@ import (
 //   - has namespaces of its own, and binds its policies to these by name: pin keeps pods on one provider, where one that is alone would
 //     switch the others off;
 //   - leaves as they are: links, processes, peerings, webhooks, the mode, and which providers are on;
-//   - depends on nothing that pods of others change: what is free on providers, the traffic of a cluster, and where the scheduler puts
-//     pods that may run on several providers.
+//   - depends on nothing that pods of others change: what is free on providers, the traffic of a cluster, where the scheduler puts
+//     pods that may run on several providers, and how soon the consumer hears of a pod that is ready: the broker counts on 2 s.
 
 // A turn is a part of the run in which journeys run side by side.
 type turn int
@@ -144,7 +144,7 @@ var removals removing
 
 type removing struct {
 	mu    sync.Mutex
-	group errgroup.Group
+	group *errgroup.Group // Nil if none has gone since the last wait.
 }
 
 // add empties a namespace of the consumer, and lets it go while the next journey runs.
@@ -154,6 +154,9 @@ func (r *removing) add(ctx context.Context, f *federation.Federation, namespace 
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.group == nil {
+		r.group = new(errgroup.Group)
+	}
 	r.group.Go(func() error {
 		if err := f.Removed(ctx, namespace); err != nil {
 			return fmt.Errorf("remove namespace %s: %w", namespace, err)
@@ -163,11 +166,17 @@ func (r *removing) add(ctx context.Context, f *federation.Federation, namespace 
 	return nil
 }
 
-// wait returns when all namespaces are gone, with an error if one of them stays.
+// wait returns when all namespaces are gone, with an error if one of them stays. It says that once: who has heard it fails, and is run
+// again by itself.
 func (r *removing) wait() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.group.Wait()
+	if r.group == nil {
+		return nil
+	}
+	group := r.group
+	r.group = nil
+	return group.Wait()
 }
 
 // removeAtEnd removes namespaces of the consumer when the test has ended, and now what a run that was stopped left of them. If it has
