@@ -13,7 +13,6 @@ import (
 	"os"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
@@ -43,19 +42,7 @@ func run(ctx context.Context, m *testing.M, root string, brought bool) (int, err
 	if !fed.Peered() {
 		return 1, errors.New("the lab that is up is one of strangers: bin/lab down removes it")
 	}
-	install = sync.OnceValue(func() error {
-		if err := fed.Install(ctx, federation.NewProgress(os.Stderr)); err != nil {
-			return err
-		}
-		return federation.Until(ctx, time.Minute, func(ctx context.Context) error {
-			token, err := fed.APIToken(ctx)
-			if err != nil {
-				return err
-			}
-			_, _, err = fed.AskAPI(ctx, token, "/api/clusters")
-			return err
-		})
-	})
+	install = sync.OnceValue(func() error { return fed.Install(ctx, federation.NewProgress(os.Stderr)) })
 	// The pods of the demo would move with those of the journeys, and take their time.
 	if err := fed.Scale(ctx, federation.DemoNamespace, federation.Web, 0); err != nil {
 		return 1, err

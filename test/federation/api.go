@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -26,9 +27,19 @@ const (
 )
 
 // ExposeAPI makes the broker's HTTP API reachable from the other clusters, on a port of the broker's node, and makes somebody who
-// may use it.
+// may use it. It returns when they get an answer: the node opens a port some time after it was asked to.
 func (f *Federation) ExposeAPI(ctx context.Context) error {
-	return f.apiExamples(ctx, "apply")
+	if err := f.apiExamples(ctx, "apply"); err != nil {
+		return err
+	}
+	return Until(ctx, time.Minute, func(ctx context.Context) error {
+		token, err := f.APIToken(ctx)
+		if err != nil {
+			return err
+		}
+		_, _, err = f.AskAPI(ctx, token, "/api/clusters")
+		return err
+	})
 }
 
 // HideAPI undoes it.

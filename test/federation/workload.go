@@ -174,9 +174,10 @@ func (f *Federation) Empty(ctx context.Context, namespace string) error {
 	})
 }
 
-// Removed waits until a namespace of the consumer that was deleted is gone, and its twins as well.
+// Removed waits until a namespace of the consumer that was deleted is gone, and its twins as well. Three clusters wait for one another
+// there, each of which looks only now and then.
 func (f *Federation) Removed(ctx context.Context, namespace string) error {
-	return Until(ctx, patience, func(ctx context.Context) error {
+	return Until(ctx, 2*patience, func(ctx context.Context) error {
 		for _, c := range f.Clusters() {
 			var namespaces corev1.NamespaceList
 			if err := c.List(ctx, &namespaces); err != nil {
