@@ -193,18 +193,26 @@ func newPodReflectorAndClient(t *testing.T, ipamClient ipam.IpamClient) (*worklo
 func newPodReflectorOf(t *testing.T, ipamClient ipam.IpamClient, opts *options.NamespacedOpts) *workload.NamespacedPodReflector {
 	t.Helper()
 	noMetrics := func(string) metricsv1beta1.PodMetricsInterface { return nil }
-	reflector := workload.NewPodReflector(nil, noMetrics, ipamClient, &workload.PodReflectorConfig{},
-		&generic.ReflectorConfig{Type: consts.CustomLiqo})
-	reflector.Start(
-		t.Context(), options.New(opts.LocalClient, opts.LocalFactory.Core().V1().Pods()).WithEventBroadcaster(opts.EventBroadcaster),
-	)
-	namespaced := reflector.NewNamespaced(opts)
+	namespaced := startPodReflector(t, ipamClient, opts, noMetrics).NewNamespaced(opts)
 
 	pods, ok := namespaced.(*workload.NamespacedPodReflector)
 	if !ok {
 		t.Fatalf("got a reflector of type %T", namespaced)
 	}
 	return pods
+}
+
+// startPodReflector returns a pod reflector without namespaces.
+func startPodReflector(
+	t *testing.T, ipamClient ipam.IpamClient, opts *options.NamespacedOpts, metrics workload.MetricsFactory,
+) *workload.PodReflector {
+	t.Helper()
+	reflector := workload.NewPodReflector(nil, metrics, ipamClient, &workload.PodReflectorConfig{},
+		&generic.ReflectorConfig{Type: consts.CustomLiqo})
+	reflector.Start(
+		t.Context(), options.New(opts.LocalClient, opts.LocalFactory.Core().V1().Pods()).WithEventBroadcaster(opts.EventBroadcaster),
+	)
+	return reflector
 }
 
 // namespacedOptions returns the options of a reflector between two empty clusters.
