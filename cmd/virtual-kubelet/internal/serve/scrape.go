@@ -4,6 +4,7 @@
 package serve
 
 import (
+	"errors"
 	"net/http"
 
 	"k8s.io/client-go/rest"
@@ -16,13 +17,28 @@ import (
 const scrapePath = "/apis/metrics.liqo.io/v1alpha1/scrape"
 
 // scrape answers a request for metrics with those of the foreign cluster, so
-// that a virtual node is scraped like any other.
-func scrape(remote rest.Interface, homeCluster string) http.Handler {
+// that a virtual node is scraped like any other. What pods use is told of those
+// too that the foreign cluster runs on another one.
+func scrape(remote rest.Interface, homeCluster string, used *usage) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		result := remote.Get().AbsPath(scrapePath, homeCluster, r.URL.Path).Do(r.Context())
 		var code int
 		result.StatusCode(&code)
 		body, err := result.Raw()
+		if err != nil {
+			body = nil
+		}
+		if r.URL.Path == usagePath {
+			whole, unknown := used.complete(r.Context(), body)
+			switch {
+			case len(whole) > 0:
+				body, code, err = whole, http.StatusOK, nil
+			case err != nil:
+				err = errors.Join(err, unknown)
+			case unknown != nil:
+				klog.FromContext(r.Context()).V(1).Info("Nobody knows what some pods use", "reason", unknown.Error())
+			}
+		}
 		if err != nil {
 			http.Error(w, "the foreign cluster returned no metrics: "+err.Error(), http.StatusBadGateway)
 			return

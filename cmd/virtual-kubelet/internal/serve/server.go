@@ -90,8 +90,9 @@ func NewServer(
 		StreamIdleTimeout:     streamIdleTimeout,
 		StreamCreationTimeout: streamCreationTimeout,
 	}, mux, true)
-	for _, path := range []string{"/metrics", "/metrics/cadvisor", "/metrics/resource", "/metrics/probes"} {
-		mux.Handle(path, scrape(remote, config.HomeCluster))
+	used := newUsage(pods)
+	for _, path := range []string{"/metrics", "/metrics/cadvisor", usagePath, "/metrics/probes"} {
+		mux.Handle(path, scrape(remote, config.HomeCluster, used))
 	}
 	// A certificate is verified when it is used: who shows none may have a token.
 	shown := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate.current, ClientAuth: tls.RequestClientCert}
