@@ -31,7 +31,7 @@ ADDRESS_TESTS := TestAggregator|TestOrchestrator|TestServicesReachTheConsumer|Te
 # They run a Prometheus in the lab, leave a second broker there, or measure.
 ON_ITS_OWN   := TestDelay|TestTwoBrokers|TestSpeed|TestBusyNode
 # They go a way that others go for the most part, or take their time for what is not ours alone.
-OTHER_WAYS   := TestAppliedAtOnce|TestClaimsAreRefused|TestDevices|TestDrainOfDatabase|TestFrontDoor/ByHand|TestFrontDoor/Helm|TestGatewayStopped|TestInstallationInTheWrongOrder|TestIPAMPortOpensToVirtualKubelets|TestLongNames|TestNamespacesLeaveNothing|TestOffloadedTwice|TestPeeringByCredentials|TestPodsWaitForTheDaemon|TestPools|TestRelayAddressesEndWithTheirPods|TestRelayAddressesOfEndpointsLast|TestSecondVirtualKubelet|TestUDP|TestVolumesStayAtHome
+OTHER_WAYS   := TestAppliedAtOnce|TestAutoscaling|TestClaimsAreRefused|TestDevices|TestDrainOfDatabase|TestFrontDoor/ByHand|TestFrontDoor/Helm|TestGatewayStopped|TestInstallationInTheWrongOrder|TestIPAMPortOpensToVirtualKubelets|TestLongNames|TestNamespacesLeaveNothing|TestOffloadedTwice|TestPeeringByCredentials|TestPodsWaitForTheDaemon|TestPools|TestRelayAddressesEndWithTheirPods|TestRelayAddressesOfEndpointsLast|TestSecondVirtualKubelet|TestUDP|TestVolumesOfProviders|TestVolumesStayAtHome
 # They say for how long nobody may be without an answer, which depends on what else the machine does, or go other ways.
 FULL_ONLY    := TestFaults|TestSlowAPIServers|$(OTHER_WAYS)
 # The same source gives the same bytes in any folder: nothing of the machine, and of git only what VERSION says.
@@ -233,7 +233,7 @@ test-worlds: ## Decide in random worlds, other ones each time, for three minutes
 	cat .build/worlds
 
 .PHONY: test-full
-test-full: test test-race test-worlds test-cidrs ## Run everything, the race detector, random worlds, other ways, faults of 90 s, stock Liqo 1.2, a connector before Liqo, and the journeys again on the other versions of Kubernetes.
+test-full: test test-race test-worlds test-cidrs bin/metrics-server ## Run everything, the race detector, random worlds, other ways, faults of 90 s, stock Liqo 1.2, a connector before Liqo, and the journeys again on the other versions of Kubernetes.
 	bin/lab down
 	LIQO_BROKER_FAULT_SECONDS=90 $(JOURNEYS) -tags=e2e -count=1 -timeout=90m -run TestFaults ./test/e2e
 	bin/lab down
@@ -378,6 +378,10 @@ bin/images/%.tar: $(RELEASE)
 	@mkdir -p $(@D)
 	$(RELEASE) image -version '$(VERSION)' -revision '$(REVISION)' -epoch '$(SOURCE_DATE_EPOCH)' \
 		-name $(REPOSITORY)/$*:$(TAG) -binary $(filter-out $(RELEASE),$^) -o $@
+
+# What clusters of the lab have only in the full run.
+bin/metrics-server: FORCE
+	CGO_ENABLED=0 go build -C test/lab/metricsserver -trimpath -buildvcs=false -ldflags '-s -w' -o $(CURDIR)/$@ sigs.k8s.io/metrics-server/cmd/metrics-server
 
 $(RELEASE): FORCE
 	CGO_ENABLED=0 go build -C build/release -trimpath -buildvcs=false -o $(CURDIR)/$@ .

@@ -98,6 +98,22 @@ func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 
 // ApplyManifests applies manifests, as kubectl does.
 func (c *Cluster) ApplyManifests(ctx context.Context, manifests string) error {
+	return withManifests(manifests, func(file string) error {
+		_, err := c.Kubectl(ctx, "apply", "--filename="+file)
+		return err
+	})
+}
+
+// deleteManifests deletes what manifests name.
+func (c *Cluster) deleteManifests(ctx context.Context, manifests string) error {
+	return withManifests(manifests, func(file string) error {
+		_, err := c.Kubectl(ctx, "delete", "--ignore-not-found", "--filename="+file)
+		return err
+	})
+}
+
+// withManifests gives a function a file of manifests.
+func withManifests(manifests string, do func(file string) error) error {
 	file, err := os.CreateTemp("", "*.yaml")
 	if err != nil {
 		return err
@@ -109,8 +125,7 @@ func (c *Cluster) ApplyManifests(ctx context.Context, manifests string) error {
 	if err := file.Close(); err != nil {
 		return err
 	}
-	_, err = c.Kubectl(ctx, "apply", "--filename="+file.Name())
-	return err
+	return do(file.Name())
 }
 
 // Curl fetches a URL from the pod `tools` of the cluster, which runs on the cluster itself.

@@ -22,6 +22,9 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
+// storageNamespace is where Liqo's controller manager keeps claims of its own cluster.
+const storageNamespace = "liqo-storage"
+
 // withFlags returns args with the given flags, in place of those of the same names.
 func withFlags(args, flags []string) []string {
 	name := func(flag string) string {
@@ -48,6 +51,29 @@ func (c *Cluster) Share(ctx context.Context, percent int) (end func() error, err
 // function is called.
 func (c *Cluster) ShareWithAll(ctx context.Context) (end func() error, err error) {
 	return c.addFlags(ctx, liqoNamespace, controllerManager, "--resource-plugin-address=", "--enable-incoming-peering=true")
+}
+
+// VirtualClass is the class of volumes that another cluster has, where Liqo's storage is on.
+const VirtualClass = "liqo"
+
+// Storage turns Liqo's storage on, as Liqo's chart does by storage.enable and storage.realStorageClassName, until the returned function is
+// called. A virtual kubelet that is there already has flags of its own for it.
+func (c *Cluster) Storage(ctx context.Context, realClass string) (end func() error, err error) {
+	class := fmt.Sprintf("apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: %s}\nprovisioner: liqo.io/storage\n"+
+		"volumeBindingMode: WaitForFirstConsumer\n", VirtualClass)
+	if err := c.ApplyManifests(ctx, class); err != nil {
+		return nil, err
+	}
+	flags, err := c.addFlags(ctx, liqoNamespace, controllerManager, "--enable-storage=true", "--virtual-storage-class-name="+VirtualClass,
+		"--real-storage-class-name="+realClass, "--storage-namespace="+storageNamespace)
+	if err != nil {
+		return nil, errors.Join(err, c.deleteManifests(context.WithoutCancel(ctx), class))
+	}
+	return func() error {
+		ctx := context.WithoutCancel(ctx)
+		_, err := c.Kubectl(ctx, "delete", "namespace", storageNamespace, "--ignore-not-found", "--wait=false")
+		return errors.Join(flags(), c.deleteManifests(ctx, class), err)
+	}, nil
 }
 
 // RunDaemonWith gives the daemon on the broker flags, in place of those of the same names, until the returned function is called.
@@ -114,12 +140,39 @@ func (f *Federation) StockVirtualKubelet(ctx context.Context, c, other *Cluster)
 	if err != nil {
 		return err
 	}
-	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	return c.editVirtualKubelet(ctx, node, func(container *corev1.Container) {
+		container.Image, container.Resources = stock, corev1.ResourceRequirements{}
+	})
+}
+
+// RunVirtualKubeletWith gives the virtual kubelet by which a cluster shows another one flags, in place of those of the same names, until
+// the returned function is called.
+func (c *Cluster) RunVirtualKubeletWith(ctx context.Context, other *Cluster, flags ...string) (end func() error, err error) {
+	node, err := c.virtualNode(ctx, other)
+	if err != nil {
+		return nil, err
+	}
+	before := slices.Clone(node.Spec.Template.Spec.Template.Spec.Containers[0].Args)
+	run := func(ctx context.Context, args []string) error {
+		return c.editVirtualKubelet(ctx, node, func(container *corev1.Container) { container.Args = args })
+	}
+	end = func() error { return run(context.WithoutCancel(ctx), before) }
+	if err := run(ctx, withFlags(before, flags)); err != nil {
+		return nil, errors.Join(err, end())
+	}
+	return end, nil
+}
+
+// editVirtualKubelet edits the container of a virtual kubelet, and waits for its pods to follow.
+func (c *Cluster) editVirtualKubelet(ctx context.Context, node *vkv1alpha1.VirtualNode, edit func(*corev1.Container)) error {
+	var want corev1.Container
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(node), node); err != nil {
 			return err
 		}
 		container := &node.Spec.Template.Spec.Template.Spec.Containers[0]
-		container.Image, container.Resources = stock, corev1.ResourceRequirements{}
+		edit(container)
+		want = *container.DeepCopy()
 		return c.Update(ctx, node)
 	})
 	if err != nil {
@@ -132,7 +185,7 @@ func (f *Federation) StockVirtualKubelet(ctx context.Context, c, other *Cluster)
 		if err := c.Get(ctx, deployment, &got); err != nil {
 			return err
 		}
-		if got.Spec.Template.Spec.Containers[0].Image != stock {
+		if now := &got.Spec.Template.Spec.Containers[0]; now.Image != want.Image || !slices.Equal(now.Args, want.Args) {
 			return fmt.Errorf("deployment %s has not followed", deployment)
 		}
 		return nil
