@@ -92,8 +92,10 @@ type Answer struct {
 	Verdict Verdict
 	// Granted is what the node has. What the request was granted before and is no more is there as zero.
 	Granted corev1.ResourceList
-	// Provider is the only one to which the pods of the node go; empty for all.
+	// Provider is the only one to which the pods of the node go; empty for all. Unknown tells that there is only one, of which nothing is
+	// known at present: what the node says of it stays.
 	Provider cluster.ID
+	Unknown  bool
 	// Reason and Message are why, for programs and for people.
 	Reason  Reason
 	Message string
@@ -111,6 +113,7 @@ type Answer struct {
 // liqo/pkg/liqo-controller-manager), so that a node whose request is denied later would keep all that it had. Before it is accepted there
 // is no node, and nothing is lost by denying it until there is something: people read why, and Liqo takes the node up as soon as the
 // request is accepted. Liqo's own answer to a cordoned tenant is no other: remoteresourceslice_controller.go denies what is not accepted.
+// What is not accepted any more because somebody else has written so counts as accepted, because its node is there.
 func Decide(requests []Request, offers []capacity.NodeOffer, perProvider bool) []Answer {
 	d := decision{
 		perProvider: perProvider, offers: offers, offered: make(map[string]capacity.NodeOffer, len(offers)),
@@ -126,7 +129,7 @@ func Decide(requests []Request, offers []capacity.NodeOffer, perProvider bool) [
 	for rank, i := range ranked(requests) {
 		if r := &requests[i]; r.isDecided() {
 			answers[i] = d.answer(r, rank)
-		} else if r.Verdict == Accepted {
+		} else if r.hasNode() {
 			d.node(r) // It has its node until it is gone.
 		}
 	}
@@ -136,10 +139,24 @@ func Decide(requests []Request, offers []capacity.NodeOffer, perProvider bool) [
 // isDecided reports whether a request is answered now. One that is being withdrawn gets nothing else, and one without a certificate waits
 // for that.
 func (r *Request) isDecided() bool {
-	if r.Ending || r.Frozen && r.Verdict != Accepted {
+	if r.Ending || r.Frozen && !r.hasNode() {
 		return false
 	}
 	return r.Authenticated || r.Verdict != Open
+}
+
+// hasNode reports whether there is a node of the request. What was never accepted has nothing; one that has something was accepted before,
+// whatever somebody else says.
+func (r *Request) hasNode() bool {
+	if r.Verdict == Accepted {
+		return true
+	}
+	for _, quantity := range r.Granted {
+		if quantity.Sign() > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // ranked returns the places of the requests, in the order in which they choose.
@@ -161,7 +178,7 @@ func ranked(requests []Request) []int {
 	slices.SortFunc(order, func(i, j int) int {
 		a, b := &requests[i], &requests[j]
 		return cmp.Or(
-			first(a.Verdict == Accepted, b.Verdict == Accepted), first(a.Authenticated, b.Authenticated),
+			first(a.hasNode(), b.hasNode()), first(a.Authenticated, b.Authenticated),
 			a.Made.Compare(b.Made), cmp.Compare(a.Name, b.Name),
 		)
 	})
@@ -188,7 +205,7 @@ func (d *decision) node(r *Request) (offer capacity.NodeOffer, known, may bool) 
 	switch {
 	case ofProvider && r.Verdict == Accepted:
 		return capacity.NodeOffer{}, false, false
-	case ofProvider || d.first != "" || d.perProvider && r.Verdict != Accepted:
+	case ofProvider || d.first != "" || d.perProvider && !r.hasNode():
 		return capacity.NodeOffer{}, true, false
 	}
 	d.first = r.Name
@@ -223,12 +240,13 @@ func (d *decision) answer(r *Request, rank int) Answer {
 
 	// What it is told.
 	a := Answer{
-		Verdict: Accepted, Provider: offer.Provider, Reason: Granted, Message: "The cluster has what it is offered, as far as it asks for that",
+		Verdict: Accepted, Provider: offer.Provider, Unknown: offer.Provider == "" && isOfProvider(r),
+		Reason: Granted, Message: "The cluster has what it is offered, as far as it asks for that",
 	}
 	if resources.IsZero(granted) {
 		a.Reason, a.Message = d.refusal(r, rank, may, offer)
-		if r.Verdict != Accepted {
-			a.Verdict, a.Provider, granted = Denied, "", nil
+		if !r.hasNode() {
+			a.Verdict, a.Provider, a.Unknown, granted = Denied, "", false, nil
 		}
 	}
 	a.Granted = withdrawn(granted, r.Granted)

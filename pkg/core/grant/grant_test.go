@@ -71,6 +71,7 @@ func TestDecide(t *testing.T) {
 		verdict  grant.Verdict
 		granted  []string
 		provider cluster.ID
+		unknown  bool
 		reason   grant.Reason
 		says     string
 	}
@@ -163,8 +164,24 @@ func TestDecide(t *testing.T) {
 		},
 		"NoProvider": {
 			reason: "Until there is something, there is no node.", offers: []capacity.NodeOffer{on("", "", zero...)},
-			requests: []grant.Request{request("a", 1, denied("cpu=2"))},
+			requests: []grant.Request{request("a", 1, denied("cpu=0"))},
 			want:     []answer{no(grant.NothingOffered, "at present", "cpu=0")},
+		},
+		"DeniedByOthers": {
+			reason: "What somebody else has denied has its node, which is emptied.", offers: []capacity.NodeOffer{on("", "", zero...)},
+			requests: []grant.Request{request("a", 1, denied("cpu=2"))},
+			want:     []answer{nothing(grant.NothingOffered, "at present", zero...)},
+		},
+		"DeniedByOthersFirst": {
+			reason: "And keeps it.", offers: whole, requests: []grant.Request{request("a", 1), request("b", 2, denied("cpu=2"))},
+			want: []answer{no(grant.OneNode, "resource slice b"), granted(much...)},
+		},
+		"DeniedByOthersApart": {
+			reason: "Also if it is that of a provider, of which nothing is counted while it is denied.", perProvider: true, offers: apart,
+			requests: []grant.Request{request(nodeOf("c"), 1, denied("cpu=2"))},
+			want: []answer{{
+				verdict: grant.Accepted, granted: []string{"cpu=0"}, reason: grant.NodePerProvider, says: "delete this one", unknown: true,
+			}},
 		},
 		"ComesBack": {
 			reason: "What was denied is accepted when there is something.", offers: whole,
@@ -217,7 +234,8 @@ func TestDecide(t *testing.T) {
 		},
 		"ProviderVanishes": {
 			reason: "The node stays, and is empty.", perProvider: true, offers: []capacity.NodeOffer{on(a, "", zero...)},
-			requests: []grant.Request{request(a, 1, accepted("cpu=4"))}, want: []answer{nothing(grant.NothingOffered, "at present", zero...)},
+			requests: []grant.Request{request(a, 1, accepted("cpu=4"))},
+			want:     []answer{{verdict: grant.Accepted, granted: zero, reason: grant.NothingOffered, says: "at present", unknown: true}},
 		},
 		"NotCountedYet": {
 			reason: "What was accepted a moment ago is not emptied.", perProvider: true, offers: apart,
@@ -252,7 +270,7 @@ func TestDecide(t *testing.T) {
 			}
 			for i, want := range tc.want {
 				is := got[i]
-				if is.Verdict != want.verdict || is.Provider != want.provider || is.Reason != want.reason ||
+				if is.Verdict != want.verdict || is.Provider != want.provider || is.Unknown != want.unknown || is.Reason != want.reason ||
 					!strings.Contains(is.Message, want.says) || !resources.Same(is.Granted, list(want.granted...)) {
 					t.Errorf("%s\nanswer to %s: %+v\nwant %+v", tc.reason, tc.requests[i].Name, is, want)
 				}
