@@ -6,7 +6,9 @@ package v1
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
@@ -44,9 +47,9 @@ func (Line) Kinds() line.Kinds {
 	}
 }
 
-// Dropped implements line.Line. Of Tenants it drops what the consumer has signed, which may be large and which nobody here reads, of
-// ShadowPods all but the metadata without annotations, and of NamespaceOffloadings all but what is selected and which clusters have the
-// namespace.
+// Dropped implements line.Line. Of Tenants and ResourceSlices it drops what the consumer has signed, which may be large and which nobody
+// here reads, and annotations of the latter but for those that are read; of ShadowPods all but the metadata without annotations, and of
+// NamespaceOffloadings all but what is selected and which clusters have the namespace.
 func (Line) Dropped(compactor *liqo.Compactor) map[client.Object]func(client.Object) {
 	return map[client.Object]func(client.Object){
 		&api.ShadowPod{}:           func(o client.Object) { o.SetAnnotations(nil) },
@@ -55,7 +58,17 @@ func (Line) Dropped(compactor *liqo.Compactor) map[client.Object]func(client.Obj
 			spec := &o.(*api.Tenant).Spec
 			spec.PublicKey, spec.CSR, spec.Signature = nil, nil, nil
 		},
+		&api.ResourceSlice{}: func(o client.Object) {
+			s := o.(*api.ResourceSlice)
+			s.Spec.CSR = nil
+			maps.DeleteFunc(s.Annotations, func(key, _ string) bool { return !slices.Contains(readOfSlices(), key) })
+		},
 	}
+}
+
+// readOfSlices are the annotations of ResourceSlices that are read.
+func readOfSlices() []string {
+	return []string{api.AnnotationCreateNode, api.AnnotationCordon, lenient.AnnotationUnreadable}
 }
 
 // Index fields, for client.MatchingFields.

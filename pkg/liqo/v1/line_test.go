@@ -5,6 +5,8 @@ package v1
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/line/linetest"
@@ -291,5 +294,27 @@ func TestTenantsInOneNamespace(t *testing.T) {
 	peer, err := r.Peer(t.Context(), "a")
 	if err != nil || peer == nil || peer.Incoming != (liqo.Peering{Exists: true, Ending: true}) {
 		t.Errorf("Peer() = %+v, %v", peer, err)
+	}
+}
+
+// TestDroppedOfSlices holds that of a ResourceSlice nothing is kept in memory that a peer may make large, and all that is read.
+func TestDroppedOfSlices(t *testing.T) {
+	asked := sliceIn(tenantOf("c"), "x", "c", "own")
+	asked.Spec.CSR, asked.Spec.Class = []byte(linetest.Secret), api.SliceClassBroker
+	asked.Annotations = map[string]string{
+		"example.com/large": linetest.Secret, api.AnnotationCordon: "true", api.AnnotationCreateNode: "true",
+		lenient.AnnotationUnreadable: "spec.resources[pods]: no quantity",
+	}
+	kept := asked.DeepCopy()
+	for kind, drop := range (Line{}).Dropped(&liqo.Compactor{}) {
+		if _, is := kind.(*api.ResourceSlice); is {
+			drop(kept)
+		}
+	}
+	if text := fmt.Sprintf("%+v", kept); kept.Spec.CSR != nil || strings.Contains(text, linetest.Secret) {
+		t.Errorf("it is kept whole: %s", text)
+	}
+	if diff := cmp.Diff(requestOf(asked, false), requestOf(kept, false)) + cmp.Diff(OfferOf(asked), OfferOf(kept)); diff != "" {
+		t.Errorf("-all +kept\n%s", diff)
 	}
 }
