@@ -36,9 +36,11 @@ import (
 // reasonDenied is the reason of the event on a Consumer.
 const reasonDenied = "RequestDenied"
 
-// Bounds of how long one consumer that asks for many things holds up the others: how much is written for it in a row, and when it goes on.
+// Bounds of how long one consumer holds up the others, because it asks for many things or because the API server takes its time: how much
+// is written for it in a row, until when another write begins, and when it goes on.
 const (
 	maxWrites = grant.MaxRequests
+	patience  = 5 * time.Second
 	turn      = time.Second
 )
 
@@ -110,29 +112,32 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	classes, err := v1.GrantedClasses(ctx, r.client, r.reader.Own())
+	granted, err := v1.GrantedClasses(ctx, r.client, r.reader.Own())
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	classes := v1.ClassesFor(id, granted)
 
-	// One that cannot be written keeps no other from being answered.
+	// One that cannot be written keeps no other from being answered, unless nothing can be written.
 	var failed []error
-	written := 0
+	written, began := 0, r.clock.Now()
 	for i, answer := range grant.Decide(requests.Values, snap.NodeOffers(id), c.EffectiveNodes() == v1alpha1.NodesPerProvider) {
 		before := requests.Slices[i]
-		answered := v1.Answered(before, answer, v1.ClassesFor(id, answer.Provider, classes), r.clock.Now())
+		answered := v1.Answered(before, answer, classes, r.clock.Now())
 		if answered == nil {
 			continue
 		}
-		if written++; written > maxWrites {
-			return ctrl.Result{RequeueAfter: turn}, errors.Join(failed...)
+		if written == maxWrites || r.clock.Since(began) > patience {
+			return again(failed)
 		}
-		// Liqo writes the same status: what it has written in between is not lost.
-		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-		if err := r.client.Status().Patch(ctx, answered, patch); apierrors.IsNotFound(err) {
+		written++
+		switch err := r.write(ctx, before, answered); {
+		case apierrors.IsNotFound(err):
 			continue
-		} else if err != nil {
-			failed = append(failed, fmt.Errorf("patch the status of resource slice %s: %w", client.ObjectKeyFromObject(before), err))
+		case err != nil:
+			if failed = append(failed, err); !isOfObject(err) {
+				return again(failed)
+			}
 			continue
 		}
 		if v1.NewlyDenied(before, answer) {
@@ -141,4 +146,26 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 	}
 	return ctrl.Result{}, errors.Join(failed...)
+}
+
+// again has the rest of what a consumer asks for answered when others have had their turn: soon, or after failures more and more seldom.
+func again(failed []error) (ctrl.Result, error) {
+	if len(failed) > 0 {
+		return ctrl.Result{}, errors.Join(failed...)
+	}
+	return ctrl.Result{RequeueAfter: turn}, nil
+}
+
+// write writes an answer. Liqo writes the same status: what it has written in between is not lost.
+func (r *Reconciler) write(ctx context.Context, before, answered client.Object) error {
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.client.Status().Patch(ctx, answered, patch); err != nil {
+		return fmt.Errorf("patch the status of resource slice %s: %w", client.ObjectKeyFromObject(before), err)
+	}
+	return nil
+}
+
+// isOfObject reports whether an API server that answers well refuses one object, so that it may take others.
+func isOfObject(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }

@@ -406,3 +406,151 @@ func TestOthersHaveTheirTurn(t *testing.T) {
 	w.expect("The oldest has the node.", "one", "x0", "Accepted Granted cpu=4 memory=4Gi pods=10")
 	w.expect("The last is not looked at.", "one", fmt.Sprint("x", maxWrites+2), "Denied TooManyRequests")
 }
+
+// TestHeals has somebody else write the status of a ResourceSlice that has a node: it says again what it said.
+func TestHeals(t *testing.T) {
+	a := nodename.Name(own, v1.Identity("a"))
+	resources := func(s *api.ResourceSlice) *api.ResourceSliceCondition {
+		return &s.Status.Conditions[slices.IndexFunc(s.Status.Conditions, func(c api.ResourceSliceCondition) bool {
+			return c.Type == api.SliceResources
+		})]
+	}
+	cases := map[string]struct {
+		reason string
+		change func(*api.ResourceSlice)
+	}{
+		"More": {"It has granted itself more.", func(s *api.ResourceSlice) {
+			s.Status.Resources[corev1.ResourceCPU] = resource.MustParse("1k")
+		}},
+		"Less":     {"It has less.", func(s *api.ResourceSlice) { s.Status.Resources = nil }},
+		"Selector": {"Its pods go elsewhere.", func(s *api.ResourceSlice) { s.Status.NodeSelector[liqo.LabelRemoteClusterID] = "b" }},
+		"Labels":   {"It calls its node otherwise.", func(s *api.ResourceSlice) { s.Status.NodeLabels = nil }},
+		"Storage": {"It has volumes here.", func(s *api.ResourceSlice) {
+			s.Status.StorageClasses = []api.StorageClass{{Name: "local"}}
+		}},
+		"Classes": {"It has classes that nobody has.", func(s *api.ResourceSlice) {
+			s.Status.IngressClasses = append(s.Status.IngressClasses, api.IngressClass{Name: "other"})
+		}},
+		"Reason":  {"It says another reason.", func(s *api.ResourceSlice) { resources(s).Reason = "Other" }},
+		"Unknown": {"It says what is no answer.", func(s *api.ResourceSlice) { resources(s).Status = "Perhaps" }},
+		"Denied":  {"It is denied.", func(s *api.ResourceSlice) { resources(s).Status = api.SliceDenied }},
+		"Twice": {"It is denied besides.", func(s *api.ResourceSlice) {
+			s.Status.Conditions = append(s.Status.Conditions, api.ResourceSliceCondition{Type: api.SliceResources, Status: api.SliceDenied})
+		}},
+		"Undecided": {"Nobody has decided.", func(s *api.ResourceSlice) {
+			s.Status.Conditions = slices.DeleteFunc(s.Status.Conditions, func(c api.ResourceSliceCondition) bool {
+				return c.Type == api.SliceResources
+			})
+		}},
+	}
+	ignoreTime := cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".LastTransitionTime" }, cmp.Ignore())
+	for _, offered := range []string{"4", "0"} {
+		for name, tc := range cases {
+			t.Run(name+offered, func(t *testing.T) {
+				objects := slices.Concat(peer("a"), peer("b"), consumer("each", v1alpha1.NodesPerProvider))
+				w := newWorld(t, append(objects, provider("a", "4"), bought("a", "nginx"), slice("each", a, 1, nil))...)
+				w.settle("each")
+				change(w, provider("a", "4"), func(p *v1alpha1.Provider) { p.Status.Offered = amounts(offered, "4Gi") })
+				w.settle("each")
+				written := slice("each", a, 1, nil)
+				if err := w.Get(t.Context(), client.ObjectKeyFromObject(written), written); err != nil {
+					t.Fatal(err)
+				}
+				want := written.DeepCopy()
+				change(w, written, tc.change)
+				w.settle("each")
+				if err := w.Get(t.Context(), client.ObjectKeyFromObject(written), written); err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(want.Status, written.Status, ignoreTime); diff != "" {
+					t.Errorf("%s\n-want +got\n%s", tc.reason, diff)
+				}
+			})
+		}
+	}
+}
+
+// TestProviderGoes removes all that is known of a provider: its node is emptied, and says what it said until the provider comes back.
+func TestProviderGoes(t *testing.T) {
+	a := nodename.Name(own, v1.Identity("a"))
+	objects := slices.Concat(peer("a"), peer("b"), consumer("each", v1alpha1.NodesPerProvider))
+	w := newWorld(t, append(objects, provider("a", "4"), provider("b", "2"), bought("a", "nginx"), bought("b", "haproxy"),
+		slice("each", a, 1, nil))...)
+	w.settle("each")
+	if err := errors.Join(w.Delete(t.Context(), provider("a", "4")), w.Delete(t.Context(), bought("a", "nginx"))); err != nil {
+		t.Fatal(err)
+	}
+	w.settle("each")
+	w.expect("It has nothing, and no class of another.", "each", a,
+		"Accepted NothingOffered cpu=0 memory=0 pods=0 to=a/a ingress=nginx")
+	if err := errors.Join(w.Create(t.Context(), provider("a", "4")), w.Create(t.Context(), bought("a", "nginx"))); err != nil {
+		t.Fatal(err)
+	}
+	w.settle("each")
+	w.expect("It is there again.", "each", a, "Accepted Granted cpu=4 memory=4Gi pods=10 to=a/a ingress=nginx")
+}
+
+// TestMadeAnew has a ResourceSlice deleted and made again while its answer is on its way: what was decided of the old one is not written
+// into the new one, which asks for less and has no certificate yet.
+func TestMadeAnew(t *testing.T) {
+	w := newWorld(t, append(consumer("one", v1alpha1.NodesOne), provider("a", "4"), slice("one", "x", 1, nil))...)
+	anew := slice("one", "x", 2, amounts("1", "1Gi"))
+	issued := anew.Status
+	w.before = func() error {
+		w.before = nil
+		anew.Status = api.ResourceSliceStatus{}
+		return errors.Join(w.Delete(t.Context(), slice("one", "x", 1, nil)), w.Create(t.Context(), anew))
+	}
+	_, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "one"}})
+	if !apierrors.IsConflict(err) {
+		t.Errorf("Reconcile(): %v, want a conflict", err)
+	}
+	w.settle("one")
+	w.expect("It waits for its certificate.", "one", "x", "open")
+	change(w, slice("one", "x", 2, nil), func(s *api.ResourceSlice) { s.Status = issued })
+	w.settle("one")
+	w.expect("It has what it asks for.", "one", "x", "Accepted Granted cpu=1 memory=1Gi pods=10")
+}
+
+// TestSlowServer has an API server that takes its time, and one that takes nothing: others have their turn in between.
+func TestSlowServer(t *testing.T) {
+	const asked = 6
+	several := func() *world {
+		objects := append(consumer("one", v1alpha1.NodesOne), provider("a", "4"))
+		for i := range int64(asked) {
+			objects = append(objects, slice("one", fmt.Sprint("x", i), i, nil))
+		}
+		return newWorld(t, objects...)
+	}
+	one := ctrl.Request{NamespacedName: client.ObjectKey{Name: "one"}}
+	w := several()
+	w.before = func() error {
+		w.clock.SetTime(w.clock.Now().Add(patience/2 + 1))
+		return nil
+	}
+	for _, want := range []struct {
+		again  time.Duration
+		writes int
+	}{{turn, 2}, {turn, 2}, {0, 2}, {0, 0}} {
+		w.writes = 0
+		got, err := w.reconciler.Reconcile(t.Context(), one)
+		if err != nil || got.RequeueAfter != want.again || w.writes != want.writes {
+			t.Errorf("Reconcile(): %v, %v, after %d writes, want %v", got, err, w.writes, want)
+		}
+	}
+	w = several()
+	for _, failure := range []error{
+		errors.New("connection refused"), apierrors.NewTimeoutError("too slow", 1), apierrors.NewTooManyRequestsError("too many"),
+		context.DeadlineExceeded,
+	} {
+		w.writes, w.before = 0, func() error { return failure }
+		if got, err := w.reconciler.Reconcile(t.Context(), one); !errors.Is(err, failure) || w.writes != 1 || got != (ctrl.Result{}) {
+			t.Errorf("%v: Reconcile(): %v, %v, after %d writes", failure, got, err, w.writes)
+		}
+	}
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "resourceslices"}, "x", errors.New("refused by admission"))
+	w.writes, w.before = 0, func() error { return forbidden }
+	if _, err := w.reconciler.Reconcile(t.Context(), one); !errors.Is(err, forbidden) || w.writes != asked {
+		t.Errorf("what refuses one takes others: Reconcile(): %v, after %d writes", err, w.writes)
+	}
+}

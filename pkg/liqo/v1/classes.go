@@ -4,6 +4,7 @@
 package v1
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -17,28 +18,28 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
 )
 
-// maxClasses is how many classes of a kind are listed.
+// maxClasses is how many classes of a kind are listed, and how many of what one ResourceSlice lists are looked at.
 const maxClasses = 64
 
-// Classes are those of ingresses and of load balancers that clusters have for others. The zero Classes are none.
+// Classes are those of ingresses and of load balancers that clusters have for others: at most maxClasses. The zero Classes are none.
 type Classes struct{ ingress, loadBalancer classNames }
 
 // classNames are the names of classes, each with whether it may be the default.
 type classNames map[string]bool
 
-// merge returns what is in one of two.
-func (c classNames) merge(other classNames) classNames {
-	all := make(classNames, len(c)+len(other))
-	for _, names := range []classNames{c, other} {
-		for name, usual := range names {
-			all[name] = all[name] || usual
-		}
-	}
-	return all
+// NodeClasses are the classes for the nodes of one consumer. They are not changed.
+type NodeClasses struct {
+	// all are for a node without a provider of its own, and those of each provider for a node of that one.
+	all Classes
+	of  map[cluster.ID]Classes
 }
 
-func (c Classes) merge(other Classes) Classes {
-	return Classes{ingress: c.ingress.merge(other.ingress), loadBalancer: c.loadBalancer.merge(other.loadBalancer)}
+// on returns the classes for the node of a provider; of that for all if it is empty.
+func (c NodeClasses) on(provider cluster.ID) Classes {
+	if provider == "" {
+		return c.all
+	}
+	return c.of[provider]
 }
 
 // GrantedClasses returns the classes that each provider has for a cluster, as its ResourceSlices say.
@@ -47,7 +48,10 @@ func GrantedClasses(ctx context.Context, objects client.Reader, own cluster.ID) 
 	if err := objects.List(ctx, &all, client.MatchingFields{indexClasses: hasClasses}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the resource slices with classes: %w", err)
 	}
-	granted := map[cluster.ID]Classes{}
+	slices.SortFunc(all.Items, func(a, b api.ResourceSlice) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	listed := map[cluster.ID][]Classes{}
 	for i := range all.Items {
 		s := &all.Items[i]
 		tenant, err := reader{objects, own}.Tenant(ctx, s.Namespace)
@@ -55,21 +59,26 @@ func GrantedClasses(ctx context.Context, objects client.Reader, own cluster.ID) 
 			return nil, err
 		}
 		if tenant.ID != "" && CheckSlice(s, tenant.ID, own) == nil {
-			granted[tenant.ID] = granted[tenant.ID].merge(classesOf(s))
+			listed[tenant.ID] = append(listed[tenant.ID], classesOf(s))
 		}
+	}
+	granted := make(map[cluster.ID]Classes, len(listed))
+	for id, of := range listed {
+		granted[id] = merge(of)
 	}
 	return granted, nil
 }
 
-// classesOf returns the classes that a ResourceSlice lists, without those that no class can be called.
+// classesOf returns the classes that a ResourceSlice lists, without those that no class can be called. It looks at the first ones only: a
+// provider may list as many as fit an object.
 func classesOf(s *api.ResourceSlice) Classes {
 	c := Classes{ingress: classNames{}, loadBalancer: classNames{}}
-	for _, class := range s.Status.IngressClasses {
+	for _, class := range s.Status.IngressClasses[:min(len(s.Status.IngressClasses), maxClasses)] {
 		if len(validation.IsDNS1123Subdomain(class.Name)) == 0 {
 			c.ingress[class.Name] = class.Default
 		}
 	}
-	for _, class := range s.Status.LoadBalancerClasses {
+	for _, class := range s.Status.LoadBalancerClasses[:min(len(s.Status.LoadBalancerClasses), maxClasses)] {
 		if len(validation.IsQualifiedName(class.Name)) == 0 {
 			c.loadBalancer[class.Name] = class.Default
 		}
@@ -77,19 +86,64 @@ func classesOf(s *api.ResourceSlice) Classes {
 	return c
 }
 
-// ClassesFor returns the classes for a node of a consumer: those of the provider to which its pods go, or, if that is empty, those of all
-// but the consumer itself.
-func ClassesFor(consumer, provider cluster.ID, granted map[cluster.ID]Classes) Classes {
-	if provider != "" {
-		return granted[provider]
-	}
-	var all Classes
-	for id, classes := range granted {
+// ClassesFor returns the classes for the nodes of a consumer, given those that each provider has: on a node for all providers, those of all
+// but the consumer itself, of which each has its share.
+func ClassesFor(consumer cluster.ID, granted map[cluster.ID]Classes) NodeClasses {
+	var others []Classes
+	for _, id := range slices.Sorted(maps.Keys(granted)) {
 		if id != consumer {
-			all = all.merge(classes)
+			others = append(others, granted[id])
+		}
+	}
+	return NodeClasses{all: merge(others), of: granted}
+}
+
+// merge returns the classes that one of several clusters has, in an order that does not change.
+func merge(of []Classes) Classes {
+	ingress, loadBalancer := make([]classNames, len(of)), make([]classNames, len(of))
+	for i := range of {
+		ingress[i], loadBalancer[i] = of[i].ingress, of[i].loadBalancer
+	}
+	return Classes{ingress: inTurns(ingress), loadBalancer: inTurns(loadBalancer)}
+}
+
+// inTurns returns the names that one of several clusters has, and no more than maxClasses. In each turn every cluster names one, so that
+// none takes the room of others by naming many; what several name has one place.
+func inTurns(of []classNames) classNames {
+	orders := make([][]string, len(of))
+	for i, names := range of {
+		orders[i] = names.wanted()
+	}
+	all := make(classNames, maxClasses)
+	for turn := range maxClasses {
+		for _, order := range orders {
+			if turn < len(order) && len(all) < maxClasses {
+				all[order[turn]] = false
+			}
+		}
+	}
+	for _, names := range of {
+		for name, usual := range names {
+			if _, listed := all[name]; listed && usual {
+				all[name] = true
+			}
 		}
 	}
 	return all
+}
+
+// wanted returns the names in the order in which a cluster that has them names them: what may be the default first.
+func (c classNames) wanted() []string {
+	return slices.SortedFunc(maps.Keys(c), func(a, b string) int {
+		switch {
+		case c[a] == c[b]:
+			return cmp.Compare(a, b)
+		case c[a]:
+			return -1
+		default:
+			return 1
+		}
+	})
 }
 
 // listed returns the classes as a status lists them. A default stays, as long as it can be one: with another one, Liqo restarts the virtual
@@ -114,10 +168,9 @@ func (c Classes) listed(was *api.ResourceSliceStatus) (ingress []api.IngressClas
 	return ingress, loadBalancer
 }
 
-// inOrder yields the first classes by name, of which one at most is the default: the one that was it, or else the first that may be.
+// inOrder yields the classes by name, of which one at most is the default: the one that was it, or else the first that may be.
 func (c classNames) inOrder(was string) iter.Seq2[string, bool] {
 	names := slices.Sorted(maps.Keys(c))
-	names = names[:min(len(names), maxClasses)]
 	at := slices.Index(names, was)
 	if at < 0 || !c[was] {
 		at = slices.IndexFunc(names, func(name string) bool { return c[name] })

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,20 +98,97 @@ func TestClasses(t *testing.T) {
 		"None": {"Nobody knows of one that is gone.", "c", "gone", nil, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ingress, loadBalancer := shown(ClassesFor(tc.consumer, tc.provider, granted), withClasses(slice("", ""), tc.before, nil))
+			ingress, loadBalancer := shown(ClassesFor(tc.consumer, granted).on(tc.provider), withClasses(slice("", ""), tc.before, nil))
 			if diff := cmp.Diff(tc.ingress, ingress) + cmp.Diff(tc.loadBalancer, loadBalancer); diff != "" {
 				t.Errorf("%s\n-want +got\n%s", tc.reason, diff)
 			}
 		})
 	}
+}
 
-	// A provider may list as many as it likes.
-	many := classNames{"zzz": true}
-	for i := range 3 * maxClasses {
-		many[fmt.Sprintf("c%03d", i)] = false
+// TestClassesInTurns has providers that list more classes than there is room for: each has its share, in whatever order they are read.
+func TestClassesInTurns(t *testing.T) {
+	many := func(prefix string, n int) []string {
+		names := make([]string, n)
+		for i := range names {
+			names[i] = fmt.Sprintf("%s-%05d", prefix, i)
+		}
+		return names
 	}
-	if listed, _ := (Classes{ingress: many}).listed(&api.ResourceSliceStatus{}); len(listed) != maxClasses || listed[0].Default {
-		t.Errorf("%d classes are listed: %+v", len(listed), listed)
+	given := func(provider, name string, ingress ...string) *api.ResourceSlice {
+		return withClasses(sliceIn(tenantOf(provider), name, "own", provider), ingress, ingress)
+	}
+	cases := map[string]struct {
+		reason string
+		slices []*api.ResourceSlice
+		want   []string
+	}{
+		"Greedy": {
+			"One that lists very many leaves others what they list.",
+			[]*api.ResourceSlice{given("a", "x", many("a", 3*maxClasses)...), given("b", "x", "nginx;default"), given("c", "x", "y", "z")},
+			append(many("a", maxClasses-3), "nginx;default", "y", "z"),
+		},
+		"Many": {
+			"One with several ResourceSlices has no more for that.",
+			[]*api.ResourceSlice{
+				given("a", "x", many("a1", maxClasses)...), given("a", "y", many("a2", maxClasses)...), given("b", "x", many("b", maxClasses)...),
+			},
+			slices.Concat(many("a1", maxClasses/2), many("b", maxClasses/2)),
+		},
+		"Shared": {
+			"What several have has one place.", []*api.ResourceSlice{
+				given("a", "x", append(many("a", maxClasses-1), "0")...), given("b", "x", append(many("b", maxClasses-1), "0")...),
+			},
+			slices.Concat([]string{"0"}, many("a", 32), many("b", 31)),
+		},
+		"Default": {
+			"What a provider wants most comes first.", []*api.ResourceSlice{
+				given("a", "x", many("a", maxClasses)...), given("b", "x", append([]string{"z;default"}, many("b", maxClasses)...)...),
+			},
+			slices.Concat(many("a", 32), many("b", 31), []string{"z;default"}),
+		},
+		"Beyond": {
+			"What comes after the first ones is not looked at.",
+			[]*api.ResourceSlice{given("a", "x", append(many("No Class", maxClasses), "nginx;default")...)}, nil,
+		},
+		"Twice": {"What may be the default at one may be it.", []*api.ResourceSlice{
+			given("a", "x", "nginx"), given("b", "x", "nginx;default"), given("c", "x", "nginx"),
+		}, []string{"nginx;default"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var objects []client.Object
+			for _, id := range []string{"a", "b", "c"} {
+				objects = append(objects, recordOf(id, api.RoleProvider), new(tenantNamespace(tenantOf(id), id)), identityIn(tenantOf(id), id))
+			}
+			for _, s := range tc.slices {
+				objects = append(objects, s)
+			}
+			backwards := interceptor.Funcs{
+				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+					err := c.List(ctx, list, options...)
+					if all, is := list.(*api.ResourceSliceList); is {
+						slices.Reverse(all.Items)
+					}
+					return err
+				},
+			}
+			for _, funcs := range []interceptor.Funcs{{}, backwards} {
+				granted, err := GrantedClasses(t.Context(), sliceClient(t, funcs, objects...), "own")
+				if err != nil {
+					t.Fatal(err)
+				}
+				for id, classes := range granted {
+					if len(classes.ingress) > maxClasses || len(classes.loadBalancer) > maxClasses {
+						t.Errorf("%s\n%s has %d and %d classes", tc.reason, id, len(classes.ingress), len(classes.loadBalancer))
+					}
+				}
+				ingress, loadBalancer := shown(ClassesFor("d", granted).on(""), slice("", ""))
+				if diff := cmp.Diff(tc.want, ingress) + cmp.Diff(tc.want, loadBalancer); diff != "" {
+					t.Errorf("%s\n-want +got\n%s", tc.reason, diff)
+				}
+			}
+		})
 	}
 }
 

@@ -82,8 +82,9 @@ func isCordoned(s *api.ResourceSlice) bool {
 // writes the result must see that nobody has written in between, because conditions are one list, and Liqo writes all of the status.
 //
 // Nothing of a kind is copied to a provider that lists none of its classes. Volumes stay with the consumer, so that none of storage are
-// listed. Of ingresses and load balancers those are listed that providers have for this cluster.
-func Answered(s *api.ResourceSlice, a grant.Answer, classes Classes, now time.Time) *api.ResourceSlice {
+// listed. Of ingresses and load balancers those are listed that providers have for this cluster. What a node says of a provider of which
+// nothing is known stays: for another text Liqo restarts the consumer's virtual kubelet, and the provider may come back.
+func Answered(s *api.ResourceSlice, a grant.Answer, classes NodeClasses, now time.Time) *api.ResourceSlice {
 	if a.Verdict == grant.Open {
 		return nil
 	}
@@ -92,8 +93,13 @@ func Answered(s *api.ResourceSlice, a grant.Answer, classes Classes, now time.Ti
 	var labels, selector map[string]string
 	var ingress []api.IngressClass
 	var loadBalancer []api.LoadBalancerClass
-	if a.Verdict == grant.Accepted {
-		ingress, loadBalancer = classes.listed(&s.Status)
+	switch {
+	case a.Verdict != grant.Accepted:
+	case a.Unknown:
+		labels, selector = s.Status.NodeLabels, s.Status.NodeSelector
+		ingress, loadBalancer = s.Status.IngressClasses, s.Status.LoadBalancerClasses
+	default:
+		ingress, loadBalancer = classes.on(a.Provider).listed(&s.Status)
 		if a.Provider != "" {
 			labels = map[string]string{liqo.LabelProvider: string(a.Provider)}
 			selector = map[string]string{liqo.LabelRemoteClusterID: string(a.Provider)}
@@ -120,7 +126,7 @@ func Answered(s *api.ResourceSlice, a grant.Answer, classes Classes, now time.Ti
 	return answered
 }
 
-// setCondition writes into a status what was decided of the resources, and reports whether that changes it.
+// setCondition writes into a status what was decided of the resources, once, and reports whether that changes it.
 func setCondition(status *api.ResourceSliceStatus, a grant.Answer, now time.Time) (changed bool) {
 	want := api.ResourceSliceCondition{
 		Type: api.SliceResources, Status: api.SliceDenied, Reason: string(a.Reason), Message: a.Message,
@@ -129,7 +135,8 @@ func setCondition(status *api.ResourceSliceStatus, a grant.Answer, now time.Time
 	if a.Verdict == grant.Accepted {
 		want.Status = api.SliceAccepted
 	}
-	at := slices.IndexFunc(status.Conditions, func(c api.ResourceSliceCondition) bool { return c.Type == api.SliceResources })
+	is := func(c api.ResourceSliceCondition) bool { return c.Type == api.SliceResources }
+	at := slices.IndexFunc(status.Conditions, is)
 	if at < 0 {
 		status.Conditions = append(status.Conditions, want)
 		return true
@@ -140,6 +147,10 @@ func setCondition(status *api.ResourceSliceStatus, a grant.Answer, now time.Time
 	}
 	changed = *was != want
 	*was = want
+	// Nothing else keeps somebody from writing another one, which others may go by.
+	once := append(status.Conditions[:at+1:at+1], slices.DeleteFunc(slices.Clone(status.Conditions[at+1:]), is)...)
+	changed = changed || len(once) != len(status.Conditions)
+	status.Conditions = once
 	return changed
 }
 

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/grant"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
@@ -181,56 +182,76 @@ func TestAnswered(t *testing.T) {
 	yes := grant.Answer{Verdict: grant.Accepted, Granted: list("2"), Reason: "Yes", Message: "because"}
 	yesA, no := yes, grant.Answer{Verdict: grant.Denied, Granted: list("0"), Reason: "No", Message: "not now"}
 	yesA.Provider = "a"
+	unknown := yes
+	unknown.Unknown, unknown.Granted = true, list("0")
 	later := metav1.NewTime(now().Truncate(time.Second))
 	cases := map[string]struct {
 		reason  string
 		status  api.ResourceSliceStatus
 		answer  grant.Answer
-		classes Classes
+		classes NodeClasses
 		want    *api.ResourceSliceStatus
 	}{
-		"Open": {"Nobody has decided.", status(nil), grant.Answer{Granted: list("2")}, Classes{}, nil},
+		"Open": {"Nobody has decided.", status(nil), grant.Answer{Granted: list("2")}, NodeClasses{}, nil},
 		"First": {
-			"It is decided now.", status(nil), yes, Classes{}, new(status(list("2"), decided(api.SliceAccepted, "Yes", "because", later))),
+			"It is decided now.", status(nil), yes, NodeClasses{}, new(status(list("2"), decided(api.SliceAccepted, "Yes", "because", later))),
 		},
-		"Deny":    {"So is this.", status(nil), no, Classes{}, new(status(list("0"), decided(api.SliceDenied, "No", "not now", later)))},
-		"Nothing": {"It is so already.", status(list("2000m"), decided(api.SliceAccepted, "Yes", "because", then())), yes, Classes{}, nil},
+		"Deny":    {"So is this.", status(nil), no, NodeClasses{}, new(status(list("0"), decided(api.SliceDenied, "No", "not now", later)))},
+		"Nothing": {"It is so already.", status(list("2000m"), decided(api.SliceAccepted, "Yes", "because", then())), yes, NodeClasses{}, nil},
 		"Amount": {
-			"The condition is as old as before.", status(list("3"), decided(api.SliceAccepted, "Yes", "because", then())), yes, Classes{},
+			"The condition is as old as before.", status(list("3"), decided(api.SliceAccepted, "Yes", "because", then())), yes, NodeClasses{},
 			new(status(list("2"), decided(api.SliceAccepted, "Yes", "because", then()))),
 		},
 		"Zero": {
 			"A zero is no missing key.", status(list("2"), decided(api.SliceAccepted, "Yes", "because", then())),
-			grant.Answer{Verdict: grant.Accepted, Granted: list("2", "gpu"), Reason: "Yes", Message: "because"}, Classes{},
+			grant.Answer{Verdict: grant.Accepted, Granted: list("2", "gpu"), Reason: "Yes", Message: "because"}, NodeClasses{},
 			new(status(list("2", "gpu"), decided(api.SliceAccepted, "Yes", "because", then()))),
 		},
 		"Message": {
-			"People read why.", status(list("2"), decided(api.SliceAccepted, "Yes", "otherwise", then())), yes, Classes{},
+			"People read why.", status(list("2"), decided(api.SliceAccepted, "Yes", "otherwise", then())), yes, NodeClasses{},
 			new(status(list("2"), decided(api.SliceAccepted, "Yes", "because", then()))),
 		},
 		"Turns": {
-			"It is decided otherwise now.", status(list("0"), decided(api.SliceDenied, "No", "not now", then())), yes, Classes{},
+			"It is decided otherwise now.", status(list("0"), decided(api.SliceDenied, "No", "not now", then())), yes, NodeClasses{},
 			new(status(list("2"), decided(api.SliceAccepted, "Yes", "because", later))),
 		},
 		"Provider": {
-			"Its pods go to one provider.", status(nil), yesA, Classes{},
+			"Its pods go to one provider.", status(nil), yesA, NodeClasses{},
 			new(toA(status(list("2"), decided(api.SliceAccepted, "Yes", "because", later)))),
 		},
 		"NoProvider": {
-			"They do no more.", toA(status(list("2"), decided(api.SliceAccepted, "Yes", "because", then()))), yes, Classes{},
+			"They do no more.", toA(status(list("2"), decided(api.SliceAccepted, "Yes", "because", then()))), yes, NodeClasses{},
 			new(status(list("2"), decided(api.SliceAccepted, "Yes", "because", then()))),
 		},
 		"Classes": {
 			"Ingresses and load balancers are copied.", status(nil), yes,
-			Classes{classNames{"nginx": true}, classNames{"metallb": false}},
+			NodeClasses{all: Classes{classNames{"nginx": true}, classNames{"metallb": false}}},
 			new(listing(status(list("2"), decided(api.SliceAccepted, "Yes", "because", later)))),
 		},
+		"OfProvider": {
+			"A node of one provider has the classes of that.", status(nil), yesA,
+			NodeClasses{all: Classes{classNames{"of-all": true}, nil}, of: map[cluster.ID]Classes{
+				"a": {classNames{"nginx": true}, classNames{"metallb": false}}, "b": {classNames{"of-b": true}, nil},
+			}},
+			new(toA(listing(status(list("2"), decided(api.SliceAccepted, "Yes", "because", later))))),
+		},
+		"Unknown": {
+			"A node whose provider is gone says of it what it said, and has no class of others.",
+			toA(listing(status(list("2"), decided(api.SliceAccepted, "Yes", "because", then())))), unknown,
+			NodeClasses{all: Classes{classNames{"of-all": true}, nil}},
+			new(toA(listing(status(list("0"), decided(api.SliceAccepted, "Yes", "because", then()))))),
+		},
+		"Twice": {
+			"What somebody else has decided besides goes.",
+			status(list("2"), decided(api.SliceAccepted, "Yes", "because", then()), decided(api.SliceDenied, "Other", "", then())),
+			yes, NodeClasses{}, new(status(list("2"), decided(api.SliceAccepted, "Yes", "because", then()))),
+		},
 		"OfLiqo": {
-			"Nothing of what Liqo gave stays, but who the consumer is.", ofLiqo, yes, Classes{},
+			"Nothing of what Liqo gave stays, but who the consumer is.", ofLiqo, yes, NodeClasses{},
 			new(status(list("2"), decided(api.SliceAccepted, "Yes", "because", then()))),
 		},
 		"DenyAll": {
-			"Who is denied has nothing.", ofLiqo, no, Classes{classNames{"nginx": true}, nil},
+			"Who is denied has nothing.", ofLiqo, no, NodeClasses{all: Classes{classNames{"nginx": true}, nil}},
 			new(status(list("0"), decided(api.SliceDenied, "No", "not now", later))),
 		},
 	}
@@ -271,7 +292,7 @@ func TestAnswerKeepsWhatIsLiqos(t *testing.T) {
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(s), &read); err != nil {
 		t.Fatal(err)
 	}
-	answered := Answered(&read, grant.Answer{Verdict: grant.Accepted, Reason: "Yes"}, Classes{}, now())
+	answered := Answered(&read, grant.Answer{Verdict: grant.Accepted, Reason: "Yes"}, NodeClasses{}, now())
 	patch := client.MergeFromWithOptions(&read, client.MergeFromWithOptimisticLock{})
 	got, err := patch.Data(answered)
 	const want = `{"metadata":{"resourceVersion":"999"},"status":{"conditions":[` +
