@@ -286,7 +286,7 @@ func (g *guard) setup(ctx context.Context) (guardParts, error) {
 	}
 	err = errors.Join(
 		mgr.Add(lease.EveryReplica(certificate.Run)), mgr.Add(lease.EveryReplica(announcer.Keep)), mgr.Add(lease.EveryReplica(tally.Run)),
-		quota.Setup(mgr, quota.Config{Client: mgr.GetClient(), Bounds: g.bounds()}),
+		quota.Setup(mgr, quota.Config{Client: mgr.GetClient(), Bounds: g.bounds(), Tenants: quota.TenantBounds()}),
 		fence.Setup(mgr, fence.Config{Client: mgr.GetClient(), Peers: reader, Internet: g.internet}),
 	)
 	if err != nil {

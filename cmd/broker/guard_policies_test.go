@@ -95,6 +95,11 @@ func TestGuardPolicies(t *testing.T) {
 	}
 	peer := fields{"liqo.io/remote-cluster-id": "b"}
 	tenant := fields{"liqo.io/remote-cluster-id": "b", "liqo.io/tenant-namespace": "true"}
+	bounded := func(of string) fields {
+		input := fenced("liqo-broker", tenant, "resourcequotas", "UPDATE")
+		input["object"].(fields)["spec"] = fields{"hard": fields{"count/resourceslices.authentication.liqo.io": "100", of: "0"}}
+		return input
+	}
 	bare := fenced("liqo-broker", nil, "networkpolicies", "CREATE")
 	bare["namespaceObject"] = fields{"metadata": fields{"name": "kube-system"}}
 
@@ -217,6 +222,9 @@ func TestGuardPolicies(t *testing.T) {
 		"FenceOthers":  {"It fences nobody else.", guard, bare, false},
 		"QuotaOthers":  {"Nor bounds.", guard, fenced("liqo-broker", fields{"a": "b"}, "resourcequotas", "CREATE"), false},
 		"FenceLiqo":    {"Gateways of Liqo 1.x reach others.", guard, fenced("liqo-broker", tenant, "networkpolicies", "CREATE"), false},
+		"QuotaTenant":  {"It bounds what peers ask of Liqo 1.x.", guard, bounded("count/renews.authentication.liqo.io"), true},
+		"QuotaLiqo":    {"And leaves Liqo its pods.", guard, bounded("count/pods"), false},
+		"QuotaCores":   {"And what these need.", guard, bounded("requests.liqo.io"), false},
 		"FenceAnother": {"That is somebody's own.", guard, fenced("deny", peer, "networkpolicies", "UPDATE"), false},
 
 		"Certificate": {"The guard announces its certificate.", webhooks, announce(hook("new", "Fail")), true},

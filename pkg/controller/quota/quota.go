@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package quota bounds how many objects a consumer can have in each of its twin
-// namespaces: it keeps a ResourceQuota there.
+// namespaces, and with Liqo 1.x a peer in its tenant namespace: it keeps a ResourceQuota there.
 //
 // It does not know what the objects are for, and bounds no cores or memory: what pods use
 // is the affair of package capacity.
@@ -34,14 +34,14 @@ import (
 )
 
 const (
-	// Name is the name of the ResourceQuota in each twin namespace.
+	// Name is the name of the ResourceQuota in each of these namespaces.
 	Name = "liqo-broker"
 	// annotationDigest is on a ResourceQuota that is as it is to be, so that its metadata
 	// tell.
 	annotationDigest = "brokering.liqo.io/quota"
 )
 
-// Bounds are how many objects of each resource a twin namespace may have, by the name of
+// Bounds are how many objects of each resource a namespace may have, by the name of
 // the resource in a ResourceQuota.
 type Bounds map[string]int64
 
@@ -59,6 +59,18 @@ func DefaultBounds() Bounds {
 		"count/ingresses.networking.k8s.io": 200,
 		"services.nodeports":                0,
 		"services.loadbalancers":            0,
+	}
+}
+
+// TenantBounds are for what a peer's identity may create in its tenant namespace of Liqo 1.x
+// (liqo/deployments/liqo/files/liqo-remote-controlplane-ClusterRole.yaml@v1.2.0): for each ResourceSlice there is a certificate, and in the end
+// a node. The objects by which this cluster asks the same peer are there too. More ResourceSlices than a broker looks at may be there, so
+// that who asks for too many is told so; a peer's Liqo passes over in silence what a quota refuses.
+func TenantBounds() Bounds {
+	return Bounds{
+		"count/resourceslices.authentication.liqo.io": 100,
+		"count/renews.authentication.liqo.io":         200,
+		"count/namespacemaps.offloading.liqo.io":      10,
 	}
 }
 
@@ -95,20 +107,32 @@ func (b Bounds) Quota(namespace string) *corev1.ResourceQuota {
 	}
 }
 
-// Reconciler keeps the ResourceQuota of one twin namespace.
+// Reconciler keeps the ResourceQuota of one namespace.
 type Reconciler struct {
-	client client.Client
-	bounds Bounds
+	client          client.Client
+	bounds, tenants Bounds
 }
 
 // Config is what the controller needs.
 type Config struct {
 	Client client.Client
-	Bounds Bounds
+	// Bounds are those of twin namespaces, and Tenants those of tenant namespaces of Liqo 1.x.
+	Bounds, Tenants Bounds
 }
 
 // New returns a Reconciler.
-func New(cfg Config) *Reconciler { return &Reconciler{client: cfg.Client, bounds: cfg.Bounds} }
+func New(cfg Config) *Reconciler {
+	return &Reconciler{client: cfg.Client, bounds: cfg.Bounds, tenants: cfg.Tenants}
+}
+
+// boundsOf returns the bounds of a namespace, if it is one that has any.
+func (r *Reconciler) boundsOf(ns *corev1.Namespace) (Bounds, bool) {
+	if _, twin := liqo.TwinOf(ns); twin {
+		return r.bounds, true
+	}
+	_, tenant := ns.Labels[liqo.LabelTenantNamespace]
+	return r.tenants, tenant && ns.Labels[liqo.LabelRemoteClusterID] != ""
+}
 
 // newMetadata returns an empty ResourceQuota of which only the metadata is read: the rest
 // changes with every pod.
@@ -141,16 +165,17 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 	return nil
 }
 
-// Reconcile creates the ResourceQuota of a twin namespace, or changes it back.
+// Reconcile creates the ResourceQuota of a namespace, or changes it back.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var ns corev1.Namespace
 	if err := r.client.Get(ctx, client.ObjectKey{Name: req.Name}, &ns); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if _, twin := liqo.TwinOf(&ns); !twin || !ns.DeletionTimestamp.IsZero() {
+	bounds, has := r.boundsOf(&ns)
+	if !has || !ns.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
 	}
-	want := r.bounds.Quota(ns.Name)
+	want := bounds.Quota(ns.Name)
 	is := newMetadata()
 	err := r.client.Get(ctx, client.ObjectKeyFromObject(want), is)
 	switch {

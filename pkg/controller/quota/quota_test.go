@@ -24,13 +24,20 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/grant"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 )
 
 func TestReconcile(t *testing.T) {
-	bounds := Bounds{"count/configmaps": 5}
+	bounds, tenants := Bounds{"count/configmaps": 5}, Bounds{"count/configmaps": 3}
 	twin := liqotest.TwinNamespace("web-consumer", cluster.Identity{ID: "id-c", Name: "consumer"})
 	other := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: twin.Name}}
+	tenant, nobodys := other.DeepCopy(), other.DeepCopy()
+	tenant.Labels = map[string]string{liqo.LabelTenantNamespace: "true", liqo.LabelRemoteClusterID: "c"}
+	nobodys.Labels = map[string]string{liqo.LabelTenantNamespace: "true"}
+	ending := tenant.DeepCopy()
+	ending.DeletionTimestamp, ending.Finalizers = new(metav1.Now()), []string{"brokering.liqo.io/test"}
 	before := Bounds{"count/configmaps": 500}.Quota(twin.Name)
 	cases := map[string]struct {
 		reason  string
@@ -41,6 +48,9 @@ func TestReconcile(t *testing.T) {
 		"New":     {"A twin namespace gets a quota.", []client.Object{twin}, 5, 1},
 		"Changed": {"Other bounds replace those of before.", []client.Object{twin, before}, 5, 1},
 		"Same":    {"The same ones are not written again.", []client.Object{twin, bounds.Quota(twin.Name)}, 5, 0},
+		"Tenant":  {"The tenant namespace of a peer has its own.", []client.Object{tenant}, 3, 1},
+		"Nobodys": {"That of nobody has none.", []client.Object{nobodys}, 0, 0},
+		"Ending":  {"Nor one that goes.", []client.Object{ending}, 0, 0},
 		"Other":   {"What is no consumer's has none.", []client.Object{other}, 0, 0},
 		"Gone":    {"Nor what is gone.", nil, 0, 0},
 	}
@@ -58,7 +68,7 @@ func TestReconcile(t *testing.T) {
 				},
 			}).Build()
 			for range 2 {
-				if _, err := New(Config{Client: c, Bounds: bounds}).Reconcile(t.Context(),
+				if _, err := New(Config{Client: c, Bounds: bounds, Tenants: tenants}).Reconcile(t.Context(),
 					ctrl.Request{NamespacedName: client.ObjectKey{Name: twin.Name}}); err != nil {
 					t.Fatalf("%s\nReconcile(): %v", tc.reason, err)
 				}
@@ -76,15 +86,10 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
-// TestDefaultBounds compares the bounds with what Liqo lets a consumer create in a twin namespace.
-func TestDefaultBounds(t *testing.T) {
-	module, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/liqotech/liqo").Output()
-	if err != nil {
-		t.Fatalf("find what Liqo lets a consumer do: %v", err)
-	}
-	text, err := os.ReadFile(
-		filepath.Join(strings.TrimSpace(string(module)), "deployments/liqo/files/liqo-virtual-kubelet-remote-ClusterRole.yaml"),
-	)
+// mayCreate returns what of Liqo's files lets a peer create, by the name in a ResourceQuota.
+func mayCreate(t *testing.T, module, file string) map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(module, "deployments/liqo/files", file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,27 +97,57 @@ func TestDefaultBounds(t *testing.T) {
 	if err := yaml.Unmarshal(text, &role); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]bool{}
+	may := map[string]bool{}
 	for _, rule := range role.Rules {
 		for _, resource := range rule.Resources {
 			// Nobody counts events, which end by themselves; what is done with a pod is no object.
 			if slices.Contains(rule.Verbs, "create") && resource != "events" && !strings.Contains(resource, "/") {
-				want["count/"+strings.TrimSuffix(resource+"."+rule.APIGroups[0], ".")] = true
+				may["count/"+strings.TrimSuffix(resource+"."+rule.APIGroups[0], ".")] = true
 			}
 		}
 	}
-	got := map[string]bool{}
-	for name, bound := range DefaultBounds() {
-		if !strings.HasPrefix(name, "count/") { // What a Service takes besides.
-			if bound != 0 {
-				t.Errorf("%s is %d, not none", name, bound)
-			}
-			continue
+	return may
+}
+
+// bounded returns which resources have bounds.
+func bounded(bounds Bounds) map[string]bool {
+	has := map[string]bool{}
+	for name, bound := range bounds {
+		if strings.HasPrefix(name, "count/") {
+			has[name] = bound > 0
 		}
-		got[name] = bound > 0
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	return has
+}
+
+// TestDefaultBounds compares the bounds with what Liqo lets a consumer create in a twin namespace.
+func TestDefaultBounds(t *testing.T) {
+	module, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/liqotech/liqo").Output()
+	if err != nil {
+		t.Fatalf("find what Liqo lets a consumer do: %v", err)
+	}
+	want := mayCreate(t, strings.TrimSpace(string(module)), "liqo-virtual-kubelet-remote-ClusterRole.yaml")
+	if diff := cmp.Diff(want, bounded(DefaultBounds())); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
+	}
+	for name, bound := range DefaultBounds() {
+		if !strings.HasPrefix(name, "count/") && bound != 0 { // What a Service takes besides.
+			t.Errorf("%s is %d, not none", name, bound)
+		}
+	}
+}
+
+// TestTenantBounds holds that what a broker looks at has room, and that not much more has.
+func TestTenantBounds(t *testing.T) {
+	want := map[string]bool{
+		"count/resourceslices.authentication.liqo.io": true, "count/renews.authentication.liqo.io": true,
+		"count/namespacemaps.offloading.liqo.io": true,
+	}
+	if diff := cmp.Diff(want, bounded(TenantBounds())); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if n := TenantBounds()["count/resourceslices.authentication.liqo.io"]; n <= grant.MaxRequests || n > 2*grant.MaxRequests {
+		t.Errorf("%d ResourceSlices may be there, and %d are looked at", n, grant.MaxRequests)
 	}
 }
 
