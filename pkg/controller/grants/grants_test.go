@@ -294,6 +294,32 @@ func TestKeepsUse(t *testing.T) {
 	w.expect("What it uses stays.", "each", a, "Accepted Granted cpu=1 memory=1Gi pods=1 to=a/a ingress=nginx")
 }
 
+// TestEnding has a consumer that deletes what it was granted, and lets it wait: it gets no more, and less when there is less.
+func TestEnding(t *testing.T) {
+	stays := slice("one", "x", 1, nil)
+	stays.Finalizers = []string{"example.com/mine"}
+	w := newWorld(t, append(consumer("one", v1alpha1.NodesOne), provider("a", "4"), stays)...)
+	w.settle("one")
+	w.expect("It has all.", "one", "x", "Accepted Granted cpu=4 memory=4Gi pods=10")
+	if err := w.Delete(t.Context(), slice("one", "x", 1, nil)); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct{ reason, cpu, want string }{
+		{"There is more.", "8", "Accepted Granted cpu=4 memory=4Gi pods=10"},
+		{"There is less.", "2", "Accepted Granted cpu=2 memory=4Gi pods=10"},
+		{"It does not come back.", "4", "Accepted Granted cpu=2 memory=4Gi pods=10"},
+		{"There is nothing.", "0", "Accepted NothingOffered cpu=0 memory=0 pods=0"},
+	} {
+		change(w, provider("a", "4"), func(p *v1alpha1.Provider) {
+			if p.Status.Offered = amounts(step.cpu, "4Gi"); step.cpu == "0" {
+				p.Status.Offered = nil
+			}
+		})
+		w.settle("one")
+		w.expect(step.reason, "one", "x", step.want)
+	}
+}
+
 // TestLeftAlone has consumers that are not answered.
 func TestLeftAlone(t *testing.T) {
 	cases := map[string]struct {

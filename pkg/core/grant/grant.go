@@ -80,7 +80,7 @@ type Request struct {
 	Authenticated bool
 	// Frozen tells that people want it to get nothing more.
 	Frozen bool
-	// Ending tells that it is being withdrawn.
+	// Ending tells that it is being withdrawn. It has its node until it is gone, for which the consumer may let it wait.
 	Ending bool
 	// Verdict and Granted are what became of it before.
 	Verdict Verdict
@@ -106,7 +106,7 @@ type Answer struct {
 //
 // A request gets what is offered on the node that is called like it. The node for all providers is that of the first other request: one
 // that was accepted already, or else the oldest one, so that nothing moves when a request is added. What a consumer uses it keeps: its
-// nodes are offered that even if nothing else is.
+// nodes are offered that even if nothing else is. One that is frozen, or being withdrawn, gets less if less is offered, and never more.
 //
 // What was accepted once is not denied any more: what is withdrawn is granted as zero. Liqo v1.2.0 copies only what is accepted to the
 // consumer's virtual node and to the quota of its pods (virtualnodecreator_controller.go and quotacreator_controller.go in
@@ -136,10 +136,13 @@ func Decide(requests []Request, offers []capacity.NodeOffer, perProvider bool) [
 	return answers
 }
 
-// isDecided reports whether a request is answered now. One that is being withdrawn gets nothing else, and one without a certificate waits
-// for that.
+// getsNoMore reports whether a request gets at most what it was granted before.
+func (r *Request) getsNoMore() bool { return r.Ending || r.Frozen }
+
+// isDecided reports whether a request is answered now. One that gets nothing more is if it has something, and one without a certificate
+// waits for that.
 func (r *Request) isDecided() bool {
-	if r.Ending || r.Frozen && !r.hasNode() {
+	if r.getsNoMore() && !r.hasNode() {
 		return false
 	}
 	return r.Authenticated || r.Verdict != Open
@@ -227,14 +230,14 @@ func (d *decision) answer(r *Request, rank int) Answer {
 	if rank < MaxRequests {
 		offer, known, may = d.node(r)
 	}
-	if !known {
+	if !known && !r.Ending {
 		return Answer{} // What is offered soon says it.
 	}
 	granted := corev1.ResourceList{}
 	if may && r.Unreadable == "" {
 		granted = resources.AtMost(offer.Offered, resources.Subtract(r.Wanted, nil))
 	}
-	if r.Frozen {
+	if r.getsNoMore() {
 		granted = resources.Min(granted, resources.Bounded(r.Granted))
 	}
 
@@ -261,6 +264,8 @@ func (d *decision) refusal(r *Request, rank int, may bool, offer capacity.NodeOf
 		return TooManyRequests, fmt.Sprintf("The cluster has more than %d resource slices: delete some", MaxRequests)
 	case r.Unreadable != "":
 		return InvalidRequest, "What cannot be read counts as zero: " + r.Unreadable
+	case r.Ending:
+		return NothingOffered, "The resource slice is being deleted: it gets nothing more"
 	case r.Frozen:
 		return NothingOffered, "The cluster is cordoned: it gets nothing more"
 	case !resources.IsZero(offer.Offered):

@@ -143,7 +143,32 @@ func TestDecide(t *testing.T) {
 		"Ending": {
 			reason: "Who has the node and ends keeps it until it is gone.", offers: whole,
 			requests: []grant.Request{request("a", 1, ending, accepted(much...)), request("b", 2)},
-			want:     []answer{open, no(grant.OneNode, "resource slice a")},
+			want:     []answer{granted(much...), no(grant.OneNode, "resource slice a")},
+		},
+		"EndingLess": {
+			reason: "It may wait to be gone for as long as it likes: it gets less if there is less, and nothing more.", offers: whole,
+			requests: []grant.Request{request("a", 1, ending, accepted("cpu=1", "memory=9Gi", "pods=10"))},
+			want:     []answer{granted("cpu=1", "memory=8Gi", "pods=10")},
+		},
+		"EndingEmpty": {
+			reason: "It says why there is nothing.", offers: whole, requests: []grant.Request{request("a", 1, ending, accepted(zero...))},
+			want: []answer{nothing(grant.NothingOffered, "being deleted", zero...)},
+		},
+		"EndingUnknown": {
+			reason: "Nothing is offered any more on a node that goes.", perProvider: true, offers: apart,
+			requests: []grant.Request{request(nodeOf("c"), 1, ending, accepted("cpu=4"))},
+			want: []answer{{
+				verdict: grant.Accepted, granted: []string{"cpu=0"}, reason: grant.NothingOffered, says: "being deleted", unknown: true,
+			}},
+		},
+		"EndingOfProvider": {
+			reason: "Nor does that of a provider get more.", perProvider: true, offers: apart,
+			requests: []grant.Request{request(b, 1, ending, accepted("cpu=4", "memory=1Gi", "pods=5"))},
+			want:     []answer{of("b", "cpu=1", "memory=1Gi", "pods=5")},
+		},
+		"EndingDenied": {
+			reason: "What has nothing is not asked for any more.", offers: whole,
+			requests: []grant.Request{request("a", 1, ending, denied())}, want: []answer{open},
 		},
 		"EndingWithout": {
 			reason: "Who has none does not.", offers: whole, requests: []grant.Request{request("a", 1, ending), request("b", 2)},
