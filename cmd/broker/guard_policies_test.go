@@ -19,7 +19,7 @@ func TestGuardPolicies(t *testing.T) {
 		consumers              = "connector-consumers.brokering.liqo.io"
 		services               = "services.brokering.liqo.io"
 		peers1, copied1        = "peers-liqo1.brokering.liqo.io", "copied-liqo1.brokering.liqo.io"
-		system                 = "system-namespaces.brokering.liqo.io"
+		system, twins          = "system-namespaces.brokering.liqo.io", "twins.brokering.liqo.io"
 		connector              = "system:serviceaccount:liqo-broker-connector:liqo-broker-connector"
 		theGuard               = "system:serviceaccount:liqo-broker-guard:liqo-broker-guard"
 	)
@@ -142,6 +142,26 @@ func TestGuardPolicies(t *testing.T) {
 	slice := func(class string) fields {
 		return fields{"consumerClusterID": "b", "providerClusterID": "own", "class": class}
 	}
+	peersSecret := func(operation, name string) fields {
+		object := secret(name, "Opaque")
+		object["metadata"].(fields)["labels"] = fields{"liqo.io/remote-cluster-id": "b", "liqo.io/nonce": "true"}
+		input := write("b", "secrets", operation, nil, object)
+		if operation == "DELETE" {
+			input["object"], input["oldObject"] = nil, object
+		}
+		input["namespaceObject"] = fields{"metadata": fields{"labels": tenant}}
+		input["params"] = fields{"data": fields{"CLUSTER_ID": "own"}}
+		return input
+	}
+	copied := func(resource string, metadata, more fields) fields {
+		object := fields{"metadata": metadata}
+		maps.Copy(object, more)
+		input := write("big-5e6f", resource, "CREATE", nil, object)
+		input["request"].(fields)["userInfo"].(fields)["groups"] = []any{"b"}
+		input["namespaceObject"] = fields{"metadata": fields{"labels": peer}}
+		return input
+	}
+	typed := func(secretType string) fields { return fields{"type": secretType} }
 	granted := func(labels fields) fields {
 		after := named("big", fields{"status": fields{"nodeLabels": labels}})
 		return write("system:serviceaccount:liqo:liqo-crd-replicator", "resourceslices/status", "UPDATE", after, after)
@@ -251,6 +271,19 @@ func TestGuardPolicies(t *testing.T) {
 		},
 		"SliceGranted": {"A provider says what it is.", copied1, granted(fields{"topology.kubernetes.io/region": "eu"}), true},
 		"SliceRenamed": {"And not which one.", copied1, granted(fields{"liqo.io/remote-cluster-id": "v"}), false},
+
+		"TwinSecret":  {"Pods of a consumer have Secrets.", twins, copied("secrets", fields{}, typed("kubernetes.io/tls")), true},
+		"TwinAccount": {"It would have the token in it.", twins, copied("secrets", fields{}, typed("kubernetes.io/service-account-token")), false},
+		"TwinWebhook": {
+			"Liqo would have the API server believe it.", twins,
+			copied("secrets", fields{"labels": fields{"liqo.io/webhook": "true"}}, typed("Opaque")), false,
+		},
+		"TwinPod":  {"A consumer offloads a pod.", twins, copied("shadowpods", fields{}, nil), true},
+		"TwinStay": {"Its namespace would stay.", twins, copied("shadowpods", fields{"finalizers": []any{"example.com/mine"}}, nil), false},
+		"NonceGone": {
+			"Liqo's own stays.", peers1, peersSecret("DELETE", "liqo-remote-certificate"), false,
+		},
+		"Nonce": {"It is asked for.", peers1, peersSecret("CREATE", "liqo-nonce"), true},
 
 		"LoadBalancerIP": {"Some clouds give it.", services, service("CREATE", fields{"loadBalancerIP": "198.51.100.7"}), false},
 	}

@@ -7,14 +7,19 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	liqov1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
+	"github.com/liqotech/liqo/pkg/consts"
 	"github.com/liqotech/liqo/pkg/liqo-controller-manager/authentication"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -84,6 +89,69 @@ func TestCertificates(t *testing.T) {
 	}}}
 	if of, is := rules.TenantOf(namespace); of != "milano-1" || !is {
 		t.Errorf("TenantOf() = %q, %t", of, is)
+	}
+}
+
+// TestNonce has liqoctl ask for a nonce as it does, and write nothing else: that is let in.
+func TestNonce(t *testing.T) {
+	made, err := os.ReadFile(filepath.Join(liqoFolder(t), "pkg/liqo-controller-manager/authentication/forge/nonce.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const name = "liqo-nonce"
+	if !strings.Contains(string(made), `return "`+name+`"`) {
+		t.Errorf("the Secret for a nonce is not called %s any more", name)
+	}
+	nonce := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Labels: map[string]string{consts.NonceSecretLabelKey: "true", consts.RemoteClusterID: "milano-1"},
+	}}
+	text, err := json.Marshal(nonce)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := &peerwrite.Write{User: "milano-1", Resource: "secrets", New: text}
+	if err := (v1.Line{}).PeerRules().Check(write, "milano-1", "own"); err != nil {
+		t.Errorf("no cluster can peer: %v", err)
+	}
+}
+
+// TestWhoReadsSecrets finds where Liqo lists Secrets or watches them, outside of liqoctl: the rules for peers know by which marks. Another
+// place may go by another one.
+func TestWhoReadsSecrets(t *testing.T) {
+	const controllers = "pkg/liqo-controller-manager/"
+	want := []string{
+		"internal/crdReplicator/crdReplicator-operator.go",
+		controllers + "authentication/noncecreator-controller/noncecreator_controller.go",
+		controllers + "authentication/noncesigner-controller/noncesigner_controller.go",
+		controllers + "networking/external-network/wireguard/utils.go",
+		controllers + "networking/external-network/wireguard/wggatewayclient_controller.go",
+		controllers + "networking/external-network/wireguard/wggatewayserver_controller.go",
+		"pkg/utils/getters/k8sGetters.go",
+		"pkg/webhooks/secretcontroller/secret_controller.go",
+	}
+	reads := regexp.MustCompile(`corev1\.SecretList|(For|Watches)\(&corev1\.Secret\{\}`)
+	folder, got := liqoFolder(t), []string{}
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		name, _ := filepath.Rel(folder, path)
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && name == "pkg/liqoctl":
+			return fs.SkipDir
+		case !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if reads.Match(text) {
+			got = append(got, name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-known +read\n%s", diff)
 	}
 }
 

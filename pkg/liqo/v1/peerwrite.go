@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -46,6 +47,7 @@ const (
 	gatewayClients = "gatewayclients." + api.NetworkingGroup
 	publicKeys     = "publickeies." + api.NetworkingGroup
 	ips            = "ips." + api.IPAMGroup
+	secrets        = "secrets."
 )
 
 // peerResource is what is checked of one of these resources.
@@ -75,6 +77,8 @@ func peerResourceOf(kind string) (peerResource, bool) {
 		return peerResource{}, true
 	case ips:
 		return peerResource{check: opensNothing}, true
+	case secrets:
+		return peerResource{check: checkPeersSecret, remove: keepsSecret}, true
 	default:
 		return peerResource{}, false
 	}
@@ -107,8 +111,8 @@ func (peerRules) IsPeer(w *peerwrite.Write, tenant cluster.ID) bool {
 //     (pkg/liqo-controller-manager/networking/forge, and authentication/forge/tenant.go);
 //   - never a status: all kinds that are copied are OwnershipShared (internal/crdReplicator/resources/resources.go), for which
 //     updateObjectStatus copies the status the other way;
-//   - no mark by which Liqo here passes an object over, or gives its owner nothing new: the replicator writes what it finds here, but for
-//     the spec;
+//   - no mark by which Liqo here passes an object over, or gives its owner nothing new, no finalizer, and no owner: the replicator writes
+//     what it finds here, but for the spec. It has finalizers on its own side only (ensureLocalFinalizer);
 //   - ResourceSlices: who asks whom is who writes here, of which class a webhook has made them before
 //     (authentication/localresourceslice-controller);
 //   - Renews: spec.consumerClusterID is who asks (authentication/localrenewer-controller);
@@ -116,7 +120,10 @@ func (peerRules) IsPeer(w *peerwrite.Write, tenant cluster.ID) bool {
 //     for names);
 //   - Tenants: spec.clusterID is who comes; how it is checked, and how far it may go, people here say;
 //   - Configurations: spec.remote has its networks (networking/forge/configuration.go);
-//   - IPs: none. Each opens an address of this cluster to all peers (external-network/remapping/ip.go), and liqoctl only reads them.
+//   - PublicKeys: those of a gateway go with it (EnsurePublicKey in pkg/liqoctl/network/cluster.go);
+//   - IPs: none. Each opens an address of this cluster to all peers (external-network/remapping/ip.go), and liqoctl only reads them;
+//   - Secrets: an empty one for the nonce, once (EnsureNonceSecret in authentication/utils/nonce.go). All others in a tenant namespace are
+//     Liqo's own: what it was issued and has issued, and the keys of the gateways.
 func (peerRules) Check(w *peerwrite.Write, peer, own cluster.ID) error {
 	if w.User != string(peer) && !isPeeringUser(w.User, peer) {
 		return w.Elsewhere(peer)
@@ -186,6 +193,9 @@ func checkMarks(w *peerwrite.Write, peer cluster.ID) error {
 	if len(w.New) == 0 {
 		return nil
 	}
+	if err := checkHeld(w.Kind(), &before, &after); err != nil {
+		return err
+	}
 	if !sameEntry(before.Labels, after.Labels, api.LabelSkipWebhooks) {
 		return fmt.Errorf("metadata.labels[%s] is not the peer's to change: Liqo does not look at what has it", api.LabelSkipWebhooks)
 	}
@@ -200,6 +210,38 @@ func checkMarks(w *peerwrite.Write, peer cluster.ID) error {
 		}
 	}
 	return nil
+}
+
+// checkHeld returns that a peer changes on what an object waits before it is gone, or with what it goes: one with a finalizer of the peer
+// would stay, with all that it has. A PublicKey goes with the gateway that it is for, as liqoctl says when it writes one.
+func checkHeld(kind string, before, after *metav1.PartialObjectMetadata) error {
+	if !slices.Equal(before.Finalizers, after.Finalizers) {
+		return fmt.Errorf("metadata.finalizers is %q, want %q: a peer keeps nothing here from going", after.Finalizers, before.Finalizers)
+	}
+	goes := kind == publicKeys
+	for _, owner := range before.OwnerReferences {
+		kept := slices.ContainsFunc(after.OwnerReferences, func(is metav1.OwnerReference) bool {
+			return equality.Semantic.DeepEqual(is, owner) || goes && is.Kind == owner.Kind && is.Name == owner.Name
+		})
+		if !kept {
+			return fmt.Errorf("metadata.ownerReferences has no %s %s any more: that is not the peer's to change", owner.Kind, owner.Name)
+		}
+	}
+	for _, owner := range after.OwnerReferences {
+		was := slices.ContainsFunc(before.OwnerReferences, func(was metav1.OwnerReference) bool {
+			return equality.Semantic.DeepEqual(was, owner)
+		})
+		if !was && (!goes || !isGateway(&owner)) {
+			return fmt.Errorf("metadata.ownerReferences has %s %s: that is not the peer's to change", owner.Kind, owner.Name)
+		}
+	}
+	return nil
+}
+
+// isGateway reports whether an owner is a gateway, which does not wait for what it owns.
+func isGateway(owner *metav1.OwnerReference) bool {
+	return strings.HasPrefix(owner.APIVersion, api.NetworkingGroup+"/") && (owner.Kind == "GatewayServer" || owner.Kind == "GatewayClient") &&
+		(owner.Controller == nil || !*owner.Controller) && (owner.BlockOwnerDeletion == nil || !*owner.BlockOwnerDeletion)
 }
 
 func sameEntry(a, b map[string]string, key string) bool {
@@ -329,6 +371,50 @@ func checkNumber(field string, cidrs []string) error {
 var errOpens = errors.New("a peer opens no address of this cluster to others")
 
 func opensNothing(*peerwrite.Write, cluster.ID, cluster.ID) error { return errOpens }
+
+// nonceName is the Secret that a peer makes so that Liqo here writes a nonce into it (generateNonceSecretName in
+// liqo/pkg/liqo-controller-manager/authentication/forge@v1.2.0).
+const nonceName = "liqo-nonce"
+
+var errSecret = errors.New("a peer makes Secret " + nonceName + ", empty, and has no other to write here: they are this cluster's own")
+
+func keepsSecret(*peerwrite.Write) error { return errSecret }
+
+func checkPeersSecret(w *peerwrite.Write, _, _ cluster.ID) error {
+	var s corev1.Secret
+	if err := peerwrite.Decode(w.New, &s); err != nil {
+		return err
+	}
+	of, is := s.Labels[api.LabelNonce]
+	empty := len(s.Data) == 0 && (s.Type == "" || s.Type == corev1.SecretTypeOpaque)
+	if len(w.Old) > 0 || s.Name != nonceName || !is || of != "true" || !empty {
+		return errSecret
+	}
+	for _, key := range secretMarks() {
+		_, label := s.Labels[key]
+		_, annotation := s.Annotations[key]
+		if key != api.LabelNonce && (label || annotation) {
+			return fmt.Errorf("the mark %s is not the peer's to set: Liqo takes a Secret that has it for its own", key)
+		}
+	}
+	return nil
+}
+
+// secretMarks returns the labels and annotations by which Liqo takes a Secret for its own, for most of them in whatever namespace it is. In
+// v1.2.0 these read them, of liqo/pkg where nothing else is said:
+//
+//   - the certificate of Liqo's webhooks, and the authority that the API server believes for them (webhooks/secretcontroller);
+//   - the credentials with which the CRD replicator, and what asks for an identity, go to a cluster, as a kubeconfig: it also says what to
+//     run, and which file to show as a token (liqo/internal/crdReplicator/crdReplicator-operator.go, identityManager/client.go);
+//   - the nonce that a cluster has to sign, and the one that this cluster signs (liqo-controller-manager/authentication: tenant-controller,
+//     noncecreator-controller, noncesigner-controller);
+//   - the keys of a gateway (liqo-controller-manager/networking/external-network/wireguard).
+func secretMarks() []string {
+	return []string{
+		api.LabelWebhook, api.AnnotationWebhookService, api.LabelIdentityType, api.AnnotationRemoteTenant,
+		api.LabelNonce, api.LabelSignedNonce, api.LabelGatewayResource,
+	}
+}
 
 // NodeName implements line.PeerRules. There is none: other than in Liqo 0.9, a provider offers no nodes, and the ResourceSlice of a
 // consumer is a node of the consumer's cluster.

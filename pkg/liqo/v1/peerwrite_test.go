@@ -40,8 +40,23 @@ func written(kind string) object {
 		o["spec"] = object{"clusterID": "c", "authzPolicy": "KeysExchange", "tenantCondition": "Active"}
 	case configurations:
 		o["spec"] = object{"remote": object{"cidr": object{"pod": []any{"10.55.0.0/16"}, "external": []any{"10.56.0.0/16", ""}}}}
-	case gatewayServers, gatewayClients, publicKeys, ips:
+	case publicKeys:
 		o["spec"] = object{}
+		o["metadata"].(object)["ownerReferences"] = []any{owner("GatewayServer")}
+	case gatewayServers, gatewayClients, ips:
+		o["spec"] = object{}
+	case secrets:
+		o["metadata"].(object)["name"], labels["liqo.io/nonce"] = "liqo-nonce", "true"
+		o["type"] = "Opaque"
+	}
+	return o
+}
+
+// owner returns with what something goes, as liqoctl says of a key, and with more fields in pairs.
+func owner(kind string, more ...any) object {
+	o := object{"apiVersion": "networking.liqo.io/v1beta1", "kind": kind, "name": "c", "uid": "1"}
+	for i := 0; i+1 < len(more); i += 2 {
+		o[more[i].(string)] = more[i+1]
 	}
 	return o
 }
@@ -149,8 +164,8 @@ func peersWrites() map[string]asked {
 		},
 		"AnotherPeer":    {"It is not its namespace.", creates(resourceSlices).by("v", "liqo.io"), `"v" writes in the tenant namespace of "c"`},
 		"SliceIdentity":  {"It runs pods, and asks for nothing.", creates(resourceSlices).by("big-5e6f", "c"), "writes in the tenant namespace"},
-		"Unknown":        {"Other kinds are of no concern.", creates("secrets.").with("x", "type"), ""},
-		"UnknownByOther": {"Unless somebody is there who has no business there.", creates("secrets.").by("v", "liqo.io"), "writes in the tenant"},
+		"Unknown":        {"Other kinds are of no concern.", creates("configmaps.").with(nil, "metadata", "labels"), ""},
+		"UnknownByOther": {"Unless somebody is there who has no business there.", creates("configmaps.").by("v", "liqo.io"), "writes in the tenant"},
 
 		"SliceStatus":  {"It would grant itself what it likes.", updates(resourceSlices).sub("status"), "status of resourceslices"},
 		"MapStatus":    {"Nor does it say what was made.", updates(namespaceMaps).sub("status"), "status of namespacemaps"},
@@ -261,6 +276,101 @@ func peersWrites() map[string]asked {
 		"Networks64":  {"So many are bearable.", creates(configurations).with(many(64, "10.%d.0.0/16"), "spec", "remote", "cidr", "pod"), ""},
 		"Address":     {"All peers would reach it.", creates(ips), "opens no address"},
 		"AddressNext": {"Also later.", updates(ips), "opens no address"},
+
+		"Finalizer": {
+			"It would stay for as long as the peer likes.", creates(resourceSlices).with([]any{"example.com/mine"}, "metadata", "finalizers"),
+			`metadata.finalizers is ["example.com/mine"], want []`,
+		},
+		"FinalizerLater": {
+			"Also later.", updates(tenants).with([]any{"example.com/mine"}, "metadata", "finalizers"), "metadata.finalizers",
+		},
+		"FinalizerGone": {
+			"Liqo here has something to tidy first.", updates(namespaceMaps).of([]any{"liqo"}, "metadata", "finalizers"), "metadata.finalizers",
+		},
+		"FinalizerKept": {
+			"The replicator writes what it finds.",
+			updates(namespaceMaps).of([]any{"liqo", "x"}, "metadata", "finalizers").with([]any{"liqo", "x"}, "metadata", "finalizers"), "",
+		},
+		"FinalizerEnds": {
+			"It may go.", deletes(namespaceMaps).of([]any{"liqo"}, "metadata", "finalizers"), "",
+		},
+		"Owner": {
+			"It would go with that, or that would wait for it.", creates(renews).with([]any{owner("GatewayServer")}, "metadata", "ownerReferences"),
+			"metadata.ownerReferences has GatewayServer c",
+		},
+		"OwnerGone": {
+			"It is to go with that.", updates(tenants).of([]any{owner("Namespace")}, "metadata", "ownerReferences"),
+			"has no Namespace c any more",
+		},
+		"OwnerKept": {
+			"The replicator writes what it finds.",
+			updates(renews).of([]any{owner("X", "controller", true)}, "metadata", "ownerReferences").with(
+				[]any{owner("X", "controller", true)}, "metadata", "ownerReferences"), "",
+		},
+		"OwnerOther": {
+			"That is another one.",
+			updates(renews).of([]any{owner("X")}, "metadata", "ownerReferences").with([]any{owner("X", "uid", "2")}, "metadata", "ownerReferences"),
+			"metadata.ownerReferences",
+		},
+		"KeyOfClient": {
+			"liqoctl says so.", creates(publicKeys).with([]any{owner("GatewayClient")}, "metadata", "ownerReferences"), "",
+		},
+		"KeyOfNewGateway": {
+			"The gateway was made again.", updates(publicKeys).with([]any{owner("GatewayServer", "uid", "2")}, "metadata", "ownerReferences"), "",
+		},
+		"KeyOfNobody": {
+			"It goes with the gateway.", updates(publicKeys).with(nil, "metadata", "ownerReferences"), "has no GatewayServer c any more",
+		},
+		"KeyOfController": {
+			"It is no part of it.", creates(publicKeys).with([]any{owner("GatewayServer", "controller", true)}, "metadata", "ownerReferences"),
+			"has GatewayServer c",
+		},
+		"KeyBlocks": {
+			"The gateway would not go.",
+			creates(publicKeys).with([]any{owner("GatewayServer", "blockOwnerDeletion", true)}, "metadata", "ownerReferences"), "has GatewayServer c",
+		},
+		"KeyOfTenant": {"That has no keys.", creates(publicKeys).with([]any{owner("Tenant")}, "metadata", "ownerReferences"), "has Tenant c"},
+		"KeyOfOtherKind": {
+			"It is called like a gateway.",
+			creates(publicKeys).with([]any{owner("GatewayServer", "apiVersion", "example.com/v1")}, "metadata", "ownerReferences"), "has Gateway",
+		},
+
+		"Nonce":        {"liqoctl asks for one.", creates(secrets).by(peeringUser, "liqo.io"), ""},
+		"NonceUntyped": {"The API server names the type.", creates(secrets).with(nil, "type"), ""},
+		"NonceGlobal": {
+			"People may have liqoctl put labels and annotations on all that it makes.",
+			creates(secrets).with("x", "metadata", "labels", "team").with("y", "metadata", "annotations", "example.com/y"), "",
+		},
+		"NonceChosen": {
+			"It is not the peer that chooses it.", creates(secrets).with(object{"nonce": "eA=="}, "data"), "Secret liqo-nonce, empty",
+		},
+		"NonceNext":  {"Liqo has written it.", updates(secrets), "Secret liqo-nonce, empty"},
+		"NonceGone":  {"Nor is it taken back.", deletes(secrets), "Secret liqo-nonce, empty"},
+		"NonceOther": {"It is no nonce.", creates(secrets).with(nil, "metadata", "labels", "liqo.io/nonce"), "Secret liqo-nonce, empty"},
+		"NonceNamed": {"Liqo has one.", creates(secrets).with("liqo-nonce-2", "metadata", "name"), "Secret liqo-nonce, empty"},
+		"Issued": {
+			"The peer would choose which key is its own.", creates(secrets).with("liqo-remote-certificate", "metadata", "name"), "Secret liqo-nonce, empty",
+		},
+		"IssuedGone": {
+			"Another key could be the peer's then.", deletes(secrets).of("liqo-remote-certificate", "metadata", "name"), "Secret liqo-nonce, empty",
+		},
+		"Kubeconfig": {
+			"It says where the virtual kubelet goes, and what it runs before.", creates(secrets).with("kubeconfig-c", "metadata", "name"),
+			"Secret liqo-nonce, empty",
+		},
+		"Account": {
+			"Kubernetes would write a token of the gateway into it.", creates(secrets).with("kubernetes.io/service-account-token", "type"),
+			"Secret liqo-nonce, empty",
+		},
+	}
+	for _, mark := range secretMarks() {
+		if mark == "liqo.io/nonce" {
+			continue
+		}
+		cases["Label"+mark] = asked{"It is no nonce alone.", creates(secrets).with("true", "metadata", "labels", mark), "the mark " + mark}
+		cases["Annotation"+mark] = asked{
+			"Nor so.", creates(secrets).with("true", "metadata", "annotations", mark), "the mark " + mark,
+		}
 	}
 	for _, kind := range []string{
 		resourceSlices, renews, namespaceMaps, tenants, configurations, gatewayServers, gatewayClients, publicKeys,

@@ -10,20 +10,27 @@ import (
 	"testing"
 
 	admissionregistrationv1beta1 "k8s.io/api/admissionregistration/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
 
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
 	"github.com/capacitorset/liqo-broker/test/admission"
 )
 
 // policyRules are the policies for Liqo 1.x, by name; the type is that of the version before v1, which has the same fields.
 func policyRules(t *testing.T) map[string]admissionregistrationv1beta1.ValidatingAdmissionPolicySpec {
 	t.Helper()
-	text, err := os.ReadFile("../../../deploy/guard/policies/peers-liqo1.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
 	found := map[string]admissionregistrationv1beta1.ValidatingAdmissionPolicySpec{}
-	for document := range strings.SplitSeq(string(text), "\n---\n") {
+	var all []string
+	for _, file := range []string{"peers-liqo1.yaml", "twins.yaml"} {
+		text, err := os.ReadFile("../../../deploy/guard/policies/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, strings.Split(string(text), "\n---\n")...)
+	}
+	for _, document := range all {
 		var p struct {
 			Kind     string
 			Metadata struct{ Name string }
@@ -39,7 +46,7 @@ func policyRules(t *testing.T) map[string]admissionregistrationv1beta1.Validatin
 	return found
 }
 
-// ask returns with which messages a policy refuses a change in the tenant namespace of c, and whether it is asked at all.
+// ask returns with which messages a policy refuses a change in a namespace of c, and whether it is asked at all.
 func ask(t *testing.T, policy admissionregistrationv1beta1.ValidatingAdmissionPolicySpec, c change) (refusals []string, asked bool) {
 	t.Helper()
 	resource, group, _ := strings.Cut(c.kind, ".")
@@ -132,6 +139,149 @@ func TestPolicy(t *testing.T) {
 	for _, user := range []string{"system:serviceaccount:liqo:liqo-controller-manager", "admin"} {
 		if _, asked := ask(t, peers, updates(resourceSlices).sub("status").by(user, "system:masters")); asked {
 			t.Errorf("%s needs the policy", user)
+		}
+	}
+}
+
+// twinned returns the change in the twin namespace of a consumer, by its virtual kubelet: that creates or updates a copy of one of the
+// consumer's own objects, of a type if it is a Secret.
+func twinned(does func(string) change, kind, secretType string) change {
+	c := does(kind).by("big-5e6f", "c", "system:authenticated")
+	for _, o := range []object{c.old, c.new} {
+		if o == nil {
+			continue
+		}
+		o["metadata"] = object{
+			"name": "web", "labels": object{"app": "web", "offloading.liqo.io/origin": "c", "offloading.liqo.io/destination": "own"},
+			"annotations": object{"example.com/x": "y"},
+		}
+		delete(o, "spec")
+		if kind == secrets {
+			o["type"], o["data"] = secretType, object{"key": "eA=="}
+		}
+	}
+	return c
+}
+
+// The resources that a consumer writes in its twin namespaces (liqo/deployments/liqo/files/liqo-virtual-kubelet-remote-ClusterRole.yaml).
+const (
+	shadowPods = "shadowpods." + api.OffloadingGroup
+	volumes    = "persistentvolumeclaims."
+)
+
+func twinResources() []string {
+	return []string{
+		"configmaps.", "events.", volumes, secrets, "services.", "ingresses.networking.k8s.io", shadowPods,
+		"shadowendpointslices." + api.OffloadingGroup,
+	}
+}
+
+// TestTwins asks the admission policy about what consumers write in their twin namespaces.
+func TestTwins(t *testing.T) {
+	const opaque, account = "Opaque", "kubernetes.io/service-account-token"
+	const markMessage, goes, owners = "mark that is not the peer's", "keeps nothing here from going", "metadata.ownerReferences is not"
+	mine, protected := []any{"example.com/mine"}, []any{"kubernetes.io/pvc-protection"}
+	cases := map[string]asked{
+		"Certificate": {"Consumers have Secrets of all kinds.", twinned(creates, secrets, "kubernetes.io/tls"), ""},
+		"PullSecret":  {"Of these too.", twinned(updates, secrets, "kubernetes.io/dockerconfigjson"), ""},
+		"Tokens": {
+			"A virtual kubelet keeps the tokens of a pod there.",
+			twinned(creates, secrets, opaque).with("sa", "metadata", "labels", "offloading.liqo.io/service-account-name").with("web", "metadata",
+				"annotations", "offloading.liqo.io/service-account-for-pod-name"), "",
+		},
+		"OpaqueAccount": {
+			"It makes an opaque one of those of accounts.",
+			twinned(creates, secrets, opaque).with("sa", "metadata", "annotations", "kubernetes.io/service-account.name"), "",
+		},
+		"Kept": {
+			"People may say what is copied.", twinned(updates, secrets, opaque).with("true", "metadata", "annotations", "liqo.io/allow-reflection"), "",
+		},
+		"Bare": {"It need not have labels.", twinned(creates, secrets, opaque).with(object{"name": "web"}, "metadata"), ""},
+		"Account": {
+			"Kubernetes would write a token of this cluster into it.", twinned(creates, secrets, account), "a token of this cluster",
+		},
+		"AccountLater": {"People have made it: it stays as it is.", twinned(updates, secrets, account), "a token of this cluster"},
+		"AccountOf09": {
+			"With Liqo 0.9 as well.", twinned(creates, secrets, account).by("c", "liqo.io"), "a token of this cluster",
+		},
+		"AccountByOther": {"Whoever it is.", twinned(creates, secrets, account).by("v", "liqo.io"), "a token of this cluster"},
+		"Bootstrap":      {"A machine could join with it.", twinned(creates, secrets, "bootstrap.kubernetes.io/token"), "a token of this cluster"},
+		"AccountOfPeople": {
+			"They know what they do.", twinned(creates, secrets, account).by("alice", "staff"), "",
+		},
+
+		"Finalizer":      {"The namespace would stay.", twinned(creates, shadowPods, "").with(mine, "metadata", "finalizers"), goes},
+		"FinalizerLater": {"Also later.", twinned(updates, "configmaps.", "").with(mine, "metadata", "finalizers"), goes},
+		"FinalizerGone":  {"It is somebody's here.", twinned(updates, "services.", "").of(mine, "metadata", "finalizers"), goes},
+		"FinalizerKept": {
+			"A load balancer goes first.",
+			twinned(updates, "services.", "").of(mine, "metadata", "finalizers").with(mine, "metadata", "finalizers"), "",
+		},
+		"Protected":      {"The API server protects a volume.", twinned(creates, volumes, "").with(protected, "metadata", "finalizers"), ""},
+		"ProtectedOther": {"And nothing else.", twinned(creates, secrets, opaque).with(protected, "metadata", "finalizers"), goes},
+		"Unprotected":    {"That it stays.", twinned(updates, volumes, "").of(protected, "metadata", "finalizers"), goes},
+		"FinalizerOf09": {
+			"It is as it was with Liqo 0.9.", twinned(creates, "configmaps.", "").by("c", "liqo.io").with(mine, "metadata", "finalizers"), "",
+		},
+		"Owner": {
+			"It would go with that, or that would wait for it.",
+			twinned(creates, "ingresses.networking.k8s.io", "").with([]any{owner("Node")}, "metadata", "ownerReferences"), owners,
+		},
+		"OwnerGone": {"It is to go with that.", twinned(updates, shadowPods, "").of([]any{owner("X")}, "metadata", "ownerReferences"), owners},
+		"OwnerKept": {
+			"Somebody here has said so.",
+			twinned(updates, shadowPods, "").of([]any{owner("X")}, "metadata", "ownerReferences").with([]any{owner("X")}, "metadata",
+				"ownerReferences"), "",
+		},
+	}
+	for _, mark := range secretMarks() {
+		cases["Label"+mark] = asked{"Liqo would take it for its own.", twinned(creates, secrets, opaque).with("x", "metadata", "labels", mark), markMessage}
+		cases["Annotation"+mark] = asked{
+			"Also later.", twinned(updates, secrets, opaque).with("x", "metadata", "annotations", mark), markMessage,
+		}
+		cases["Unmark"+mark] = asked{"It may be mended.", twinned(updates, secrets, opaque).of("x", "metadata", "labels", mark), ""}
+		cases["ConfigMap"+mark] = asked{"It is no Secret.", twinned(creates, "configmaps.", "").with("x", "metadata", "labels", mark), ""}
+	}
+	for _, kind := range twinResources() {
+		for name, does := range map[string]func(string) change{"Create": creates, "Update": updates} {
+			cases[name+kind] = asked{"An honest peer is never refused.", twinned(does, kind, opaque), ""}
+			cases[name+"09"+kind] = asked{"Nor one with Liqo 0.9.", twinned(does, kind, opaque).by("c", "liqo.io"), ""}
+		}
+	}
+	policy := policyRules(t)["twins"]
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			refusals, is := ask(t, policy, tc.change)
+			if !is {
+				t.Fatalf("%s\nthe policy is not asked", tc.reason)
+			}
+			if got := strings.Join(refusals, ", "); (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
+				t.Errorf("%s\nthe policy refuses with %q, want %q", tc.reason, got, tc.want)
+			}
+		})
+	}
+	for _, user := range []string{"system:serviceaccount:liqo:liqo-controller-manager", "admin"} {
+		if _, is := ask(t, policy, twinned(creates, secrets, account).by(user, "system:masters")); is {
+			t.Errorf("%s needs the policy", user)
+		}
+	}
+
+	// It is asked where consumers write, and nowhere else.
+	selector, err := metav1.LabelSelectorAsSelector(policy.MatchConstraints.NamespaceSelector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, of := range []struct {
+		reason string
+		labels labels.Set
+		want   bool
+	}{
+		{"It is a twin namespace, of either line.", labels.Set{"liqo.io/remote-cluster-id": "c"}, true},
+		{"It is a tenant namespace.", labels.Set{"liqo.io/remote-cluster-id": "c", "liqo.io/tenant-namespace": "true"}, false},
+		{"It is people's.", labels.Set{"kubernetes.io/metadata.name": "shop"}, false},
+	} {
+		if got := selector.Matches(of.labels); got != of.want {
+			t.Errorf("%s\nasked: %t, want %t", of.reason, got, of.want)
 		}
 	}
 }

@@ -30,6 +30,19 @@ const (
 	// LabelSkipWebhooks is on objects about which the API server does not ask Liqo's webhooks.
 	LabelSkipWebhooks = "liqo.io/webhook-skip" //nolint:gosec // It is no credential.
 
+	// LabelWebhook and AnnotationWebhookService are on the Secret with the certificate of Liqo's webhooks.
+	LabelWebhook             = "liqo.io/webhook"
+	AnnotationWebhookService = "liqo.io/webhook-service-name"
+	// LabelIdentityType is on Secrets with the credentials for another cluster, and AnnotationRemoteTenant says which namespace there they are
+	// for.
+	LabelIdentityType      = "liqo.io/identity-type"
+	AnnotationRemoteTenant = "liqo.io/remote-tenant-namespace"
+	// LabelNonce is on the Secret with what a cluster has to sign, and LabelSignedNonce on that with what this cluster signs.
+	LabelNonce       = "liqo.io/nonce"
+	LabelSignedNonce = "liqo.io/signed-nonce"
+	// LabelGatewayResource is on the Secrets with the keys of gateways.
+	LabelGatewayResource = "networking.liqo.io/gateway-resource"
+
 	// LabelNetworkType is on the Networks of this cluster, with one of the values below it.
 	LabelNetworkType    = "ipam.liqo.io/network-type"
 	NetworkTypePods     = "pod-cidr"
