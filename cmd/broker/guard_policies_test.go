@@ -272,8 +272,10 @@ func TestGuardPolicies(t *testing.T) {
 		"SliceGranted": {"A provider says what it is.", copied1, granted(fields{"topology.kubernetes.io/region": "eu"}), true},
 		"SliceRenamed": {"And not which one.", copied1, granted(fields{"liqo.io/remote-cluster-id": "v"}), false},
 
-		"TwinSecret":  {"Pods of a consumer have Secrets.", twins, copied("secrets", fields{}, typed("kubernetes.io/tls")), true},
-		"TwinAccount": {"It would have the token in it.", twins, copied("secrets", fields{}, typed("kubernetes.io/service-account-token")), false},
+		"TwinSecret": {"Pods of a consumer have Secrets.", twins, copied("secrets", fields{}, typed("kubernetes.io/tls")), true},
+		"TwinAccount": {
+			"It would have the token in it.", twins, copied("secrets", fields{}, typed("kubernetes.io/service-account-token")), false,
+		},
 		"TwinWebhook": {
 			"Liqo would have the API server believe it.", twins,
 			copied("secrets", fields{"labels": fields{"liqo.io/webhook": "true"}}, typed("Opaque")), false,

@@ -140,7 +140,7 @@ type asked struct {
 
 // peersWrites are what peers may write in the tenant namespace of c, and what they may not. The admission policies are asked the same.
 func peersWrites() map[string]asked {
-	const condition, policy = "tenantCondition", "authzPolicy"
+	const condition, policy, notNonce = "tenantCondition", "authzPolicy", "Secret liqo-nonce, empty"
 	many := func(n int, of string) any {
 		list := make([]any, n)
 		for i := range list {
@@ -162,10 +162,12 @@ func peersWrites() map[string]asked {
 		"NoUser": {
 			"Nor this one.", creates(tenants).by(strings.Replace(peeringUser, "0", "g", 1), "liqo.io"), "writes in the tenant namespace",
 		},
-		"AnotherPeer":    {"It is not its namespace.", creates(resourceSlices).by("v", "liqo.io"), `"v" writes in the tenant namespace of "c"`},
-		"SliceIdentity":  {"It runs pods, and asks for nothing.", creates(resourceSlices).by("big-5e6f", "c"), "writes in the tenant namespace"},
-		"Unknown":        {"Other kinds are of no concern.", creates("configmaps.").with(nil, "metadata", "labels"), ""},
-		"UnknownByOther": {"Unless somebody is there who has no business there.", creates("configmaps.").by("v", "liqo.io"), "writes in the tenant"},
+		"AnotherPeer":   {"It is not its namespace.", creates(resourceSlices).by("v", "liqo.io"), `"v" writes in the tenant namespace of "c"`},
+		"SliceIdentity": {"It runs pods, and asks for nothing.", creates(resourceSlices).by("big-5e6f", "c"), "writes in the tenant namespace"},
+		"Unknown":       {"Other kinds are of no concern.", creates("configmaps.").with(nil, "metadata", "labels"), ""},
+		"UnknownByOther": {
+			"Unless somebody is there who has no business there.", creates("configmaps.").by("v", "liqo.io"), "writes in the tenant",
+		},
 
 		"SliceStatus":  {"It would grant itself what it likes.", updates(resourceSlices).sub("status"), "status of resourceslices"},
 		"MapStatus":    {"Nor does it say what was made.", updates(namespaceMaps).sub("status"), "status of namespacemaps"},
@@ -327,7 +329,8 @@ func peersWrites() map[string]asked {
 		},
 		"KeyBlocks": {
 			"The gateway would not go.",
-			creates(publicKeys).with([]any{owner("GatewayServer", "blockOwnerDeletion", true)}, "metadata", "ownerReferences"), "has GatewayServer c",
+			creates(publicKeys).with([]any{owner("GatewayServer", "blockOwnerDeletion", true)}, "metadata", "ownerReferences"),
+			"has GatewayServer c",
 		},
 		"KeyOfTenant": {"That has no keys.", creates(publicKeys).with([]any{owner("Tenant")}, "metadata", "ownerReferences"), "has Tenant c"},
 		"KeyOfOtherKind": {
@@ -342,25 +345,25 @@ func peersWrites() map[string]asked {
 			creates(secrets).with("x", "metadata", "labels", "team").with("y", "metadata", "annotations", "example.com/y"), "",
 		},
 		"NonceChosen": {
-			"It is not the peer that chooses it.", creates(secrets).with(object{"nonce": "eA=="}, "data"), "Secret liqo-nonce, empty",
+			"It is not the peer that chooses it.", creates(secrets).with(object{"nonce": "eA=="}, "data"), notNonce,
 		},
-		"NonceNext":  {"Liqo has written it.", updates(secrets), "Secret liqo-nonce, empty"},
-		"NonceGone":  {"Nor is it taken back.", deletes(secrets), "Secret liqo-nonce, empty"},
-		"NonceOther": {"It is no nonce.", creates(secrets).with(nil, "metadata", "labels", "liqo.io/nonce"), "Secret liqo-nonce, empty"},
-		"NonceNamed": {"Liqo has one.", creates(secrets).with("liqo-nonce-2", "metadata", "name"), "Secret liqo-nonce, empty"},
+		"NonceNext":  {"Liqo has written it.", updates(secrets), notNonce},
+		"NonceGone":  {"Nor is it taken back.", deletes(secrets), notNonce},
+		"NonceOther": {"It is no nonce.", creates(secrets).with(nil, "metadata", "labels", "liqo.io/nonce"), notNonce},
+		"NonceNamed": {"Liqo has one.", creates(secrets).with("liqo-nonce-2", "metadata", "name"), notNonce},
 		"Issued": {
-			"The peer would choose which key is its own.", creates(secrets).with("liqo-remote-certificate", "metadata", "name"), "Secret liqo-nonce, empty",
+			"The peer would choose which key is its own.", creates(secrets).with("liqo-remote-certificate", "metadata", "name"), notNonce,
 		},
 		"IssuedGone": {
-			"Another key could be the peer's then.", deletes(secrets).of("liqo-remote-certificate", "metadata", "name"), "Secret liqo-nonce, empty",
+			"Another key could be the peer's then.", deletes(secrets).of("liqo-remote-certificate", "metadata", "name"), notNonce,
 		},
 		"Kubeconfig": {
 			"It says where the virtual kubelet goes, and what it runs before.", creates(secrets).with("kubeconfig-c", "metadata", "name"),
-			"Secret liqo-nonce, empty",
+			notNonce,
 		},
 		"Account": {
 			"Kubernetes would write a token of the gateway into it.", creates(secrets).with("kubernetes.io/service-account-token", "type"),
-			"Secret liqo-nonce, empty",
+			notNonce,
 		},
 	}
 	for _, mark := range secretMarks() {

@@ -194,7 +194,8 @@ func TestTwins(t *testing.T) {
 			twinned(creates, secrets, opaque).with("sa", "metadata", "annotations", "kubernetes.io/service-account.name"), "",
 		},
 		"Kept": {
-			"People may say what is copied.", twinned(updates, secrets, opaque).with("true", "metadata", "annotations", "liqo.io/allow-reflection"), "",
+			"People may say what is copied.",
+			twinned(updates, secrets, opaque).with("true", "metadata", "annotations", "liqo.io/allow-reflection"), "",
 		},
 		"Bare": {"It need not have labels.", twinned(creates, secrets, opaque).with(object{"name": "web"}, "metadata"), ""},
 		"Account": {
@@ -205,7 +206,9 @@ func TestTwins(t *testing.T) {
 			"With Liqo 0.9 as well.", twinned(creates, secrets, account).by("c", "liqo.io"), "a token of this cluster",
 		},
 		"AccountByOther": {"Whoever it is.", twinned(creates, secrets, account).by("v", "liqo.io"), "a token of this cluster"},
-		"Bootstrap":      {"A machine could join with it.", twinned(creates, secrets, "bootstrap.kubernetes.io/token"), "a token of this cluster"},
+		"Bootstrap": {
+			"A machine could join with it.", twinned(creates, secrets, "bootstrap.kubernetes.io/token"), "a token of this cluster",
+		},
 		"AccountOfPeople": {
 			"They know what they do.", twinned(creates, secrets, account).by("alice", "staff"), "",
 		},
@@ -235,7 +238,9 @@ func TestTwins(t *testing.T) {
 		},
 	}
 	for _, mark := range secretMarks() {
-		cases["Label"+mark] = asked{"Liqo would take it for its own.", twinned(creates, secrets, opaque).with("x", "metadata", "labels", mark), markMessage}
+		cases["Label"+mark] = asked{
+			"Liqo would take it for its own.", twinned(creates, secrets, opaque).with("x", "metadata", "labels", mark), markMessage,
+		}
 		cases["Annotation"+mark] = asked{
 			"Also later.", twinned(updates, secrets, opaque).with("x", "metadata", "annotations", mark), markMessage,
 		}
