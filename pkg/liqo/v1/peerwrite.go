@@ -213,29 +213,33 @@ func checkMarks(w *peerwrite.Write, peer cluster.ID) error {
 }
 
 // checkHeld returns that a peer changes on what an object waits before it is gone, or with what it goes: one with a finalizer of the peer
-// would stay, with all that it has. A PublicKey goes with the gateway that it is for, as liqoctl says when it writes one.
+// would stay, with all that it has.
 func checkHeld(kind string, before, after *metav1.PartialObjectMetadata) error {
 	if !slices.Equal(before.Finalizers, after.Finalizers) {
 		return fmt.Errorf("metadata.finalizers is %q, want %q: a peer keeps nothing here from going", after.Finalizers, before.Finalizers)
 	}
-	goes := kind == publicKeys
-	for _, owner := range before.OwnerReferences {
-		kept := slices.ContainsFunc(after.OwnerReferences, func(is metav1.OwnerReference) bool {
-			return equality.Semantic.DeepEqual(is, owner) || goes && is.Kind == owner.Kind && is.Name == owner.Name
-		})
-		if !kept {
-			return fmt.Errorf("metadata.ownerReferences has no %s %s any more: that is not the peer's to change", owner.Kind, owner.Name)
+	was, is := before.OwnerReferences, after.OwnerReferences
+	if equality.Semantic.DeepEqual(was, is) || kind == publicKeys && goWithGateway(was, is) {
+		return nil
+	}
+	return errors.New("metadata.ownerReferences is not the peer's to change: it says with what an object goes")
+}
+
+// goWithGateway reports whether owners stay, and those that come are gateways: liqoctl makes a PublicKey go with the one that it is for,
+// also with another one of the same name.
+func goWithGateway(before, after []metav1.OwnerReference) bool {
+	for _, was := range before {
+		if !slices.ContainsFunc(after, func(is metav1.OwnerReference) bool { return is.Kind == was.Kind && is.Name == was.Name }) {
+			return false
 		}
 	}
-	for _, owner := range after.OwnerReferences {
-		was := slices.ContainsFunc(before.OwnerReferences, func(was metav1.OwnerReference) bool {
-			return equality.Semantic.DeepEqual(was, owner)
-		})
-		if !was && (!goes || !isGateway(&owner)) {
-			return fmt.Errorf("metadata.ownerReferences has %s %s: that is not the peer's to change", owner.Kind, owner.Name)
+	for _, is := range after {
+		stays := slices.ContainsFunc(before, func(was metav1.OwnerReference) bool { return equality.Semantic.DeepEqual(was, is) })
+		if !stays && !isGateway(&is) {
+			return false
 		}
 	}
-	return nil
+	return true
 }
 
 // isGateway reports whether an owner is a gateway, which does not wait for what it owns.

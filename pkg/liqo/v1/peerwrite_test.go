@@ -141,6 +141,7 @@ type asked struct {
 // peersWrites are what peers may write in the tenant namespace of c, and what they may not. The admission policies are asked the same.
 func peersWrites() map[string]asked {
 	const condition, policy, notNonce = "tenantCondition", "authzPolicy", "Secret liqo-nonce, empty"
+	const owners = "metadata.ownerReferences is not the peer's to change"
 	many := func(n int, of string) any {
 		list := make([]any, n)
 		for i := range list {
@@ -298,11 +299,11 @@ func peersWrites() map[string]asked {
 		},
 		"Owner": {
 			"It would go with that, or that would wait for it.", creates(renews).with([]any{owner("GatewayServer")}, "metadata", "ownerReferences"),
-			"metadata.ownerReferences has GatewayServer c",
+			owners,
 		},
 		"OwnerGone": {
 			"It is to go with that.", updates(tenants).of([]any{owner("Namespace")}, "metadata", "ownerReferences"),
-			"has no Namespace c any more",
+			owners,
 		},
 		"OwnerKept": {
 			"The replicator writes what it finds.",
@@ -312,7 +313,7 @@ func peersWrites() map[string]asked {
 		"OwnerOther": {
 			"That is another one.",
 			updates(renews).of([]any{owner("X")}, "metadata", "ownerReferences").with([]any{owner("X", "uid", "2")}, "metadata", "ownerReferences"),
-			"metadata.ownerReferences",
+			owners,
 		},
 		"KeyOfClient": {
 			"liqoctl says so.", creates(publicKeys).with([]any{owner("GatewayClient")}, "metadata", "ownerReferences"), "",
@@ -321,21 +322,21 @@ func peersWrites() map[string]asked {
 			"The gateway was made again.", updates(publicKeys).with([]any{owner("GatewayServer", "uid", "2")}, "metadata", "ownerReferences"), "",
 		},
 		"KeyOfNobody": {
-			"It goes with the gateway.", updates(publicKeys).with(nil, "metadata", "ownerReferences"), "has no GatewayServer c any more",
+			"It goes with the gateway.", updates(publicKeys).with(nil, "metadata", "ownerReferences"), owners,
 		},
 		"KeyOfController": {
 			"It is no part of it.", creates(publicKeys).with([]any{owner("GatewayServer", "controller", true)}, "metadata", "ownerReferences"),
-			"has GatewayServer c",
+			owners,
 		},
 		"KeyBlocks": {
 			"The gateway would not go.",
 			creates(publicKeys).with([]any{owner("GatewayServer", "blockOwnerDeletion", true)}, "metadata", "ownerReferences"),
-			"has GatewayServer c",
+			owners,
 		},
-		"KeyOfTenant": {"That has no keys.", creates(publicKeys).with([]any{owner("Tenant")}, "metadata", "ownerReferences"), "has Tenant c"},
+		"KeyOfTenant": {"That has no keys.", creates(publicKeys).with([]any{owner("Tenant")}, "metadata", "ownerReferences"), owners},
 		"KeyOfOtherKind": {
 			"It is called like a gateway.",
-			creates(publicKeys).with([]any{owner("GatewayServer", "apiVersion", "example.com/v1")}, "metadata", "ownerReferences"), "has Gateway",
+			creates(publicKeys).with([]any{owner("GatewayServer", "apiVersion", "example.com/v1")}, "metadata", "ownerReferences"), owners,
 		},
 
 		"Nonce":        {"liqoctl asks for one.", creates(secrets).by(peeringUser, "liqo.io"), ""},

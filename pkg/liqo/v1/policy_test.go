@@ -221,6 +221,7 @@ func TestTwins(t *testing.T) {
 			twinned(updates, "services.", "").of(mine, "metadata", "finalizers").with(mine, "metadata", "finalizers"), "",
 		},
 		"Protected":      {"The API server protects a volume.", twinned(creates, volumes, "").with(protected, "metadata", "finalizers"), ""},
+		"VolumeStays":    {"It would not go with its namespace.", twinned(creates, volumes, "").with(mine, "metadata", "finalizers"), goes},
 		"ProtectedOther": {"And nothing else.", twinned(creates, secrets, opaque).with(protected, "metadata", "finalizers"), goes},
 		"Unprotected":    {"That it stays.", twinned(updates, volumes, "").of(protected, "metadata", "finalizers"), goes},
 		"FinalizerOf09": {
