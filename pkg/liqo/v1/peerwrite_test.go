@@ -321,6 +321,11 @@ func peersWrites() map[string]asked {
 		"KeyOfNewGateway": {
 			"The gateway was made again.", updates(publicKeys).with([]any{owner("GatewayServer", "uid", "2")}, "metadata", "ownerReferences"), "",
 		},
+		"KeyOfMore": {
+			"Somebody here has said with what else.",
+			updates(publicKeys).of([]any{owner("X")}, "metadata", "ownerReferences").with([]any{owner("X"), owner("GatewayServer")}, "metadata",
+				"ownerReferences"), "",
+		},
 		"KeyOfNobody": {
 			"It goes with the gateway.", updates(publicKeys).with(nil, "metadata", "ownerReferences"), owners,
 		},
