@@ -18,9 +18,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/go-logr/logr"
 	toolscache "k8s.io/client-go/tools/cache"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,32 +26,24 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/serving/source"
 )
 
-// maxPrefixes bounds what is taken of one tenant namespace. With Liqo 1.x a record has lists, which the peer writes: that of a broker has a
-// prefix for each of its providers, and a thousand of these is the largest federation of docs/placement/scale.md.
-const maxPrefixes = 2048
-
 // Peers are the prefixes of the peers. The zero value knows of none, and that it does
 // not know them.
+//
+// However many prefixes a peer has, all of them are known: what is remembered of a record is no more than the cache has of it, and how long
+// it takes to find an address depends on the length of addresses alone. So no peer closes a port to anybody but itself.
 type Peers struct {
 	mu       sync.RWMutex
 	line     line.Line // Nil before Watch.
-	log      logr.Logger
 	complete func() bool
-	tenants  map[string]*tenant // By the tenant namespace.
-}
-
-// tenant is what is known of the peer of one tenant namespace.
-type tenant struct {
-	networks map[string]client.Object // By their names, as the cache has them.
-	prefixes []netip.Prefix
-	// over tells that there are more than are taken, and told that the log says so.
-	over, told bool
+	networks map[client.ObjectKey][]netip.Prefix
+	// tenants has for each prefix in how many networks of which tenant namespace it is.
+	tenants map[netip.Prefix]map[string]int
 }
 
 // Watch follows the networks towards peers, as a line of Liqo records them, in a cache, which is started later.
 func (p *Peers) Watch(ctx context.Context, c cache.Cache, of line.Line) error {
 	p.mu.Lock()
-	p.line, p.log = of, ctrl.LoggerFrom(ctx)
+	p.line = of
 	p.mu.Unlock()
 	informer, err := c.GetInformer(ctx, of.Kinds().Network)
 	if err != nil {
@@ -74,16 +64,12 @@ func (p *Peers) Watch(ctx context.Context, c cache.Cache, of line.Line) error {
 }
 
 // Excludes reports whether an address is none of a peer's. As long as the peers are not
-// known, every address may be one of theirs. So it may as long as a peer has more prefixes than are taken: such a peer closes the ports
-// to all whose addresses are not given, and opens none to itself.
+// known, every address may be one of theirs.
 func (p *Peers) Excludes(a netip.Addr) bool {
 	p.mu.RLock()
-	complete, over := p.complete, false
-	for _, of := range p.tenants {
-		over = over || of.over
-	}
+	complete := p.complete
 	p.mu.RUnlock()
-	return complete != nil && complete() && !over && !p.Includes(a)
+	return complete != nil && complete() && !p.Includes(a)
 }
 
 // ExcludesKnown reports whether an address is not known to be a peer's. As long as the peers are
@@ -97,8 +83,7 @@ func (p *Peers) Includes(a netip.Addr) bool {
 }
 
 // Source returns for whom an address counts: for the peer whose it is, or else for its
-// network. In a prefix that was not taken a peer counts as a stranger: each network for itself, and all together within what a server has
-// for all.
+// network.
 func (p *Peers) Source(a netip.Addr) source.Source {
 	if namespace, is := p.tenantOf(a); is {
 		return source.Peer(namespace)
@@ -106,15 +91,15 @@ func (p *Peers) Source(a netip.Addr) source.Source {
 	return source.Network(a)
 }
 
-// tenantOf returns the tenant namespace of the peer whose an address is.
+// tenantOf returns the tenant namespace of the peer whose an address is: that of the longest prefix, and of several peers with the same
+// prefix, which Liqo gives to none, the first by name.
 func (p *Peers) tenantOf(a netip.Addr) (string, bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	for namespace, of := range p.tenants {
-		for _, prefix := range of.prefixes {
-			if prefix.Contains(a) {
-				return namespace, true
-			}
+	for bits := a.BitLen(); bits >= 0; bits-- {
+		prefix := netip.PrefixFrom(a, bits).Masked()
+		if in := p.tenants[prefix]; len(in) > 0 {
+			return slices.Min(slices.Collect(maps.Keys(in))), true
 		}
 	}
 	return "", false
@@ -127,15 +112,7 @@ func (p *Peers) set(o any) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.tenants == nil {
-		p.tenants = map[string]*tenant{}
-	}
-	namespace := network.GetNamespace()
-	if p.tenants[namespace] == nil {
-		p.tenants[namespace] = &tenant{networks: map[string]client.Object{}}
-	}
-	p.tenants[namespace].networks[network.GetName()] = network
-	p.take(namespace)
+	p.take(network, p.line.SeenOf(network))
 }
 
 func (p *Peers) remove(o any) {
@@ -148,38 +125,33 @@ func (p *Peers) remove(o any) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	namespace := network.GetNamespace()
-	of := p.tenants[namespace]
-	if of == nil {
-		return
-	}
-	delete(of.networks, network.GetName())
-	if len(of.networks) == 0 {
-		delete(p.tenants, namespace)
-		return
-	}
-	p.take(namespace)
+	p.take(network, nil)
 }
 
-// take reads the prefixes of a tenant namespace, in the order of its networks' names, as many as there may be. The caller holds the lock.
-func (p *Peers) take(namespace string) {
-	of := p.tenants[namespace]
-	of.prefixes, of.over = nil, false
-	for _, name := range slices.Sorted(maps.Keys(of.networks)) {
-		room := maxPrefixes - len(of.prefixes)
-		if room == 0 {
-			of.over = true // Whatever the others say: reading them takes time.
-			break
-		}
-		seen := p.line.SeenOf(of.networks[name])
-		if len(seen) > room {
-			seen, of.over = seen[:room], true
-		}
-		of.prefixes = append(of.prefixes, seen...)
+// take replaces what is known of a network by its prefixes, of which there may be none any more. The caller holds the lock.
+func (p *Peers) take(network client.Object, seen []netip.Prefix) {
+	if p.networks == nil {
+		p.networks, p.tenants = map[client.ObjectKey][]netip.Prefix{}, map[netip.Prefix]map[string]int{}
 	}
-	if of.over && !of.told {
-		of.told = true
-		p.log.Info("Too many prefixes of a peer; ports that are closed to peers are closed to all whose addresses are not given",
-			"tenantNamespace", namespace, "taken", maxPrefixes)
+	key := client.ObjectKeyFromObject(network)
+	for _, prefix := range p.networks[key] {
+		in := p.tenants[prefix]
+		if in[key.Namespace]--; in[key.Namespace] == 0 {
+			delete(in, key.Namespace)
+		}
+		if len(in) == 0 {
+			delete(p.tenants, prefix)
+		}
 	}
+	delete(p.networks, key)
+	if len(seen) == 0 {
+		return
+	}
+	for _, prefix := range seen {
+		if p.tenants[prefix] == nil {
+			p.tenants[prefix] = map[string]int{}
+		}
+		p.tenants[prefix][key.Namespace]++
+	}
+	p.networks[key] = seen
 }

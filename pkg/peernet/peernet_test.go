@@ -7,11 +7,9 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr/funcr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 
@@ -94,78 +92,123 @@ func TestExcludes(t *testing.T) {
 }
 
 // lists returns networks of Liqo 1.x in one tenant namespace, by name, with how many prefixes each has.
-func lists(namespace string, sizes map[string]int) []*api.Configuration {
+func lists(namespace string, from netip.Addr, sizes map[string]int) []*api.Configuration {
 	var all []*api.Configuration
-	next := netip.MustParseAddr("10.64.0.0")
 	for _, name := range slices.Sorted(maps.Keys(sizes)) {
 		c := &api.Configuration{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 		c.Status.Remote = &api.ClusterNetworks{}
 		for range sizes[name] {
-			c.Status.Remote.CIDR.Pod = append(c.Status.Remote.CIDR.Pod, netip.PrefixFrom(next, next.BitLen()).String())
-			next = next.Next()
+			c.Status.Remote.CIDR.Pod = append(c.Status.Remote.CIDR.Pod, netip.PrefixFrom(from, from.BitLen()).String())
+			from = from.Next()
 		}
 		all = append(all, c)
 	}
 	return all
 }
 
-// TestTooManyPrefixes has a peer that writes more than is taken of it. It opens nothing to itself by that, and the log tells who it is.
-func TestTooManyPrefixes(t *testing.T) {
+// TestManyPrefixes has a peer with very many prefixes: it is known by all of them, and who is none of its own notices nothing.
+func TestManyPrefixes(t *testing.T) {
+	first, stranger := netip.MustParseAddr("10.64.0.0"), netip.MustParseAddr("192.0.2.1")
+	other := lists("tenant-b", netip.MustParseAddr("10.70.0.0"), map[string]int{"b": 1})[0]
 	cases := map[string]struct {
 		reason string
 		sizes  map[string]int
-		over   bool
+		last   string
 	}{
-		"Many":    {"A broker may have a thousand providers.", map[string]int{"a": 1000}, false},
-		"All":     {"So many are taken.", map[string]int{"a": maxPrefixes}, false},
-		"More":    {"The last one is not.", map[string]int{"a": maxPrefixes + 1}, true},
-		"Two":     {"All records in a tenant namespace are of one peer.", map[string]int{"a": maxPrefixes - 1, "b": 2}, true},
-		"TwoFit":  {"They may be several.", map[string]int{"a": maxPrefixes - 2, "b": 2}, false},
-		"Unread":  {"What is not read may say anything.", map[string]int{"a": maxPrefixes, "b": 1}, true},
-		"Nothing": {"It has decided on nothing yet.", map[string]int{"a": 0}, false},
+		"One":     {"It is an honest peer.", map[string]int{"a": 1}, "10.64.0.0"},
+		"Many":    {"A broker may have a thousand providers.", map[string]int{"a": 1000}, "10.64.3.231"},
+		"More":    {"None is left out.", map[string]int{"a": 70000}, "10.65.17.111"},
+		"Records": {"All records in a tenant namespace are of one peer.", map[string]int{"a": 5000, "b": 5000, "c": 1}, "10.64.39.16"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			var logged []string
-			log := funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{})
-			p := &Peers{line: v1.Line{}, log: log, complete: func() bool { return true }}
-			records := lists("tenant-a", tc.sizes)
+			p := &Peers{line: v1.Line{}, complete: func() bool { return true }}
+			records := lists("tenant-a", first, tc.sizes)
+			p.set(other)
 			for range 2 {
 				for _, record := range records {
 					p.set(record)
 				}
 			}
-			if n := len(p.tenants["tenant-a"].prefixes); n > maxPrefixes {
-				t.Errorf("%s\n%d prefixes are taken", tc.reason, n)
+			last := netip.MustParseAddr(tc.last)
+			for _, a := range []netip.Addr{first, last} {
+				if p.Excludes(a) || p.Source(a) != source.Peer("tenant-a") {
+					t.Errorf("%s\nExcludes(%s) = %t, Source() = %v", tc.reason, a, p.Excludes(a), p.Source(a))
+				}
 			}
-			stranger, first, last := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("10.64.0.0"), netip.MustParseAddr("10.64.8.0")
-			if got := p.Excludes(stranger); got == tc.over {
-				t.Errorf("%s\nExcludes(%s) = %t", tc.reason, stranger, got)
-			}
-			if !p.ExcludesKnown(stranger) {
-				t.Errorf("%s\nwho is no peer waits", tc.reason)
-			}
-			if tc.over && (p.Excludes(last) || p.Source(last) != source.Network(last)) {
-				t.Errorf("%s\nExcludes(%s) = %t, Source() = %v", tc.reason, last, p.Excludes(last), p.Source(last))
-			}
-			if has := tc.sizes["a"] > 0; p.Includes(first) != has || (p.Source(first) == source.Peer("tenant-a")) != has {
-				t.Errorf("%s\nIncludes(%s) = %t, Source() = %v", tc.reason, first, p.Includes(first), p.Source(first))
-			}
-			want := 0
-			if tc.over {
-				want = 1
-			}
-			if len(logged) != want || want == 1 && !strings.Contains(logged[0], `"tenantNamespace"="tenant-a"`) {
-				t.Errorf("%s\nthe log has %q", tc.reason, logged)
+			for _, a := range []netip.Addr{stranger, last.Next()} {
+				if !p.Excludes(a) || p.Source(a) != source.Network(a) {
+					t.Errorf("%s\nExcludes(%s) = %t, Source() = %v", tc.reason, a, p.Excludes(a), p.Source(a))
+				}
 			}
 
-			// With fewer, all is as before.
+			// With fewer, the rest is free; with none, nothing is remembered.
 			for _, record := range records[1:] {
 				p.remove(record)
 			}
-			p.set(lists("tenant-a", map[string]int{"a": 1})[0])
-			if !p.Excludes(stranger) || !p.Excludes(last) || p.Excludes(first) {
-				t.Errorf("%s\nwith one prefix left, Excludes() = %t, %t, %t", tc.reason, p.Excludes(stranger), p.Excludes(last), p.Excludes(first))
+			p.set(lists("tenant-a", first, map[string]int{"a": 1})[0])
+			if p.Excludes(first) || !p.Excludes(first.Next()) || !p.Excludes(stranger) {
+				t.Errorf("%s\nwith one prefix left, Excludes() = %t, %t, %t", tc.reason, p.Excludes(first), p.Excludes(first.Next()),
+					p.Excludes(stranger))
+			}
+			p.remove(records[0])
+			if a := netip.MustParseAddr("10.70.0.0"); p.Source(a) != source.Peer("tenant-b") {
+				t.Errorf("%s\nSource(%s) = %v", tc.reason, a, p.Source(a))
+			}
+			p.remove(other)
+			if len(p.networks)+len(p.tenants) > 0 {
+				t.Errorf("%s\nof peers that are gone %d networks and %d prefixes are remembered", tc.reason, len(p.networks), len(p.tenants))
+			}
+		})
+	}
+}
+
+// TestOverlapping has networks with the same addresses, which Liqo makes for no peer.
+func TestOverlapping(t *testing.T) {
+	record := func(namespace, name string, prefixes ...string) *api.Configuration {
+		c := &api.Configuration{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+		c.Status.Remote = &api.ClusterNetworks{CIDR: api.CIDRs{Pod: prefixes}}
+		return c
+	}
+	a := netip.MustParseAddr("10.64.1.1")
+	wide, narrow := record("tenant-a", "a", "10.64.0.0/16"), record("tenant-b", "b", "10.64.1.0/24")
+	cases := map[string]struct {
+		reason  string
+		records []*api.Configuration
+		gone    []*api.Configuration
+		want    string
+	}{
+		"Longest":    {reason: "It is routed to the longest prefix.", records: []*api.Configuration{narrow, wide}, want: "tenant-b"},
+		"LongerGone": {"Then the other one counts.", []*api.Configuration{narrow, wide}, []*api.Configuration{narrow}, "tenant-a"},
+		"Same": {
+			reason: "It is always the same one.", records: []*api.Configuration{record("tenant-b", "b", "10.64.1.0/24"),
+				record("tenant-a", "a", "10.64.1.0/24")}, want: "tenant-a",
+		},
+		"SameGone": {
+			"One is left.", []*api.Configuration{narrow, record("tenant-a", "a", "10.64.1.0/24")},
+			[]*api.Configuration{record("tenant-a", "a")}, "tenant-b",
+		},
+		"Twice": {
+			"The peer has it still.", []*api.Configuration{narrow, record("tenant-b", "c", "10.64.1.0/24")}, []*api.Configuration{narrow},
+			"tenant-b",
+		},
+		"TwiceInOne": {
+			"It is gone with its record.", []*api.Configuration{wide, record("tenant-b", "b", "10.64.1.0/24", "10.64.1.0/24")},
+			[]*api.Configuration{narrow}, "tenant-a",
+		},
+		"Unmasked": {reason: "It is the same prefix.", records: []*api.Configuration{record("tenant-b", "b", "10.64.1.9/24")}, want: "tenant-b"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := &Peers{line: v1.Line{}}
+			for _, record := range tc.records {
+				p.set(record)
+			}
+			for _, record := range tc.gone {
+				p.remove(record)
+			}
+			if got := p.Source(a); got != source.Peer(tc.want) {
+				t.Errorf("%s\nSource(%s) = %v, want that of %s", tc.reason, a, got, tc.want)
 			}
 		})
 	}

@@ -68,7 +68,7 @@ type Told interface {
 	IdentityOf(record client.Object) cluster.Identity
 	// OfferOf returns what an object of Kinds.Offer says, without whose tenant namespace that is: With and Wrong are empty.
 	OfferOf(offer client.Object) liqo.Offer
-	// SeenOf returns the prefixes under which pods of a peer are seen here, as an object of Kinds.Network says.
+	// SeenOf returns the prefixes under which pods of a peer are seen here, masked, as an object of Kinds.Network says.
 	SeenOf(network client.Object) []netip.Prefix
 	// AccountChanged reports whether an update of a Namespace, or of a Record, an Offer or a Peering of Kinds, changes who is a peer, or what
 	// is offered for which node, also because it counts now or counts no more. It is true for objects of other kinds.

@@ -11,9 +11,11 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,8 +38,9 @@ func (Line) IdentityRules() line.IdentityRules { return identityRules{} }
 // Requests implements line.IdentityRules.
 func (identityRules) Requests(user string) bool { return controllerManager.MatchString(user) }
 
-// Check implements line.IdentityRules: the request is one that [CheckCSR] lets pass, and that of a control plane has the key for which Liqo
-// has issued a certificate to the cluster before, if it has. Liqo itself knows a cluster by whatever key its Tenant has.
+// Check implements line.IdentityRules: the request is one that [CheckCSR] lets pass; nobody else here is called like its user or its group;
+// and that of a control plane has the key for which Liqo has issued a certificate to the cluster before, if it has. Liqo itself knows a
+// cluster by whatever key its Tenant has, and by whatever ID.
 func (identityRules) Check(
 	ctx context.Context, objects client.Reader, _ string, request *x509.CertificateRequest, text []byte,
 ) (refusal, err error) {
@@ -49,7 +52,14 @@ func (identityRules) Check(
 	if err != nil {
 		return nil, err
 	}
-	if refusal := CheckCSR(request, text, asked); refusal != nil || h.slice != "" {
+	if refusal := CheckCSR(request, text, asked); refusal != nil {
+		return refusal, nil
+	}
+	bindings, err := readBindings(ctx, objects)
+	if err != nil {
+		return nil, err
+	}
+	if refusal := checkNames(request.Subject.CommonName, h.cluster, bindings); refusal != nil || h.slice != "" {
 		return refusal, nil
 	}
 	for _, namespace := range asked.Namespaces {
@@ -166,4 +176,64 @@ func checkID(id string) error {
 func hashOf(id string) string {
 	hash := sha256.Sum256([]byte(id))
 	return fmt.Sprintf("%x", hash[:6])
+}
+
+// binding gives rights to users and groups, in a namespace or everywhere.
+type binding struct {
+	what     string // For people.
+	labels   map[string]string
+	role     rbacv1.RoleRef
+	subjects []rbacv1.Subject
+}
+
+// readBindings returns all bindings of the cluster.
+func readBindings(ctx context.Context, objects client.Reader) ([]binding, error) {
+	var everywhere rbacv1.ClusterRoleBindingList
+	if err := objects.List(ctx, &everywhere); err != nil {
+		return nil, fmt.Errorf("list the ClusterRoleBindings: %w", err)
+	}
+	var somewhere rbacv1.RoleBindingList
+	if err := objects.List(ctx, &somewhere); err != nil {
+		return nil, fmt.Errorf("list the RoleBindings: %w", err)
+	}
+	all := make([]binding, 0, len(everywhere.Items)+len(somewhere.Items))
+	for i := range everywhere.Items {
+		b := &everywhere.Items[i]
+		all = append(all, binding{"ClusterRoleBinding " + b.Name, b.Labels, b.RoleRef, b.Subjects})
+	}
+	for i := range somewhere.Items {
+		b := &somewhere.Items[i]
+		all = append(all, binding{"RoleBinding " + b.Namespace + "/" + b.Name, b.Labels, b.RoleRef, b.Subjects})
+	}
+	return all, nil
+}
+
+// peerRoles are the roles that Liqo binds to peers: in the tenant namespace to the user, everywhere and in twin namespaces to the group
+// (liqo/pkg/liqo-controller-manager/authentication/tenant-controller and offloading/namespacemap-controller@v1.2.0).
+func peerRoles() []string {
+	return []string{"liqo-remote-controlplane", "liqo-virtual-kubelet-remote", "liqo-virtual-kubelet-remote-clusterwide"}
+}
+
+// forPeer reports whether a binding is for a peer: it is of one of Liqo's roles, or its label says so, as with those that Liqo makes.
+func (b *binding) forPeer(id cluster.ID) bool {
+	return b.labels[liqo.LabelRemoteClusterID] == string(id) || b.role.Kind == "ClusterRole" && slices.Contains(peerRoles(), b.role.Name)
+}
+
+// checkNames returns why a cluster must not have a certificate for a user, whose group is the ID of the cluster now or in that of a
+// ResourceSlice: a binding gives rights to somebody of that name who is not the cluster. People choose the IDs of clusters as they choose
+// names of users and groups.
+func checkNames(user string, id cluster.ID, bindings []binding) error {
+	for i := range bindings {
+		b := &bindings[i]
+		if b.forPeer(id) {
+			continue
+		}
+		for _, s := range b.subjects {
+			if s.Kind == rbacv1.UserKind && s.Name == user || s.Kind == rbacv1.GroupKind && s.Name == string(id) {
+				return fmt.Errorf("%s %s has rights of %s %s by %s: label that %s=%s if it is for the cluster, else the cluster needs another ID",
+					strings.ToLower(s.Kind), s.Name, b.role.Kind, b.role.Name, b.what, liqo.LabelRemoteClusterID, id)
+			}
+		}
+	}
+	return nil
 }

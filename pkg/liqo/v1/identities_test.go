@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -101,6 +102,33 @@ func issuedTo(t *testing.T, key ed25519.PrivateKey) *corev1.Secret {
 	}
 }
 
+// binds returns a binding of a ClusterRole everywhere.
+func binds(kind, name, role string, labels map[string]string) *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "b", Labels: labels},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: "alice"}, {Kind: kind, Name: name}},
+	}
+}
+
+// bindsIn returns a binding of a Role in a namespace.
+func bindsIn(namespace, kind, name, role string, labels map[string]string) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "b", Labels: labels},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role},
+		Subjects:   []rbacv1.Subject{{Kind: kind, Name: name}},
+	}
+}
+
+// boundIn returns what Liqo binds to c in a namespace.
+func boundIn(namespace, kind string) *rbacv1.RoleBinding {
+	b := bindsIn(namespace, kind, "c", "liqo-remote-controlplane", map[string]string{
+		"app.kubernetes.io/managed-by": "liqo", liqo.LabelRemoteClusterID: "c",
+	})
+	b.RoleRef.Kind = "ClusterRole"
+	return b
+}
+
 func TestCertificates(t *testing.T) {
 	key, other := newKey(t), newKey(t)
 	tenant, slice := asks(t, key, named("c", "liqo.io")), asks(t, key, named(sliceNameOfC, "c"))
@@ -125,6 +153,53 @@ func TestCertificates(t *testing.T) {
 			want: "cluster c already has a certificate",
 		},
 		"TakenSlice": {reason: "A ResourceSlice is looked at by Liqo.", request: slice, more: []client.Object{issuedTo(t, other)}},
+
+		"Admin": {
+			reason: "Somebody is called so.", request: tenant, more: []client.Object{binds("User", "c", "cluster-admin", nil)},
+			want: "user c has rights of ClusterRole cluster-admin by ClusterRoleBinding b",
+		},
+		"AdminOfSlice": {
+			reason: "The name of a ResourceSlice can be chosen.", request: slice, want: "user " + sliceNameOfC,
+			more: []client.Object{binds("User", sliceNameOfC, "cluster-admin", nil)},
+		},
+		"AdminOfTenant": {
+			reason: "It is not that user.", request: slice, more: []client.Object{binds("User", "c", "cluster-admin", nil)},
+		},
+		"Staff": {
+			reason: "It is a group, and the next certificate is for that.", request: tenant,
+			more: []client.Object{bindsIn("shop", "Group", "c", "edit", nil)}, want: "group c has rights of Role edit by RoleBinding shop/b",
+		},
+		"StaffOfSlice": {
+			reason: "This one is.", request: slice, want: "group c has rights", more: []client.Object{bindsIn("shop", "Group", "c", "edit", nil)},
+		},
+		"Others": {
+			reason: "It is not they.", request: tenant,
+			more: []client.Object{binds("User", "cc", "cluster-admin", nil), bindsIn("shop", "Group", "v", "edit", nil)},
+		},
+		"Account": {
+			reason: "It is no account of a pod.", request: tenant, more: []client.Object{binds("ServiceAccount", "c", "cluster-admin", nil)},
+		},
+		"Bound": {
+			reason: "Liqo gives it rights, and renews the certificate.", request: tenant,
+			more: []client.Object{binds("Group", "c", "liqo-virtual-kubelet-remote-clusterwide", nil), boundIn("tenant-c", "User"),
+				boundIn("twin", "Group")},
+		},
+		"BoundSlice": {
+			reason: "So with its ResourceSlices.", request: slice,
+			more: []client.Object{binds("Group", "c", "liqo-virtual-kubelet-remote-clusterwide", nil), boundIn("twin", "Group")},
+		},
+		"Meant": {
+			reason: "People here give it more.", request: tenant,
+			more: []client.Object{bindsIn("shop", "Group", "c", "edit", map[string]string{liqo.LabelRemoteClusterID: "c"})},
+		},
+		"MeantForAnother": {
+			reason: "Not to it.", request: tenant, want: "group c has rights",
+			more: []client.Object{bindsIn("shop", "Group", "c", "edit", map[string]string{liqo.LabelRemoteClusterID: "v"})},
+		},
+		"RoleOfThatName": {
+			reason: "It is not Liqo's.", request: tenant, want: "group c has rights",
+			more: []client.Object{bindsIn("shop", "Group", "c", "liqo-virtual-kubelet-remote", nil)},
+		},
 
 		"Admins": {
 			reason: "All groups count, and Liqo looks at the first one.", request: asks(t, key, named("c", "liqo.io", "kubeadm:cluster-admins")),
@@ -224,7 +299,12 @@ func TestCertificatesUnknown(t *testing.T) {
 		"Namespaces": func(_ client.Object, l client.ObjectList) bool { _, is := l.(*corev1.NamespaceList); return is },
 		"Tenants":    func(_ client.Object, l client.ObjectList) bool { _, is := l.(*api.TenantList); return is },
 		"Slices":     func(_ client.Object, l client.ObjectList) bool { _, is := l.(*api.ResourceSliceList); return is },
-		"Secrets":    func(o client.Object, _ client.ObjectList) bool { _, is := o.(*corev1.Secret); return is },
+		"Everywhere": func(_ client.Object, l client.ObjectList) bool {
+			_, is := l.(*rbacv1.ClusterRoleBindingList)
+			return is
+		},
+		"Somewhere": func(_ client.Object, l client.ObjectList) bool { _, is := l.(*rbacv1.RoleBindingList); return is },
+		"Secrets":   func(o client.Object, _ client.ObjectList) bool { _, is := o.(*corev1.Secret); return is },
 	} {
 		t.Run(name, func(t *testing.T) {
 			boom := errors.New("boom")

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -16,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/capacitorset/liqo-broker/pkg/core/addressing"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
@@ -31,6 +29,8 @@ const (
 	maxSliceName = 50
 	// maxCIDRs is how many networks a peer may have of a kind: each becomes a network of Liqo's IPAM, routes and rules.
 	maxCIDRs = 64
+	// maxCSR bounds, in bytes, a request for a certificate: that of a key of 16,384 bits has a quarter of it. Liqo and the guard parse it.
+	maxCSR = 16 << 10
 )
 
 // The resources on which Liqo gives rights to a peer in its tenant namespace: by its certificate, and by that of the peering user with
@@ -47,13 +47,16 @@ const (
 	gatewayClients = "gatewayclients." + api.NetworkingGroup
 	publicKeys     = "publickeies." + api.NetworkingGroup
 	ips            = "ips." + api.IPAMGroup
-	secrets        = "secrets."
+
+	secrets = "secrets."
 )
 
 // peerResource is what is checked of one of these resources.
 type peerResource struct {
 	// copied tells that the peer's CRD replicator makes the objects, and nobody else.
 	copied bool
+	// single tells that liqoctl makes one object, which is called like the peer.
+	single bool
 	// typed is of the type of the objects: what does not fit it, nobody here could read. It is nil for what only Liqo reads.
 	typed runtime.Object
 	// check is what else is checked of an object that is to be written, and remove of one that is to be deleted; either may be nil.
@@ -70,11 +73,15 @@ func peerResourceOf(kind string) (peerResource, bool) {
 	case namespaceMaps:
 		return peerResource{copied: true, typed: &api.NamespaceMap{}, check: checkPeersMap}, true
 	case tenants:
-		return peerResource{typed: &api.Tenant{}, check: checkPeersTenant, remove: checkTenantActive}, true
+		return peerResource{single: true, typed: &api.Tenant{}, check: checkPeersTenant, remove: checkTenantActive}, true
 	case configurations:
-		return peerResource{typed: &api.Configuration{}, check: checkPeersConfiguration}, true
-	case gatewayServers, gatewayClients, publicKeys:
-		return peerResource{}, true
+		return peerResource{single: true, typed: &api.Configuration{}, check: checkPeersConfiguration}, true
+	case gatewayServers:
+		return peerResource{single: true, check: checkPeersServer}, true
+	case gatewayClients:
+		return peerResource{single: true, check: checkPeersClient}, true
+	case publicKeys:
+		return peerResource{single: true}, true
 	case ips:
 		return peerResource{check: opensNothing}, true
 	case secrets:
@@ -119,11 +126,17 @@ func (peerRules) IsPeer(w *peerwrite.Write, tenant cluster.ID) bool {
 //   - NamespaceMaps: spec.desiredMapping names no namespace that is not for peers (pkg/webhooks/namespaceoffloading asks the peer's admins
 //     for names);
 //   - Tenants: spec.clusterID is who comes; how it is checked, and how far it may go, people here say;
-//   - Configurations: spec.remote has its networks (networking/forge/configuration.go);
+//   - Tenants, Configurations, GatewayServers, GatewayClients and PublicKeys: one of each, called like the peer (networking/forge), unless
+//     people here have made it before, which liqoctl goes on with (liqoctl/network/cluster.go);
+//   - Configurations: spec.remote has its networks (networking/forge/configuration.go), spec.local those of this cluster, which Liqo here
+//     writes (external-network/configuration/configuration_controller.go);
+//   - GatewayServers and GatewayClients: the gateway is one of the templates of people here, without annotations, labels, addresses and
+//     ports of its own choice (networking/forge/gatewayserver.go, gatewayclient.go);
 //   - PublicKeys: those of a gateway go with it (EnsurePublicKey in pkg/liqoctl/network/cluster.go);
 //   - IPs: none. Each opens an address of this cluster to all peers (external-network/remapping/ip.go), and liqoctl only reads them;
 //   - Secrets: an empty one for the nonce, once (EnsureNonceSecret in authentication/utils/nonce.go). All others in a tenant namespace are
-//     Liqo's own: what it was issued and has issued, and the keys of the gateways.
+//     Liqo's own: what it was issued and has issued, and the keys of the gateways. Nobody asks the guard about Secrets, which is not to see
+//     what is in them: it is the admission policy that does this.
 func (peerRules) Check(w *peerwrite.Write, peer, own cluster.ID) error {
 	if w.User != string(peer) && !isPeeringUser(w.User, peer) {
 		return w.Elsewhere(peer)
@@ -139,6 +152,9 @@ func (peerRules) Check(w *peerwrite.Write, peer, own cluster.ID) error {
 	}
 	if err == nil {
 		err = checkMarks(w, peer)
+	}
+	if err == nil && resource.single {
+		err = checkSingle(w, peer)
 	}
 	if err == nil && resource.typed != nil && len(w.New) > 0 {
 		err = lenient.Check(w.New, resource.typed)
@@ -268,6 +284,13 @@ func checkPeersSlice(w *peerwrite.Write, peer, own cluster.ID) error {
 	if s.Spec.Class != SliceClass {
 		return fmt.Errorf("spec.class is %q, want %q: nobody else answers here", s.Spec.Class, SliceClass)
 	}
+	return checkCSRSize(s.Spec.CSR)
+}
+
+func checkCSRSize(csr []byte) error {
+	if n := len(csr); n > maxCSR {
+		return fmt.Errorf("spec.csr has %d bytes: a request for a certificate may have up to %d", n, maxCSR)
+	}
 	return nil
 }
 
@@ -276,7 +299,10 @@ func checkPeersRenew(w *peerwrite.Write, peer, _ cluster.ID) error {
 	if err := peerwrite.Decode(w.New, &r); err != nil {
 		return err
 	}
-	return peerwrite.MustBe("spec.consumerClusterID", r.Spec.ConsumerClusterID, peer)
+	if err := peerwrite.MustBe("spec.consumerClusterID", r.Spec.ConsumerClusterID, peer); err != nil {
+		return err
+	}
+	return checkCSRSize(r.Spec.CSR)
 }
 
 func checkPeersMap(w *peerwrite.Write, peer, _ cluster.ID) error {
@@ -307,7 +333,10 @@ func checkPeersTenant(w *peerwrite.Write, peer, _ cluster.ID) error {
 		return fmt.Errorf("spec.tenantCondition is %q, want %q: this cluster says how far a peer may go", conditionOf(&after),
 			conditionOf(&before))
 	}
-	return peerwrite.MustBe("spec.clusterID", after.Spec.ClusterID, peer)
+	if err := peerwrite.MustBe("spec.clusterID", after.Spec.ClusterID, peer); err != nil {
+		return err
+	}
+	return checkCSRSize(after.Spec.CSR)
 }
 
 // policyOf and conditionOf return what Liqo takes the fields of a Tenant for, also where nothing is written.
@@ -333,41 +362,6 @@ func checkTenantActive(w *peerwrite.Write) error {
 	}
 	if condition := conditionOf(&t); condition != api.TenantActive {
 		return fmt.Errorf("spec.tenantCondition is %q: only this cluster deletes such a Tenant", condition)
-	}
-	return nil
-}
-
-func checkPeersConfiguration(w *peerwrite.Write, _, _ cluster.ID) error {
-	var c api.Configuration
-	if err := peerwrite.Decode(w.New, &c); err != nil {
-		return err
-	}
-	for _, of := range []struct {
-		field string
-		cidrs []string
-	}{{"spec.remote.cidr.pod", c.Spec.Remote.CIDR.Pod}, {"spec.remote.cidr.external", c.Spec.Remote.CIDR.External}} {
-		if err := checkNumber(of.field, of.cidrs); err != nil {
-			return err
-		}
-		for i, cidr := range of.cidrs {
-			if cidr == "" {
-				continue // Not told yet.
-			}
-			prefix, err := netip.ParsePrefix(cidr)
-			if err == nil {
-				err = addressing.CheckReport(prefix)
-			}
-			if err != nil {
-				return fmt.Errorf("%s[%d]: %w", of.field, i, err)
-			}
-		}
-	}
-	return nil
-}
-
-func checkNumber(field string, cidrs []string) error {
-	if n := len(cidrs); n > maxCIDRs {
-		return fmt.Errorf("%s has %d networks: a peer may have up to %d", field, n, maxCIDRs)
 	}
 	return nil
 }

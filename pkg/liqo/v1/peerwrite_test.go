@@ -4,8 +4,10 @@
 package v1
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -22,6 +24,15 @@ const peeringUser = "liqo-peer-user-c-0123456789abcdef0123456789abcdef"
 func written(kind string) object {
 	labels := object{"liqo.io/remote-cluster-id": "c"}
 	o := object{"metadata": object{"name": "big", "namespace": "tenant-c", "labels": labels}}
+	template := func(kind, name string) object {
+		return object{"apiVersion": "networking.liqo.io/v1beta1", "kind": kind, "name": name, "namespace": "liqo"}
+	}
+	switch kind {
+	case tenants, configurations, gatewayServers, gatewayClients, publicKeys:
+		o["metadata"].(object)["name"] = "c"
+	case secrets:
+		o["metadata"].(object)["name"], labels["liqo.io/nonce"] = "liqo-nonce", "true"
+	}
 	switch kind {
 	case resourceSlices, renews, namespaceMaps:
 		// What its CRD replicator sets.
@@ -40,14 +51,23 @@ func written(kind string) object {
 		o["spec"] = object{"clusterID": "c", "authzPolicy": "KeysExchange", "tenantCondition": "Active"}
 	case configurations:
 		o["spec"] = object{"remote": object{"cidr": object{"pod": []any{"10.55.0.0/16"}, "external": []any{"10.56.0.0/16", ""}}}}
+	case gatewayServers:
+		o["spec"] = object{
+			"mtu": 1340, "secretRef": object{}, "endpoint": object{"port": 51840, "serviceType": "LoadBalancer"},
+			"serverTemplateRef": template("WgGatewayServerTemplate", "wireguard-server"),
+		}
+	case gatewayClients:
+		o["spec"] = object{
+			"mtu": 1340, "secretRef": object{}, "clientTemplateRef": template("WgGatewayClientTemplate", "wireguard-client"),
+			"endpoint": object{"addresses": []any{"203.0.113.7", "gw.example.com"}, "port": 51840, "protocol": "UDP"},
+		}
 	case publicKeys:
-		o["spec"] = object{}
 		o["metadata"].(object)["ownerReferences"] = []any{owner("GatewayServer")}
-	case gatewayServers, gatewayClients, ips:
-		o["spec"] = object{}
+		o["spec"] = object{"publicKey": "Y2NjY2NjY2NjY2NjY2NjY2NjY2NjY2NjY2NjY2NjY2M="}
 	case secrets:
-		o["metadata"].(object)["name"], labels["liqo.io/nonce"] = "liqo-nonce", "true"
 		o["type"] = "Opaque"
+	case ips:
+		o["spec"] = object{}
 	}
 	return o
 }
@@ -131,6 +151,15 @@ func (c change) write(t *testing.T) *peerwrite.Write {
 	return w
 }
 
+// list returns texts with their numbers.
+func list(n int, of string) []any {
+	all := make([]any, n)
+	for i := range all {
+		all[i] = fmt.Sprintf(of, i)
+	}
+	return all
+}
+
 // asked is what somebody writes, and a part of how it is refused; empty if it is not.
 type asked struct {
 	reason string
@@ -142,13 +171,7 @@ type asked struct {
 func peersWrites() map[string]asked {
 	const condition, policy, notNonce = "tenantCondition", "authzPolicy", "Secret liqo-nonce, empty"
 	const owners = "metadata.ownerReferences is not the peer's to change"
-	many := func(n int, of string) any {
-		list := make([]any, n)
-		for i := range list {
-			list[i] = fmt.Sprintf(of, i)
-		}
-		return list
-	}
+	csr := func(size int) string { return base64.StdEncoding.EncodeToString(make([]byte, size)) }
 	mappings := object{}
 	for i := range 1001 {
 		mappings[fmt.Sprintf("n%d", i)] = fmt.Sprintf("n%d-c", i)
@@ -163,12 +186,10 @@ func peersWrites() map[string]asked {
 		"NoUser": {
 			"Nor this one.", creates(tenants).by(strings.Replace(peeringUser, "0", "g", 1), "liqo.io"), "writes in the tenant namespace",
 		},
-		"AnotherPeer":   {"It is not its namespace.", creates(resourceSlices).by("v", "liqo.io"), `"v" writes in the tenant namespace of "c"`},
-		"SliceIdentity": {"It runs pods, and asks for nothing.", creates(resourceSlices).by("big-5e6f", "c"), "writes in the tenant namespace"},
-		"Unknown":       {"Other kinds are of no concern.", creates("configmaps.").with(nil, "metadata", "labels"), ""},
-		"UnknownByOther": {
-			"Unless somebody is there who has no business there.", creates("configmaps.").by("v", "liqo.io"), "writes in the tenant",
-		},
+		"AnotherPeer":    {"It is not its namespace.", creates(resourceSlices).by("v", "liqo.io"), `"v" writes in the tenant namespace of "c"`},
+		"SliceIdentity":  {"It runs pods, and asks for nothing.", creates(resourceSlices).by("big-5e6f", "c"), "writes in the tenant namespace"},
+		"Unknown":        {"Other kinds are of no concern.", creates("configmaps.").with(nil, "metadata", "labels"), ""},
+		"UnknownByOther": {"Unless somebody has no business there.", creates("configmaps.").by("v", "liqo.io"), "writes in the tenant"},
 
 		"SliceStatus":  {"It would grant itself what it likes.", updates(resourceSlices).sub("status"), "status of resourceslices"},
 		"MapStatus":    {"Nor does it say what was made.", updates(namespaceMaps).sub("status"), "status of namespacemaps"},
@@ -231,7 +252,7 @@ func peersWrites() map[string]asked {
 			"The certificate has no room for it.", creates(resourceSlices).with(strings.Repeat("x", 51), "metadata", "name"), "51 characters",
 		},
 		"Name50":     {"There is room for this one.", creates(resourceSlices).with(strings.Repeat("x", 50), "metadata", "name"), ""},
-		"Large":      {"It is kept in memory.", creates(resourceSlices).with(strings.Repeat("x", 300<<10), "spec", "csr"), "bytes"},
+		"Large":      {"It is kept in memory.", creates(resourceSlices).with(strings.Repeat("x", 300<<10), "spec", "x"), "bytes"},
 		"Unreadable": {"Nobody reads that.", creates(resourceSlices).with("1e-2147483647", "spec", "resources", "cpu"), "spec.resources[cpu]"},
 		"RenewOther": {"It renews its own.", creates(renews).with("v", "spec", "consumerClusterID"), "spec.consumerClusterID"},
 
@@ -274,9 +295,14 @@ func peersWrites() map[string]asked {
 			"It is no network.", creates(configurations).with([]any{"all"}, "spec", "remote", "cidr", "pod"), "spec.remote.cidr.pod[0]",
 		},
 		"Networks": {
-			"Each becomes routes.", creates(configurations).with(many(65, "10.%d.0.0/16"), "spec", "remote", "cidr", "pod"), "65 networks",
+			"Each becomes routes.", creates(configurations).with(list(65, "10.%d.0.0/16"), "spec", "remote", "cidr", "pod"), "65 networks",
 		},
-		"Networks64":  {"So many are bearable.", creates(configurations).with(many(64, "10.%d.0.0/16"), "spec", "remote", "cidr", "pod"), ""},
+		"Networks64":  {"So many are bearable.", creates(configurations).with(list(64, "10.%d.0.0/16"), "spec", "remote", "cidr", "pod"), ""},
+		"CSR":         {"It is one of a long key.", creates(resourceSlices).with(csr(16<<10), "spec", "csr"), ""},
+		"CSRLong":     {"It is parsed.", creates(resourceSlices).with(csr(16<<10+3), "spec", "csr"), "spec.csr has 16387 bytes"},
+		"CSROfTenant": {"Here too.", updates(tenants).with(csr(16<<10+3), "spec", "csr"), "spec.csr has 16387 bytes"},
+		"CSROfRenew":  {"And here.", creates(renews).with(csr(16<<10+3), "spec", "csr"), "spec.csr has 16387 bytes"},
+
 		"Address":     {"All peers would reach it.", creates(ips), "opens no address"},
 		"AddressNext": {"Also later.", updates(ips), "opens no address"},
 
@@ -381,6 +407,7 @@ func peersWrites() map[string]asked {
 			"Nor so.", creates(secrets).with("true", "metadata", "annotations", mark), "the mark " + mark,
 		}
 	}
+	maps.Copy(cases, networkWrites())
 	for _, kind := range []string{
 		resourceSlices, renews, namespaceMaps, tenants, configurations, gatewayServers, gatewayClients, publicKeys,
 	} {

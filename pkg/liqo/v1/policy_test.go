@@ -111,6 +111,7 @@ func TestPolicy(t *testing.T) {
 	cannot := []string{
 		"Large", "Unreadable", // It knows neither how large an object is, nor how long it takes to read a number.
 		"Public", "PublicNext", "Junk", // It is not asked to read networks.
+		"EndpointHere", "EndpointLink", "EndpointMapped", // Nor addresses.
 		"UnknownByOther", // It is asked about Liqo's kinds only.
 	}
 	peers, copied := policyRules(t)["peers-liqo1"], policyRules(t)["copied-liqo1"]
