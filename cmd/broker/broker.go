@@ -37,6 +37,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/httpapi"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/lines"
 	"github.com/capacitorset/liqo-broker/pkg/peernet"
 	"github.com/capacitorset/liqo-broker/pkg/promquery"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/callers"
@@ -46,6 +47,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/serving/ports"
 	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
+	"github.com/capacitorset/liqo-broker/pkg/wake"
 )
 
 const (
@@ -74,6 +76,7 @@ type broker struct {
 	scheme *runtime.Scheme
 	peers  *peernet.Peers         // Who peers are is not known until the parts are made.
 	plugin *resourceplugin.Server // What Liqo 0.9 asks; nil if the daemon is only a catalog.
+	line   *wake.Later[line.Line] // Which line of Liqo runs.
 	parts  daemon.Parts[*parts]
 }
 
@@ -89,7 +92,7 @@ type parts struct {
 
 // newBroker makes the parts of the daemon that need no API server.
 func newBroker(cfg brokerConfig) (*broker, error) {
-	scheme, err := daemon.Kinds(v1alpha1.AddToScheme, addLines)
+	scheme, err := daemon.Kinds(v1alpha1.AddToScheme, lines.AddToScheme)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +102,7 @@ func newBroker(cfg brokerConfig) (*broker, error) {
 	if cfg.brokers() {
 		plugin = resourceplugin.New(offered{made}.offers, offered{made}, made.Ready, resourceplugin.DefaultPause)
 	}
-	return &broker{cfg: cfg, scheme: scheme, peers: &peernet.Peers{}, plugin: plugin, parts: made}, nil
+	return &broker{cfg: cfg, scheme: scheme, peers: &peernet.Peers{}, plugin: plugin, line: wake.NewLater[line.Line](), parts: made}, nil
 }
 
 // Caches are those of all parts.
@@ -138,13 +141,14 @@ func (b *broker) setup(ctx context.Context) (*parts, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reach the API server %s: %w", b.cfg.rest.Host, err)
 	}
-	liqo, err := findLine(resources, b.scheme)
+	liqo, err := lines.Find(resources, b.scheme)
 	if err != nil {
 		return nil, err
 	}
 	if err := b.cfg.mayRun(liqo); err != nil {
 		return nil, err
 	}
+	b.line.Set(liqo)
 	if err := preflight(ctx, resources, direct, needs(&b.cfg.options, liqo)); err != nil {
 		return nil, err
 	}
@@ -168,7 +172,7 @@ func (b *broker) setup(ctx context.Context) (*parts, error) {
 	if err := b.peers.Watch(ctx, mgr.GetCache(), liqo); err != nil {
 		return nil, err
 	}
-	if answers(liqo) {
+	if b.cfg.isAsked(liqo) {
 		if err := setupWebhooks(mgr, webhooks, announcer, b.cfg.brokers()); err != nil {
 			return nil, err
 		}
@@ -269,7 +273,7 @@ func (b *broker) newBrokering(ctx context.Context, liqo line.Line, mgr ctrl.Mana
 		planner: twin.NewPlanner(mgr.GetEventRecorderFor(component), clock.RealClock{}),
 	}
 	changed := o.capacity.Changed
-	if hasPlugin(liqo) {
+	if liqo.HasPlugin() {
 		o.plugin, changed = b.plugin, func() { o.capacity.Changed(); b.plugin.Changed() }
 	}
 	o.metrics = newBrokerMetrics(mgr.GetClient(), o.plugin)
@@ -296,7 +300,7 @@ func (o *brokering) setupControllers(modes consumer.Modes) error {
 		twin.Setup(o.mgr, o.twinConfig()),
 	}
 	// How consumers are told what they are offered. With Liqo 0.9 besides, its own namespace is offloaded.
-	if hasPlugin(o.reader.Line()) {
+	if o.reader.Line().HasPlugin() {
 		errs = append(errs, liqonamespace.Setup(o.mgr, liqonamespace.Config{
 			Client: objects, Live: live, Recorder: recorder, Namespace: o.cfg.liqoNamespace,
 		}))

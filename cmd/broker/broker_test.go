@@ -45,6 +45,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/controller/giveback"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/lines"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/program"
@@ -195,7 +196,7 @@ func TestDeploymentGrantsWhatIsNeeded(t *testing.T) {
 		catalog: true, orchestrator: true, aggregator: true, leaderElect: true, leaderNamespace: "liqo-broker", namespace: "liqo-broker",
 		liqoNamespace: liqo.DefaultNamespace,
 	}
-	for _, of := range lines() {
+	for _, of := range lines.All() {
 		for _, n := range needs(&all, of) {
 			namespace := n.namespace
 			n.namespace = ""
@@ -268,18 +269,27 @@ func TestPlainModesNeedLess(t *testing.T) {
 	}
 	// With another line, the kinds of this one are not there.
 	only := map[string][]string{
-		"0.9": {"namespaceoffloadings.offloading.liqo.io", "resourceoffers.sharing.liqo.io", "shadowpods.virtualkubelet.liqo.io"},
+		"0.9": {"resourceoffers.sharing.liqo.io", "shadowpods.virtualkubelet.liqo.io", "configmaps liqo-broker-direct-consumers"},
 		"1.x": {
 			"connections.networking.liqo.io", "identities.authentication.liqo.io", "resourceslices.authentication.liqo.io",
-			"resourceslices/status.authentication.liqo.io", "tenants.authentication.liqo.io",
+			"resourceslices/status.authentication.liqo.io", "shadowpods.offloading.liqo.io", "tenants.authentication.liqo.io",
 		},
 	}
-	for _, of := range lines() {
+	both := []string{
+		"mutatingwebhookconfigurations.admissionregistration.k8s.io liqo-broker", "namespaceoffloadings.offloading.liqo.io",
+		"validatingwebhookconfigurations.admissionregistration.k8s.io liqo-broker",
+	}
+	for _, of := range lines.All() {
 		all := map[string]bool{}
 		for _, n := range needs(&options{aggregator: true}, of) {
 			all[n.String()] = true
 			if n.ofCatalog {
 				t.Errorf("with Liqo %s, what grants %s is that of a catalog", of.Name(), n)
+			}
+		}
+		for _, name := range both {
+			if !all[name] {
+				t.Errorf("with Liqo %s, a broker does not need %s", of.Name(), name)
 			}
 		}
 		for line, names := range only {
@@ -503,6 +513,55 @@ func TestPluginHearsNoStrangers(t *testing.T) {
 	}
 }
 
+// TestPluginOfLines holds that the port of the resource plugin closes once it is known that Liqo asks none, and not before.
+func TestPluginOfLines(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	for _, of := range lines.All() {
+		b, err := newBroker(brokerConfig{
+			options: options{orchestrator: true}, mapping: defaultMapping, rest: &rest.Config{Host: server.URL}, log: logr.Discard(),
+		})
+		if err != nil {
+			t.Fatalf("newBroker(): %v", err)
+		}
+		listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		running, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- b.runPlugin(running, listener) }()
+		answers := func() error {
+			conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+			if err != nil {
+				return err
+			}
+			defer func() { _ = conn.Close() }()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			_, err = healthv1.NewHealthClient(conn).Check(ctx, &healthv1.HealthCheckRequest{})
+			return err
+		}
+		if err := answers(); err != nil {
+			t.Errorf("before it is known which Liqo runs: %v", err)
+		}
+		b.line.Set(of)
+		if of.HasPlugin() {
+			if err := answers(); err != nil {
+				t.Errorf("with Liqo %s: %v", of.Name(), err)
+			}
+			stop()
+		}
+		if err := <-done; err != nil {
+			t.Errorf("with Liqo %s, runPlugin() = %v", of.Name(), err)
+		}
+		if err := answers(); err == nil {
+			t.Errorf("with Liqo %s, the port is open still", of.Name())
+		}
+		stop()
+	}
+}
+
 func TestPluginServesBeforeAllElse(t *testing.T) {
 	stuck := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -544,7 +603,7 @@ func TestPluginServesBeforeAllElse(t *testing.T) {
 		t.Errorf("the resource plugin does not serve: %v", err)
 	}
 	unstick()
-	want := errNoLiqo.Error()
+	want := lines.ErrNone.Error()
 	if err := <-done; err == nil || err.Error() != want {
 		t.Errorf("run(): %v, want %s", err, want)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/twin"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/lines"
 	"github.com/capacitorset/liqo-broker/pkg/promquery"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
@@ -86,7 +87,7 @@ func TestControllersOfLines(t *testing.T) {
 	if err != nil {
 		t.Fatalf("newBroker(): %v", err)
 	}
-	for _, of := range lines() {
+	for _, of := range lines.All() {
 		mgr, err := ctrl.NewManager(b.cfg.rest, ctrl.Options{
 			Scheme: b.scheme, Logger: b.cfg.log, Metrics: metricsserver.Options{BindAddress: "0"},
 			Controller: config.Controller{SkipNameValidation: new(true)},

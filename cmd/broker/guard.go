@@ -31,7 +31,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/daemon"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/lines"
 	"github.com/capacitorset/liqo-broker/pkg/logging"
 	"github.com/capacitorset/liqo-broker/pkg/logging/capture"
 	"github.com/capacitorset/liqo-broker/pkg/netflag"
@@ -129,7 +129,7 @@ func newGuardCommand() *cobra.Command {
 	flags.BoolVar(&o.internet, "internet", true, "let the pods of peers reach public addresses, where the network plugin knows policies")
 	flags.StringToInt64Var(&o.namespaceQuota, "namespace-quota", nil,
 		"maximum number of objects of a resource in each namespace of a peer here, by the name of the resource in a ResourceQuota; "+
-			"resources that are not named keep their defaults: "+quota.DefaultBounds().String())
+			"resources that are not named keep their defaults: "+quota.DefaultBounds(lines.All()[0]).String())
 	// How several replicas share the work, and where Liqo is.
 	flags.StringVar(&o.liqoNamespace, "liqo-namespace", liqo.DefaultNamespace, "namespace in which Liqo runs")
 	flags.BoolVar(&o.leaderElect, "leader-elect", false, "enable leader election: of several replicas only the leader writes")
@@ -168,7 +168,7 @@ func (o *guardOptions) parse() (*guard, error) {
 		return nil, err
 	}
 	capture.Libraries(log)
-	scheme, err := daemon.Kinds(addLines)
+	scheme, err := daemon.Kinds(lines.AddToScheme)
 	if err != nil {
 		return nil, err
 	}
@@ -203,26 +203,6 @@ func (g *guard) ready(ctx context.Context) bool {
 		p.mgr.GetWebhookServer().StartedChecker()(nil) == nil
 }
 
-// errUnguarded says what holds with a line of Liqo whose peers the guard does not keep in bounds yet.
-var errUnguarded = errors.New("with Liqo 1.x there is no guard yet: delete its Deployment and its webhooks; " +
-	"its admission policies hold without it, but nothing keeps a peer from a certificate with the groups of others: let no strangers peer")
-
-// guardedLine returns the line of Liqo that runs, if the guard keeps its peers in bounds. With the kinds of both that is Liqo 0.9: who
-// installs the other ones beside it is not to lose the guard of its peers.
-func guardedLine(d discoverer, scheme *runtime.Scheme) (line.Line, error) {
-	with, err := findLine(d, scheme)
-	switch {
-	case errors.Is(err, errTwoLiqos):
-		return v09.Line{}, nil
-	case err != nil:
-		return nil, err
-	case !answers(with):
-		return nil, errUnguarded
-	default:
-		return with, nil
-	}
-}
-
 // setup makes the parts that need an API server.
 func (g *guard) setup(ctx context.Context) (guardParts, error) {
 	// Who this cluster is, and how its peers are seen.
@@ -235,10 +215,11 @@ func (g *guard) setup(ctx context.Context) (guardParts, error) {
 	if err != nil {
 		return guardParts{}, fmt.Errorf("reach the API server %s: %w", config.Host, err)
 	}
-	with, err := guardedLine(resources, g.scheme)
+	with, err := lines.FindOldest(resources, g.scheme)
 	if err != nil {
 		return guardParts{}, err
 	}
+	g.log.Info("Found Liqo", "line", with.Name())
 	own, err := with.OwnIdentity(ctx, direct, g.liqoNamespace)
 	if err != nil {
 		return guardParts{}, err
@@ -254,7 +235,7 @@ func (g *guard) setup(ctx context.Context) (guardParts, error) {
 	}
 	// The manager, and what the webhooks read of it.
 	managed := ctrl.Options{
-		Scheme: g.scheme, Logger: g.log, Cache: guardCache(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		Scheme: g.scheme, Logger: g.log, Cache: guardCache(with), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		WebhookServer: webhook.NewServer(g.webhookAddress, certificate.Get, admits, g.webhookClientCAFile),
 	}
 	if g.leaderElect {
@@ -273,9 +254,9 @@ func (g *guard) setup(ctx context.Context) (guardParts, error) {
 		return guardParts{}, err
 	}
 	reader := snapshot.New(with, mgr.GetClient(), own.ID, nil)
-	tally := allowance.NewTally(direct, clock.RealClock{})
+	tally := allowance.NewTally(direct, with, clock.RealClock{})
 	grants := allowance.NewGrants(clock.RealClock{})
-	if err := grants.Watch(ctx, mgr.GetCache()); err != nil {
+	if err := grants.Watch(ctx, mgr.GetCache(), with); err != nil {
 		return guardParts{}, err
 	}
 	taken := allowance.New(allowance.Config{Scheme: g.scheme, Namespaces: mgr.GetClient(), Peers: reader, Tally: tally, Grants: grants})
@@ -286,7 +267,7 @@ func (g *guard) setup(ctx context.Context) (guardParts, error) {
 	}
 	err = errors.Join(
 		mgr.Add(lease.EveryReplica(certificate.Run)), mgr.Add(lease.EveryReplica(announcer.Keep)), mgr.Add(lease.EveryReplica(tally.Run)),
-		quota.Setup(mgr, quota.Config{Client: mgr.GetClient(), Bounds: g.bounds(), Tenants: quota.TenantBounds()}),
+		quota.Setup(mgr, quota.Config{Client: mgr.GetClient(), Bounds: g.bounds(with), Tenants: quota.TenantBounds()}),
 		fence.Setup(mgr, fence.Config{Client: mgr.GetClient(), Peers: reader, Internet: g.internet}),
 	)
 	if err != nil {
@@ -296,8 +277,8 @@ func (g *guard) setup(ctx context.Context) (guardParts, error) {
 }
 
 // bounds returns how many objects a namespace of a peer may have. Each Service of a type that is allowed may have all that it takes.
-func (g *guard) bounds() quota.Bounds {
-	bounds := quota.DefaultBounds()
+func (g *guard) bounds(with line.Line) quota.Bounds {
+	bounds := quota.DefaultBounds(with)
 	if len(g.types) > 0 {
 		bounds["services.nodeports"] = bounds["count/services"]
 	}
@@ -321,7 +302,8 @@ func (g *guard) serve(mgr ctrl.Manager, reader *snapshot.Reader, taken *allowanc
 
 // handlers returns the webhooks by their paths. Direct reads from the API server itself.
 func (g *guard) handlers(reader *snapshot.Reader, taken *allowance.Handler, direct client.Reader) (map[string]admission.Handler, error) {
-	isolate, err := isolation.New(g.scheme, g.level)
+	with := reader.Line()
+	isolate, err := isolation.New(with, g.scheme, g.level)
 	if err != nil {
 		return nil, err
 	}
@@ -331,7 +313,7 @@ func (g *guard) handlers(reader *snapshot.Reader, taken *allowance.Handler, dire
 	}
 	return map[string]admission.Handler{
 		allowance.Path:       taken,
-		identities.Path:      identities.New(g.scheme, reader.Line().IdentityRules(), direct, g.liqoNamespace),
+		identities.Path:      identities.New(g.scheme, with.IdentityRules(), otherIdentities(with), direct, g.liqoNamespace),
 		isolation.Path:       isolate,
 		peers.Path:           peers.New(reader, direct, reader.Own()),
 		services.ConfinePath: services.NewConfinement(g.scheme, g.types),
@@ -340,22 +322,32 @@ func (g *guard) handlers(reader *snapshot.Reader, taken *allowance.Handler, dire
 	}, nil
 }
 
-// guardCache keeps in memory of the namespaces those of peers, and of nodes their addresses.
-func guardCache() cache.Options {
-	managed := labels.SelectorFromSet(labels.Set{liqo.LabelBrokerManaged: liqo.BrokerManaged})
-	return cache.Options{
-		DefaultTransform: daemon.Strip,
-		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Namespace{}:           {Label: liqo.PeerNamespaceSelector(), Transform: daemon.Strip},
-			&networkingv1.NetworkPolicy{}: {Label: managed, Transform: daemon.Strip},
-			&v09.ResourceOffer{}:          {Transform: daemon.Without(v09.DropImages)},
-			&corev1.Node{}: {Transform: func(o any) (any, error) {
-				if node, ok := o.(*corev1.Node); ok {
-					node.Spec, node.Labels, node.Status = corev1.NodeSpec{}, nil, corev1.NodeStatus{Addresses: node.Status.Addresses}
-				}
-				return stripMetadata(o)
-			}},
-			&v09.IpamStorage{}: {Transform: daemon.Without(v09.DropAllocations)},
-		},
+// otherIdentities returns the rules for certificates of all lines of Liqo but the one that the guard goes by.
+func otherIdentities(with line.Line) []line.IdentityRules {
+	var others []line.IdentityRules
+	for _, of := range lines.All() {
+		if of.Name() != with.Name() {
+			others = append(others, of.IdentityRules())
+		}
 	}
+	return others
+}
+
+// guardCache keeps in memory of the namespaces those of peers, of nodes their addresses, and of the kinds of a line of Liqo what is read.
+func guardCache(of line.Line) cache.Options {
+	managed := labels.SelectorFromSet(labels.Set{liqo.LabelBrokerManaged: liqo.BrokerManaged})
+	kept := map[client.Object]cache.ByObject{
+		&corev1.Namespace{}:           {Label: liqo.PeerNamespaceSelector(), Transform: daemon.Strip},
+		&networkingv1.NetworkPolicy{}: {Label: managed, Transform: daemon.Strip},
+		&corev1.Node{}: {Transform: func(o any) (any, error) {
+			if node, ok := o.(*corev1.Node); ok {
+				node.Spec, node.Labels, node.Status = corev1.NodeSpec{}, nil, corev1.NodeStatus{Addresses: node.Status.Addresses}
+			}
+			return stripMetadata(o)
+		}},
+	}
+	for object, drop := range of.Dropped(&liqo.Compactor{}) {
+		kept[object] = cache.ByObject{Transform: daemon.Without(drop)}
+	}
+	return cache.Options{DefaultTransform: daemon.Strip, ByObject: kept}
 }

@@ -13,11 +13,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
+	"github.com/capacitorset/liqo-broker/pkg/liqo/lines"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/isolation"
 	"github.com/capacitorset/liqo-broker/test/admission"
@@ -26,41 +33,37 @@ import (
 // TestGuardWebhooks checks about what the API server asks the guard, in which namespaces, and what counts while the guard does not answer.
 // That the paths are served holds for each of them: the API server refuses what it cannot ask about.
 func TestGuardWebhooks(t *testing.T) {
-	manifest, err := os.ReadFile("../../deploy/guard/webhook.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
 	asked, narrowed := map[string]string{}, map[string][]admissionregistrationv1.MatchCondition{}
 	paths := map[string]bool{}
-	for document := range strings.SplitSeq(string(manifest), "\n---\n") {
-		// The two kinds of configurations differ in what a mutating webhook may do besides.
-		var configuration struct {
-			Webhooks []admissionregistrationv1.ValidatingWebhook
-		}
-		if err := yaml.Unmarshal([]byte(document), &configuration); err != nil {
-			t.Fatal(err)
-		}
-		for i := range configuration.Webhooks {
-			w := &configuration.Webhooks[i]
-			name, path := strings.TrimSuffix(w.Name, ".brokering.liqo.io"), *w.ClientConfig.Service.Path
-			asked[name] = fmt.Sprintf("%s%s, else %s", rulesOf(w.Rules), selectorsOf(t, w), *w.FailurePolicy)
-			narrowed[name], paths[path] = w.MatchConditions, true
-		}
+	for _, w := range webhooksOf(t, "guard") {
+		asked[w.Name] = fmt.Sprintf("%s%s, else %s", rulesOf(w.Rules), selectorsOf(t, &w), *w.FailurePolicy)
+		narrowed[w.Name], paths[*w.ClientConfig.Service.Path] = w.MatchConditions, true
 	}
-	const peers = "CREATE UPDATE DELETE resourcerequests resourcerequests/status; CREATE UPDATE DELETE resourceoffers " +
-		"resourceoffers/status; CREATE UPDATE DELETE networkconfigs networkconfigs/status; CREATE UPDATE DELETE namespacemaps " +
-		"namespacemaps/status"
+	const peers = "CREATE UPDATE DELETE discovery.liqo.io/v1alpha1 resourcerequests resourcerequests/status; " +
+		"CREATE UPDATE DELETE sharing.liqo.io/v1alpha1 resourceoffers resourceoffers/status; " +
+		"CREATE UPDATE DELETE net.liqo.io/v1alpha1 networkconfigs networkconfigs/status; " +
+		"CREATE UPDATE DELETE virtualkubelet.liqo.io/v1alpha1 namespacemaps namespacemaps/status"
+	const peers1 = "CREATE UPDATE DELETE authentication.liqo.io/v1beta1 resourceslices resourceslices/status renews renews/status tenants " +
+		"tenants/status; CREATE UPDATE DELETE offloading.liqo.io/v1beta1 namespacemaps namespacemaps/status; " +
+		"CREATE UPDATE DELETE networking.liqo.io/v1beta1 configurations configurations/status gatewayservers gatewayclients publickeies; " +
+		"CREATE UPDATE DELETE ipam.liqo.io/v1alpha1 ips ips/status"
+	const ofPods = "CREATE /v1 pods; CREATE UPDATE virtualkubelet.liqo.io/v1alpha1 shadowpods; " +
+		"CREATE UPDATE offloading.liqo.io/v1beta1 shadowpods"
 	const inTwins = " in namespaces with liqo.io/remote-cluster-id,!liqo.io/tenant-namespace, else Fail"
 	want := map[string]string{
-		"confine-services": "CREATE UPDATE services" + inTwins,
-		"services":         "CREATE UPDATE services" + inTwins,
-		"isolate":          "CREATE pods; CREATE UPDATE shadowpods" + inTwins,
-		"allowance":        "CREATE pods; CREATE UPDATE shadowpods" + inTwins,
-		"guard-identities": "CREATE certificatesigningrequests, else Fail",
+		"confine-services": "CREATE UPDATE /v1 services" + inTwins,
+		"services":         "CREATE UPDATE /v1 services" + inTwins,
+		"isolate":          ofPods + inTwins,
+		"allowance":        ofPods + inTwins,
+		"guard-identities": "CREATE certificates.k8s.io/v1 certificatesigningrequests, else Fail",
 		"peers":            peers + " in namespaces with discovery.liqo.io/tenant-namespace, else Ignore", // Liqo does not ask again.
-		"mappings": "UPDATE namespacemaps/status in namespaces with discovery.liqo.io/tenant-namespace " +
+		"peers-liqo1":      peers1 + " in namespaces with liqo.io/tenant-namespace, else Fail",            // Liqo asks again.
+		"mappings": "UPDATE virtualkubelet.liqo.io/v1alpha1 namespacemaps/status in namespaces with discovery.liqo.io/tenant-namespace " +
 			"of objects with liqo.io/replication=true, else Fail",
-		"tunnels": "CREATE UPDATE tunnelendpoints, else Ignore", // Networks do not wait for the guard.
+		"copied-liqo1": "UPDATE offloading.liqo.io/v1beta1 namespacemaps/status; UPDATE authentication.liqo.io/v1beta1 resourceslices/status " +
+			"in namespaces with liqo.io/tenant-namespace of objects with liqo.io/replication=true, else Fail",
+		"tunnels": "CREATE UPDATE net.liqo.io/v1alpha1 tunnelendpoints; CREATE UPDATE networking.liqo.io/v1beta1 configurations " +
+			"configurations/status, else Ignore", // Networks do not wait for the guard.
 	}
 	if diff := cmp.Diff(want, asked); diff != "" {
 		t.Errorf("about what the guard is asked: -want +got\n%s", diff)
@@ -78,6 +81,8 @@ func TestGuardWebhooks(t *testing.T) {
 	}{
 		{"system:serviceaccount:liqo:liqo-auth", "kubernetes.io/kube-apiserver-client", true},
 		{"system:serviceaccount:elsewhere:liqo-auth", "kubernetes.io/kube-apiserver-client", true},
+		{"system:serviceaccount:liqo:liqo-controller-manager", "kubernetes.io/kube-apiserver-client", true},
+		{"system:serviceaccount:liqo:not-liqo-controller-manager", "kubernetes.io/kube-apiserver-client", false},
 		{"system:serviceaccount:liqo-broker-connector:liqo-broker-connector", "kubernetes.io/kube-apiserver-client", true},
 		{"system:serviceaccount:liqo:liqo-auth", "kubernetes.io/kubelet-serving", false},
 		{"system:node:a", "kubernetes.io/kube-apiserver-client", false},
@@ -96,13 +101,122 @@ func TestGuardWebhooks(t *testing.T) {
 	}
 
 	api := snapshottest.NewClient(t, interceptor.Funcs{})
-	served, err := (&guard{guardOptions: guardOptions{liqoNamespace: "liqo"}, level: isolation.DefaultLevel, scheme: liqotest.Scheme(t)}).
-		handlers(snapshottest.Reader(api, "own"), nil, api)
+	g := &guard{guardOptions: guardOptions{liqoNamespace: "liqo"}, level: isolation.DefaultLevel, scheme: liqotest.Scheme(t)}
+	for _, of := range lines.All() {
+		served, err := g.handlers(snapshot.New(of, api, "own", nil), nil, api)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(slices.Sorted(maps.Keys(served)), slices.Sorted(maps.Keys(paths))); diff != "" {
+			t.Errorf("with Liqo %s, the paths that are asked, and those that are served: -served +asked\n%s", of.Name(), diff)
+		}
+	}
+}
+
+// TestGuardIsAskedByLiqo holds that the guard is asked about whoever asks for certificates as Liqo does, with each line.
+func TestGuardIsAskedByLiqo(t *testing.T) {
+	asking := map[string]string{"0.9": "system:serviceaccount:liqo:liqo-auth", "1.x": "system:serviceaccount:liqo:liqo-controller-manager"}
+	for _, of := range lines.All() {
+		if !of.IdentityRules().Requests(asking[of.Name()]) {
+			t.Errorf("with Liqo %s, %q does not ask as Liqo does", of.Name(), asking[of.Name()])
+		}
+		for _, other := range otherIdentities(of) {
+			if other.Requests(asking[of.Name()]) {
+				t.Errorf("with Liqo %s, %q is taken for another line's", of.Name(), asking[of.Name()])
+			}
+		}
+		if others := otherIdentities(of); len(others) != len(lines.All())-1 {
+			t.Errorf("with Liqo %s there are the rules of %d other lines", of.Name(), len(others))
+		}
+	}
+}
+
+// TestGuardKinds holds that what a line of Liqo watches is what the guard is asked about, as far as peers write it.
+func TestGuardKinds(t *testing.T) {
+	rules := map[string]bool{}
+	for _, w := range webhooksOf(t, "guard") {
+		for _, r := range w.Rules {
+			for _, resource := range r.Resources {
+				rules[w.Name+" "+resource+"."+r.APIVersions[0]+"."+r.APIGroups[0]] = true
+			}
+		}
+	}
+	for _, of := range lines.All() {
+		kinds := of.Kinds()
+		for _, asked := range []struct {
+			webhook string
+			object  client.Object
+		}{{"isolate", kinds.Wish}, {"allowance", kinds.Wish}, {"tunnels", kinds.Network}} {
+			if resource := resourceOf(t, asked.object); !rules[asked.webhook+" "+resource.String()] {
+				t.Errorf("with Liqo %s, %s is not asked about %s", of.Name(), asked.webhook, resource)
+			}
+		}
+	}
+}
+
+// served is what a kind is called in a URL of the API server.
+type served struct{ group, version, name string }
+
+func (r served) String() string { return r.name + "." + r.version + "." + r.group }
+
+// resourceOf returns that of a kind of Liqo, of any line.
+func resourceOf(t *testing.T, o client.Object) served {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := lines.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	kind, err := apiutil.GVKForObject(o, scheme)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(served)), slices.Sorted(maps.Keys(paths))); diff != "" {
-		t.Errorf("the paths that are asked, and those that are served: -served +asked\n%s", diff)
+	plural, _ := meta.UnsafeGuessKindToResource(kind)
+	return served{kind.Group, kind.Version, plural.Resource}
+}
+
+// TestGuardRights compares deploy/guard with what the guard does, with all lines of Liqo: what it watches of Liqo, the line says.
+func TestGuardRights(t *testing.T) {
+	manifest, err := os.ReadFile("../../deploy/guard/rbac.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	granted := map[string]map[string][]string{}
+	for document := range strings.SplitSeq(string(manifest), "\n---\n") {
+		var role rbacv1.ClusterRole // A Role has the same fields.
+		if err := yaml.Unmarshal([]byte(document), &role); err != nil {
+			t.Fatal(err)
+		}
+		if role.Kind == "ClusterRole" || role.Kind == "Role" {
+			granted[role.Namespace] = grantedBy(t, role.Rules)
+		}
+	}
+	read, seen := []string{"get", "list", "watch"}, []string{"list", "watch"}
+	everywhere := map[string][]string{
+		"namespaces": read, "nodes": read, "pods": seen, "secrets liqo-remote-certificate": {"get"},
+		"resourcequotas":                    {"create", "get", "list", "patch", "watch"},
+		"networkpolicies.networking.k8s.io": {"create", "get", "list", "patch", "watch"},
+		"mutatingwebhookconfigurations.admissionregistration.k8s.io liqo-broker-guard":   {"get", "patch"},
+		"validatingwebhookconfigurations.admissionregistration.k8s.io liqo-broker-guard": {"get", "patch"},
+	}
+	for _, of := range lines.All() {
+		kinds := of.Kinds()
+		watched := slices.Concat([]client.Object{kinds.Record, kinds.Offer, kinds.Network, kinds.OwnNetwork}, kinds.Tunnels, kinds.Peering)
+		for _, kind := range watched {
+			r := resourceOf(t, kind)
+			everywhere[need{group: r.group, resource: r.name}.String()] = read
+		}
+		r := resourceOf(t, kinds.Wish)
+		everywhere[need{group: r.group, resource: r.name}.String()] = seen
+	}
+	want := map[string]map[string][]string{
+		"":     everywhere,
+		"liqo": {"configmaps liqo-clusterid-configmap": {"get"}, "secrets auth-token": {"get"}},
+		"liqo-broker-guard": {
+			"leases.coordination.k8s.io": {"create", "get", "update"}, "events": {"create", "patch"},
+		},
+	}
+	if diff := cmp.Diff(want, granted); diff != "" {
+		t.Errorf("deploy/guard/rbac.yaml: -needed +granted, by namespace\n%s", diff)
 	}
 }
 
@@ -110,10 +224,11 @@ func TestGuardWebhooks(t *testing.T) {
 func rulesOf(rules []admissionregistrationv1.RuleWithOperations) string {
 	all := make([]string, 0, len(rules))
 	for _, r := range rules {
-		words := make([]string, 0, len(r.Operations)+len(r.Resources))
+		words := make([]string, 0, len(r.Operations)+1+len(r.Resources))
 		for _, o := range r.Operations {
 			words = append(words, string(o))
 		}
+		words = append(words, strings.Join(r.APIGroups, ",")+"/"+strings.Join(r.APIVersions, ","))
 		all = append(all, strings.Join(append(words, r.Resources...), " "))
 	}
 	return strings.Join(all, "; ")

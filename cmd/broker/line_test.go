@@ -4,7 +4,6 @@
 package main
 
 import (
-	"errors"
 	"maps"
 	"slices"
 	"testing"
@@ -12,95 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/lines"
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 )
-
-// served is an API server's resources, by group and version. Of a version without any it cannot be asked.
-type served map[string][]metav1.APIResource
-
-var errDown = errors.New("it is down")
-
-func (s served) ServerResourcesForGroupVersion(version string) (*metav1.APIResourceList, error) {
-	resources, known := s[version]
-	switch {
-	case !known:
-		return nil, apierrors.NewNotFound(schema.GroupResource{}, version)
-	case resources == nil:
-		return nil, errDown
-	default:
-		return &metav1.APIResourceList{APIResources: resources}, nil
-	}
-}
-
-// linesScheme returns one with the kinds of all lines.
-func linesScheme(t *testing.T) *runtime.Scheme {
-	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := addLines(scheme); err != nil {
-		t.Fatal(err)
-	}
-	return scheme
-}
-
-func TestFindLine(t *testing.T) {
-	records := []metav1.APIResource{{Name: "foreignclusters", Kind: "ForeignCluster"}}
-	others := []metav1.APIResource{{Name: "others", Kind: "Other"}}
-	both := served{"discovery.liqo.io/v1alpha1": records, "core.liqo.io/v1beta1": records}
-	scheme := linesScheme(t)
-	for name, tc := range map[string]struct {
-		reason string
-		served served
-		want   string
-		err    error
-	}{
-		"Zero":    {"Liqo 0.9 has its own group.", served{"discovery.liqo.io/v1alpha1": records}, "0.9", nil},
-		"One":     {"Liqo 1.x has its own group.", served{"core.liqo.io/v1beta1": records}, "1.x", nil},
-		"None":    {"Nobody has installed Liqo.", served{}, "", errNoLiqo},
-		"Other":   {"Somebody else has the group.", served{"core.liqo.io/v1beta1": others}, "", errNoLiqo},
-		"Both":    {"One of them was here before.", both, "", errTwoLiqos},
-		"Unknown": {"Who does not answer is not taken for who has none.", served{"core.liqo.io/v1beta1": nil}, "", errDown},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := findLine(tc.served, scheme)
-			if !errors.Is(err, tc.err) || tc.err == nil && got.Name() != tc.want {
-				t.Errorf("%s\nfindLine() = %v, %v, want %s, %v", tc.reason, got, err, tc.want, tc.err)
-			}
-		})
-	}
-}
-
-// TestGuardedLine checks with which lines the guard begins.
-func TestGuardedLine(t *testing.T) {
-	records := []metav1.APIResource{{Name: "foreignclusters", Kind: "ForeignCluster"}}
-	scheme := linesScheme(t)
-	for name, tc := range map[string]struct {
-		reason string
-		served served
-		want   error
-	}{
-		"Zero": {"It keeps the peers of Liqo 0.9 in bounds.", served{"discovery.liqo.io/v1alpha1": records}, nil},
-		"One":  {"And not those of Liqo 1.x yet.", served{"core.liqo.io/v1beta1": records}, errUnguarded},
-		"None": {"There are none.", served{}, errNoLiqo},
-		"Both": {
-			"It goes on to keep those of Liqo 0.9 in bounds.", served{"discovery.liqo.io/v1alpha1": records, "core.liqo.io/v1beta1": records}, nil,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if _, err := guardedLine(tc.served, scheme); !errors.Is(err, tc.want) {
-				t.Errorf("%s\nguardedLine() = %v, want %v", tc.reason, err, tc.want)
-			}
-		})
-	}
-}
 
 // TestCatalogNeeds renders deploy/catalog: the daemon is a catalog there and no more, its account may do what it needs as one with Liqo 1.x
 // and nothing else, and the API server neither asks it anything nor has kinds of it.
@@ -186,18 +104,18 @@ func TestCatalogNeeds(t *testing.T) {
 	}
 }
 
-// TestModesOfLines checks which modes the daemon has with which line of Liqo.
+// TestModesOfLines checks which modes the daemon has with which line of Liqo, and in which ones it is asked.
 func TestModesOfLines(t *testing.T) {
-	for _, of := range lines() {
-		if hasPlugin(of) != (of.Name() == "0.9") {
-			t.Errorf("Liqo %s asks a plugin what to offer: %t", of.Name(), hasPlugin(of))
-		}
+	for _, of := range lines.All() {
 		for name, o := range map[string]options{
 			"catalog": {catalog: true}, "orchestrator": {catalog: true, orchestrator: true}, "aggregator": {aggregator: true},
 		} {
 			may := of.Name() == "0.9" || name == "catalog"
 			if err := o.mayRun(of); may != (err == nil) {
 				t.Errorf("with Liqo %s, %s: %v", of.Name(), name, err)
+			}
+			if asked := of.Name() == "0.9" || name != "catalog"; o.isAsked(of) != asked {
+				t.Errorf("with Liqo %s, %s: the API server asks it: %t", of.Name(), name, !asked)
 			}
 		}
 	}

@@ -23,14 +23,22 @@ const callerPatience = 5 * time.Second
 
 // runPlugin serves the resource plugin, from the first moment, to Liqo's controller
 // manager and to nobody else. While the API server cannot be asked who that is, callers
-// are connected and not heard.
+// are connected and not heard. Where Liqo asks no plugin the port closes as soon as that is known.
 func (b *broker) runPlugin(ctx context.Context, listener net.Listener) error {
 	client, err := kubernetes.NewForConfig(b.cfg.rest)
 	if err != nil {
 		return errors.Join(fmt.Errorf("reach the API server %s: %w", b.cfg.rest.Host, err), listener.Close())
 	}
 	callers := gate.New(b.cfg.pluginAllow, b.peers.Source, callerPatience)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		if with, err := b.line.Get(ctx); err == nil && !with.HasPlugin() {
+			stop()
+		}
+		return nil
+	})
 	group.Go(func() error {
 		return resourceplugin.WatchCallers(ctx, client, b.cfg.liqoNamespace, callers.Allow)
 	})

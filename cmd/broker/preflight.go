@@ -20,6 +20,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/httpapi"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/lines"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/callers"
@@ -81,21 +82,25 @@ func (n need) cure() string {
 	return "install it with: kubectl apply " + version.Applied("deploy")
 }
 
-// knows returns by what the broker knows peers, with a line of Liqo, and how the API server knows what answers about them.
+// hooks returns how the API server knows what answers about objects.
+func hooks() []need {
+	of := func(resource string) need {
+		return need{
+			group: "admissionregistration.k8s.io", version: "v1", resource: resource, name: webhookConfiguration, verbs: []string{"get", "patch"},
+		}
+	}
+	return []need{of("mutatingwebhookconfigurations"), of("validatingwebhookconfigurations")}
+}
+
+// knows returns by what the broker knows peers, with a line of Liqo.
 func knows(with line.Line) []need {
 	read := []string{"get", "list", "watch"}
-	if answers(with) {
-		hooks := func(resource string) need {
-			return need{
-				group: "admissionregistration.k8s.io", version: "v1", resource: resource, name: webhookConfiguration, verbs: []string{"get", "patch"},
-			}
-		}
+	if with.HasPlugin() {
 		return []need{
 			{group: "discovery.liqo.io", version: "v1alpha1", resource: "foreignclusters", verbs: read},
 			{group: "net.liqo.io", version: "v1alpha1", resource: "tunnelendpoints", verbs: read},
 			{version: "v1", resource: "namespaces", verbs: read},
 			{version: "v1", resource: "configmaps", name: remoteipam.AnnouncementName, verbs: []string{"get"}},
-			hooks("mutatingwebhookconfigurations"), hooks("validatingwebhookconfigurations"),
 		}
 	}
 	return []need{
@@ -107,7 +112,7 @@ func knows(with line.Line) []need {
 // usesOfLiqo returns what the broker uses of Liqo, with one of its lines, to stand between consumers and providers.
 func usesOfLiqo(with line.Line) []need {
 	read := []string{"get", "list", "watch"}
-	if hasPlugin(with) {
+	if with.HasPlugin() {
 		const alpha = "v1alpha1"
 		return []need{
 			{group: "sharing.liqo.io", version: alpha, resource: "resourceoffers", verbs: read},
@@ -122,6 +127,8 @@ func usesOfLiqo(with line.Line) []need {
 		{group: api.AuthenticationGroup, version: api.Beta, resource: "tenants", verbs: read},
 		{group: api.AuthenticationGroup, version: api.Beta, resource: "identities", verbs: read},
 		{group: api.NetworkingGroup, version: api.Beta, resource: "connections", verbs: read},
+		{group: api.OffloadingGroup, version: api.Beta, resource: "namespaceoffloadings", verbs: append(read[:3:3], "create", "patch")},
+		{group: api.OffloadingGroup, version: api.Beta, resource: "shadowpods", verbs: read},
 		{version: "v1", resource: "namespaces", verbs: read},
 	}
 }
@@ -134,12 +141,17 @@ func needs(o *options, with line.Line) []need {
 		{group: "authentication.k8s.io", version: "v1", resource: "tokenreviews", verbs: []string{"create"}},
 		{group: "authorization.k8s.io", version: "v1", resource: "subjectaccessreviews", verbs: []string{"create"}},
 	}
+	// How it knows peers, is asked about objects, and is known by people.
 	all = append(all, knows(with)...)
+	if o.isAsked(with) {
+		all = append(all, hooks()...)
+	}
 	if o.tlsCertFile == "" && o.namespace != "" {
 		all = append(all, need{
 			version: "v1", resource: "configmaps", namespace: o.namespace, name: httpapi.CAName, verbs: []string{"get", "patch"},
 		})
 	}
+	// What it does as a broker.
 	if o.brokers() {
 		all = append(all, usesOfLiqo(with)...)
 		all = append(all,
@@ -182,20 +194,14 @@ func needs(o *options, with line.Line) []need {
 		})
 	}
 	for i := range all {
-		all[i].ofCatalog = !o.brokers() && !hasPlugin(with)
+		all[i].ofCatalog = !o.isAsked(with)
 	}
 	return all
 }
 
-// discoverer tells which resources the API server has. It is the part of
-// client-go's discovery client that is used here.
-type discoverer interface {
-	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
-}
-
 // preflight finds out whether the API server has the resources that the broker
 // uses, and allows their use. Otherwise a controller would wait for them forever.
-func preflight(ctx context.Context, d discoverer, c client.Client, needs []need) error {
+func preflight(ctx context.Context, d lines.Discoverer, c client.Client, needs []need) error {
 	for _, n := range needs {
 		groupVersion := schema.GroupVersion{Group: n.group, Version: n.version}.String()
 		list, err := d.ServerResourcesForGroupVersion(groupVersion)

@@ -17,7 +17,6 @@ import (
 	admissionregistrationv1beta1 "k8s.io/api/admissionregistration/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"sigs.k8s.io/yaml"
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
@@ -96,25 +95,10 @@ func TestTenantNamespacesOfLiqo1(t *testing.T) {
 			}
 		}
 	}
-	for _, file := range []string{"../../deploy/broker/webhook.yaml", "../../deploy/guard/webhook.yaml"} {
-		manifest, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for document := range strings.SplitSeq(string(manifest), "\n---\n") {
-			var configuration struct {
-				Webhooks []admissionregistrationv1.ValidatingWebhook
-			}
-			if err := yaml.Unmarshal([]byte(document), &configuration); err != nil {
-				t.Fatal(err)
-			}
-			for i := range configuration.Webhooks {
-				w := &configuration.Webhooks[i]
-				asked(w.Name, w.NamespaceSelector, slices.ContainsFunc(w.Rules, func(r admissionregistrationv1.RuleWithOperations) bool {
-					return slices.Contains(r.APIGroups, "")
-				}), false)
-			}
-		}
+	for _, w := range slices.Concat(webhooksOf(t, "broker"), webhooksOf(t, "guard")) {
+		asked(w.Name, w.NamespaceSelector, slices.ContainsFunc(w.Rules, func(r admissionregistrationv1.RuleWithOperations) bool {
+			return slices.Contains(r.APIGroups, "")
+		}), false)
 	}
 	for name, policy := range policies(t) {
 		constraints := policy.MatchConstraints

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 	"github.com/capacitorset/liqo-broker/pkg/peernet"
 	"github.com/capacitorset/liqo-broker/pkg/serving/lease"
@@ -64,9 +63,9 @@ func setupWebhooks(mgr ctrl.Manager, certificate *selfsigned.Certificate, announ
 	return nil
 }
 
-// brokeringPaths are where a daemon that is not only a registry serves further webhooks.
+// brokeringPaths are where a daemon that is not only a catalog serves further webhooks.
 func brokeringPaths() []string {
-	return []string{pods.Path, pods.ConfinePath, opaque.Path, offerlabels.Path, relocate.Path}
+	return []string{pods.Path, pods.ConfinePath, opaque.Path, offerlabels.Path, relocate.Path, class.Path}
 }
 
 // leaveAlone admits everything.
@@ -75,26 +74,33 @@ func leaveAlone(context.Context, admission.Request) admission.Response { return 
 // setupBrokeringWebhooks adds what answers the API server where the broker is not a mere
 // catalog: where consumers' pods may run, and what is said of providers.
 func setupBrokeringWebhooks(mgr ctrl.Manager, r *snapshot.Reader, cfg *brokerConfig) {
-	mgr.GetWebhookServer().Register(pods.Path, &admission.Webhook{Handler: pods.New(mgr.GetClient(), r)})
-	mgr.GetWebhookServer().Register(pods.ConfinePath, &admission.Webhook{Handler: pods.NewConfinement(mgr.GetScheme())})
-	mgr.GetWebhookServer().Register(opaque.Path, &admission.Webhook{Handler: opaque.New(mgr.GetClient(), r)})
-	mgr.GetWebhookServer().Register(offerlabels.Path, &admission.Webhook{
-		Handler: offerlabels.New(mgr.GetScheme(), r, liqo.ControllerManager(cfg.liqoNamespace)),
-	})
-	mgr.GetWebhookServer().Register(relocate.Path, &admission.Webhook{Handler: relocating(mgr, r.Line())})
-	if !answers(r.Line()) { // There are ResourceSlices.
-		mgr.GetWebhookServer().Register(class.Path, &admission.Webhook{Handler: class.Handler{}})
+	for path, handler := range brokeringHandlers(mgr, r, cfg) {
+		mgr.GetWebhookServer().Register(path, &admission.Webhook{Handler: handler})
 	}
 }
 
-// relocating returns what keeps pods that are moved from ending, with Liqo 1.x. With 0.9 virtual kubelets do, and nobody asks.
-func relocating(mgr ctrl.Manager, with line.Line) admission.Handler {
-	if with.Name() != (v1.Line{}).Name() {
-		return admission.HandlerFunc(leaveAlone)
+// brokeringHandlers returns the webhooks at brokeringPaths. The API server does not ask about what only another line of Liqo has: of Liqo
+// 0.9 offers are labelled; of 1.x ResourceSlices get a class, and pods that are moved are kept from ending, which with 0.9 virtual kubelets
+// do.
+func brokeringHandlers(mgr ctrl.Manager, r *snapshot.Reader, cfg *brokerConfig) map[string]admission.Handler {
+	handlers := map[string]admission.Handler{
+		pods.Path: pods.New(mgr.GetClient(), r), pods.ConfinePath: pods.NewConfinement(mgr.GetScheme()),
+		opaque.Path: opaque.New(mgr.GetClient(), r),
 	}
-	return relocate.New(mgr.GetScheme(), func(ctx context.Context, pod client.ObjectKey) (bool, error) {
+	for _, path := range brokeringPaths() {
+		if handlers[path] == nil {
+			handlers[path] = admission.HandlerFunc(leaveAlone)
+		}
+	}
+	if r.Line().HasPlugin() {
+		handlers[offerlabels.Path] = offerlabels.New(mgr.GetScheme(), r, liqo.ControllerManager(cfg.liqoNamespace))
+		return handlers
+	}
+	handlers[class.Path] = class.Handler{}
+	handlers[relocate.Path] = relocate.New(mgr.GetScheme(), func(ctx context.Context, pod client.ObjectKey) (bool, error) {
 		return v1.WantsPod(ctx, mgr.GetAPIReader(), pod)
 	})
+	return handlers
 }
 
 // newCertificate returns the certificate of the webhooks, and what announces it.

@@ -7,19 +7,27 @@ import (
 	"maps"
 	"net/netip"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	"sigs.k8s.io/yaml"
 
+	"github.com/capacitorset/liqo-broker/pkg/liqo/lines"
 	"github.com/capacitorset/liqo-broker/pkg/peernet"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/class"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/liqonamespace"
+	"github.com/capacitorset/liqo-broker/pkg/webhook/offerlabels"
+	"github.com/capacitorset/liqo-broker/pkg/webhook/relocate"
 )
 
 // TestWebhookCallers checks whom the webhooks answer: where the API servers' addresses are not given, nobody until the
@@ -52,21 +60,9 @@ func TestWebhookCallers(t *testing.T) {
 // TestFailurePolicies checks what counts while the daemon does not answer. Who cannot be asked about pods, events
 // and namespace liqo admits nothing.
 func TestFailurePolicies(t *testing.T) {
-	manifest, err := os.ReadFile("../../deploy/broker/webhook.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var got []string
-	for document := range strings.SplitSeq(string(manifest), "\n---\n") {
-		var configuration struct {
-			Webhooks []struct{ Name, FailurePolicy string }
-		}
-		if err := yaml.Unmarshal([]byte(document), &configuration); err != nil {
-			t.Fatal(err)
-		}
-		for _, w := range configuration.Webhooks {
-			got = append(got, strings.TrimSuffix(w.Name, ".brokering.liqo.io")+" "+w.FailurePolicy)
-		}
+	for _, w := range webhooksOf(t, "broker") {
+		got = append(got, w.Name+" "+string(*w.FailurePolicy))
 	}
 	want := []string{
 		"place Fail", "protect Fail",
@@ -119,18 +115,63 @@ func TestNetworkPolicies(t *testing.T) {
 	}
 }
 
-// TestManifestAsksWhatIsServed compares the paths in deploy/broker/webhook.yaml with those that the daemon serves, in whatever mode:
-// the API server refuses what it cannot ask about. With Liqo 0.9 it asks nothing about classes, of which there is no kind.
-func TestManifestAsksWhatIsServed(t *testing.T) {
-	manifest, err := os.ReadFile("../../deploy/broker/webhook.yaml")
+// TestBrokeringHandlers checks that there is a handler at each path with each line of Liqo, and which ones leave all as it is.
+func TestBrokeringHandlers(t *testing.T) {
+	b, err := newBroker(brokerConfig{options: options{orchestrator: true}, rest: &rest.Config{Host: "https://192.0.2.1"}, log: logr.Discard()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked := map[string]bool{}
-	for _, match := range regexp.MustCompile(`(?m)^ +path: (/\S+)$`).FindAllStringSubmatch(string(manifest), -1) {
-		asked[match[1]] = true
+	mgr, err := ctrl.NewManager(b.cfg.rest, ctrl.Options{Scheme: b.scheme, Logger: b.cfg.log})
+	if err != nil {
+		t.Fatal(err)
 	}
-	served := append(brokeringPaths(), liqonamespace.Path, class.Path)
+	idle := map[string][]string{"0.9": {class.Path, relocate.Path}, "1.x": {offerlabels.Path}}
+	for _, of := range lines.All() {
+		got := brokeringHandlers(mgr, snapshot.New(of, mgr.GetClient(), "own", nil), &b.cfg)
+		if at := slices.Sorted(maps.Keys(got)); !slices.Equal(at, slices.Sorted(slices.Values(brokeringPaths()))) {
+			t.Errorf("with Liqo %s there are handlers at %v", of.Name(), at)
+		}
+		for path, handler := range got {
+			_, idles := handler.(admission.HandlerFunc)
+			if want := slices.Contains(idle[of.Name()], path); idles != want {
+				t.Errorf("with Liqo %s, what answers at %s leaves all as it is: %t", of.Name(), path, idles)
+			}
+		}
+	}
+}
+
+// webhooksOf returns the webhooks of a folder of deploy/, mutating and validating ones, which differ in what the former may do besides. The
+// names are without the domain.
+func webhooksOf(t *testing.T, folder string) []admissionregistrationv1.ValidatingWebhook {
+	t.Helper()
+	manifest, err := os.ReadFile("../../deploy/" + folder + "/webhook.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []admissionregistrationv1.ValidatingWebhook
+	for document := range strings.SplitSeq(string(manifest), "\n---\n") {
+		var configuration struct {
+			Webhooks []admissionregistrationv1.ValidatingWebhook
+		}
+		if err := yaml.Unmarshal([]byte(document), &configuration); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, configuration.Webhooks...)
+	}
+	for i := range all {
+		all[i].Name = strings.TrimSuffix(all[i].Name, ".brokering.liqo.io")
+	}
+	return all
+}
+
+// TestManifestAsksWhatIsServed compares the paths in deploy/broker/webhook.yaml with those that the daemon serves, in whatever mode:
+// the API server refuses what it cannot ask about.
+func TestManifestAsksWhatIsServed(t *testing.T) {
+	asked := map[string]bool{}
+	for _, w := range webhooksOf(t, "broker") {
+		asked[*w.ClientConfig.Service.Path] = true
+	}
+	served := append(brokeringPaths(), liqonamespace.Path)
 	slices.Sort(served)
 	if got := slices.Sorted(maps.Keys(asked)); !slices.Equal(got, served) {
 		t.Errorf("the API server asks %v, and the daemon serves %v", got, served)

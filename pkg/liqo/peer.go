@@ -94,6 +94,14 @@ func (o *Offer) To() cluster.ID {
 	return ""
 }
 
+// Wish is what a peer asks for by a ShadowPod: Liqo keeps such a pod here. It shares memory with the object that says so.
+type Wish struct {
+	// Pod is the pod. It may be changed if the object may.
+	Pod *corev1.PodSpec
+	// Ended tells that the pod had ended when Liqo looked last. The peer cannot change it.
+	Ended bool
+}
+
 // Link is the network towards a peer.
 type Link struct {
 	// Tenant is the namespace in which Liqo keeps its record, and Peer the cluster to which that says that it leads. Liqo makes it of what

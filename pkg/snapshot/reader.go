@@ -74,8 +74,9 @@ type Reader struct {
 	// serves reports whether the broker runs a mode.
 	serves func(v1alpha1.Mode) bool
 	said   *directs
-	// shadows is of which type a list of the metadata of ShadowPods is.
-	shadows metav1.TypeMeta
+	// shadows is of which type a list of the metadata of ShadowPods is, and offloading an empty NamespaceOffloading, which stays so.
+	shadows    metav1.TypeMeta
+	offloading client.Object
 }
 
 // New returns a Reader of the broker in a cluster with a line of Liqo. It reads from objects: ConfigMaps from the
@@ -89,7 +90,7 @@ func New(of line.Line, objects client.Reader, own cluster.ID, serves func(v1alph
 	return &Reader{
 		line: of, reader: objects, liqo: of.Reader(objects, own), own: own, serves: serves,
 		said:    &directs{clock: clock.RealClock{}, known: map[string]direct{}},
-		shadows: kinds.Shadows().TypeMeta,
+		shadows: kinds.Shadows().TypeMeta, offloading: kinds.Offloading,
 	}
 }
 
@@ -113,7 +114,7 @@ func (r *Reader) Peer(ctx context.Context, id cluster.ID) (*liqo.Peer, error) {
 
 // Offloading returns how a namespace is offloaded, or nil if it is not.
 func (r *Reader) Offloading(ctx context.Context, namespace string) (*liqo.Offloading, error) {
-	return line.ReadOffloading(ctx, r.reader, r.line, namespace)
+	return line.ReadOffloading(ctx, r.reader, r.line, r.offloading, namespace)
 }
 
 // TwinsBefore returns how many twin namespaces a consumer had when it got another one.

@@ -38,8 +38,8 @@ var floors = []floor{
 	}},
 	{"reader", "reads the cluster as values", []string{"pkg/snapshot", "pkg/peernet", "pkg/overview", "pkg/trade/account", "pkg/trade/show"}},
 	{"edges", "know one outside thing each", []string{
-		"pkg/conditions", "pkg/daemon", "pkg/liqo", "pkg/liqo/line", "pkg/liqo/v09", "pkg/liqo/v1", "pkg/probe", "pkg/promquery",
-		"pkg/remoteipam", "pkg/serving", "pkg/lenient", "pkg/trade/objects", "pkg/trade/party", "pkg/trade/registry/store",
+		"pkg/conditions", "pkg/daemon", "pkg/liqo", "pkg/liqo/line", "pkg/liqo/lines", "pkg/liqo/v09", "pkg/liqo/v1", "pkg/probe",
+		"pkg/promquery", "pkg/remoteipam", "pkg/serving", "pkg/lenient", "pkg/trade/objects", "pkg/trade/party", "pkg/trade/registry/store",
 	}},
 	{
 		"shared", "the API, the manifests, and what every part may use", []string{
@@ -61,6 +61,9 @@ var allowed = map[[2]string]string{
 	{"pkg/daemon", "pkg/lenient"}:                           "Who reads Liqo's objects reads them leniently.",
 	{"pkg/liqo/v09", "pkg/lenient"}:                         "Liqo's objects are read leniently.",
 	{"pkg/liqo/line", "pkg/liqo"}:                           "What is asked of Liqo is answered in values that all lines share.",
+	{"pkg/liqo/lines", "pkg/liqo/line"}:                     "What it finds is a line.",
+	{"pkg/liqo/lines", "pkg/liqo/v09"}:                      "It knows all lines.",
+	{"pkg/liqo/lines", "pkg/liqo/v1"}:                       "It knows all lines.",
 	{"pkg/liqo/v09", "pkg/liqo/line"}:                       "It answers for Liqo 0.9.",
 	{"pkg/liqo/v09", "pkg/liqo"}:                            "What a line of Liqo's versions says is said in values that all lines share.",
 	{"pkg/liqo/v1", "pkg/liqo/line"}:                        "It answers for Liqo 1.x.",

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -24,11 +25,13 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 )
 
 // Peers knows how peers are seen here.
 type Peers interface {
+	// Line returns the line of Liqo that runs.
+	Line() line.Line
 	// Peer returns the peer with an ID, or nil if there is none.
 	Peer(ctx context.Context, id cluster.ID) (*liqo.Peer, error)
 	// LinksTo returns the network towards a peer, which may be nil.
@@ -52,7 +55,8 @@ func New(cfg Config) *Reconciler { return &Reconciler{cfg} }
 
 // Setup registers the controller with a manager.
 func Setup(mgr ctrl.Manager, cfg Config) error {
-	r := New(cfg)
+	r, of := New(cfg), cfg.Peers.Line()
+	kinds := of.Kinds()
 	gone := predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -72,18 +76,31 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: o.GetNamespace()}}}
 	})
 	all := handler.EnqueueRequestsFromMapFunc(r.all)
-	err := ctrl.NewControllerManagedBy(mgr).
+	building := ctrl.NewControllerManagedBy(mgr).
 		Named("fence").
 		For(&corev1.Namespace{}, builder.WithPredicates(created)).
 		Watches(&networkingv1.NetworkPolicy{}, ofNamespace, builder.WithPredicates(gone)).
-		Watches(&v09.TunnelEndpoint{}, all).
-		Watches(&v09.IpamStorage{}, all, builder.WithPredicates(created)).
-		Watches(&corev1.Node{}, all, builder.WithPredicates(moved)).
-		Complete(conflict.Requeue(r))
-	if err != nil {
+		Watches(kinds.Network, all).
+		Watches(kinds.OwnNetwork, all, builder.WithPredicates(ownChanged(of))).
+		Watches(&corev1.Node{}, all, builder.WithPredicates(moved))
+	for _, kind := range kinds.Peering { // It says which tenant namespace counts, and so which network.
+		building = building.Watches(kind, all, builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+	}
+	if err := building.Complete(conflict.Requeue(r)); err != nil {
 		return fmt.Errorf("set up the fence controller: %w", err)
 	}
 	return nil
+}
+
+// ownChanged tells when a network of this cluster comes, changes or goes. What Liqo's IPAM writes down besides changes often.
+func ownChanged(of line.Networks) predicate.Funcs {
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return len(of.OwnNetworksOf(e.Object)) > 0 },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return !slices.Equal(of.OwnNetworksOf(e.ObjectOld), of.OwnNetworksOf(e.ObjectNew))
+		},
+		DeleteFunc: func(e event.DeleteEvent) bool { return len(of.OwnNetworksOf(e.Object)) > 0 },
+	}
 }
 
 // all returns the namespaces of all peers: it is seldom that a network changes.
@@ -154,7 +171,7 @@ func (r *Reconciler) networks(ctx context.Context, peer cluster.ID) (Networks, e
 	for i := range links {
 		networks.Peer = append(networks.Peer, links[i].Seen...)
 	}
-	if networks.Own, err = v09.OwnNetworks(ctx, r.Client); err != nil {
+	if networks.Own, err = line.OwnNetworks(ctx, r.Client, r.Peers.Line()); err != nil {
 		return networks, err
 	}
 	var nodes corev1.NodeList

@@ -22,6 +22,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/fence"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
@@ -195,6 +196,8 @@ func TestOrder(t *testing.T) {
 
 // peers has a tunnel to whoever is asked for.
 type peers struct{}
+
+func (peers) Line() line.Line { return v09.Line{} }
 
 func (peers) Peer(context.Context, cluster.ID) (*liqo.Peer, error) {
 	return nil, nil

@@ -31,6 +31,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 )
 
 const (
@@ -46,19 +47,21 @@ const (
 type Bounds map[string]int64
 
 // DefaultBounds are far above what workloads have, and none of what belongs to the nodes. They name what a consumer's identity may
-// create in a twin namespace
-// (liqo/deployments/liqo/files/liqo-virtual-kubelet-remote-ClusterRole.yaml@v0.9.4).
-func DefaultBounds() Bounds {
+// create in a twin namespace with a line of Liqo
+// (liqo/deployments/liqo/files/liqo-virtual-kubelet-remote-ClusterRole.yaml, of v0.9.4 and of v1.2.0).
+func DefaultBounds(of line.Line) Bounds {
+	kinds := of.Kinds()
+	group := kinds.Shadow.GroupVersionKind().Group
 	return Bounds{
-		"count/shadowpods.virtualkubelet.liqo.io":           1000,
-		"count/shadowendpointslices.virtualkubelet.liqo.io": 1000,
-		"count/configmaps":                  500,
-		"count/secrets":                     500,
-		"count/services":                    500,
-		"count/persistentvolumeclaims":      200,
-		"count/ingresses.networking.k8s.io": 200,
-		"services.nodeports":                0,
-		"services.loadbalancers":            0,
+		"count/shadowpods." + group:           1000,
+		"count/shadowendpointslices." + group: 1000,
+		"count/configmaps":                    500,
+		"count/secrets":                       500,
+		"count/services":                      500,
+		"count/persistentvolumeclaims":        200,
+		"count/ingresses.networking.k8s.io":   200,
+		"services.nodeports":                  0,
+		"services.loadbalancers":              0,
 	}
 }
 

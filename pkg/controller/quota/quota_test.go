@@ -26,7 +26,9 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/grant"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
+	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 )
 
 func TestReconcile(t *testing.T) {
@@ -127,10 +129,10 @@ func TestDefaultBounds(t *testing.T) {
 		t.Fatalf("find what Liqo lets a consumer do: %v", err)
 	}
 	want := mayCreate(t, strings.TrimSpace(string(module)), "liqo-virtual-kubelet-remote-ClusterRole.yaml")
-	if diff := cmp.Diff(want, bounded(DefaultBounds())); diff != "" {
+	if diff := cmp.Diff(want, bounded(DefaultBounds(v09.Line{}))); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	for name, bound := range DefaultBounds() {
+	for name, bound := range DefaultBounds(v09.Line{}) {
 		if !strings.HasPrefix(name, "count/") && bound != 0 { // What a Service takes besides.
 			t.Errorf("%s is %d, not none", name, bound)
 		}
@@ -151,14 +153,27 @@ func TestTenantBounds(t *testing.T) {
 	}
 }
 
+// TestBoundsOfLines holds that with each line the same is bounded, as that line calls it.
+func TestBoundsOfLines(t *testing.T) {
+	want := Bounds{}
+	for name, bound := range DefaultBounds(v09.Line{}) {
+		want[strings.Replace(name, ".virtualkubelet.liqo.io", ".offloading.liqo.io", 1)] = bound
+	}
+	got := DefaultBounds(v1.Line{})
+	if diff := cmp.Diff(want, got); diff != "" || got["count/shadowpods.offloading.liqo.io"] == 0 {
+		t.Errorf("with Liqo 1.x: -want +got\n%s", diff)
+	}
+}
+
 // TestWith replaces one bound, and leaves the others.
 func TestWith(t *testing.T) {
 	const secrets = "count/secrets"
-	all := DefaultBounds().With(map[string]int64{secrets: 7, "count/events": 9})
-	if len(all) != len(DefaultBounds())+1 || all[secrets] != 7 || all["count/configmaps"] != DefaultBounds()["count/configmaps"] {
+	all := DefaultBounds(v09.Line{}).With(map[string]int64{secrets: 7, "count/events": 9})
+	defaults := DefaultBounds(v09.Line{})
+	if len(all) != len(defaults)+1 || all[secrets] != 7 || all["count/configmaps"] != defaults["count/configmaps"] {
 		t.Errorf("With(): %s", all)
 	}
-	if DefaultBounds()[secrets] == 7 {
+	if DefaultBounds(v09.Line{})[secrets] == 7 {
 		t.Error("the defaults have changed")
 	}
 }
@@ -166,7 +181,7 @@ func TestWith(t *testing.T) {
 // TestDigest tells bounds apart.
 func TestDigest(t *testing.T) {
 	seen := map[string]bool{}
-	for _, b := range []Bounds{nil, DefaultBounds(), {"count/configmaps": 1}, {"count/configmaps": 2}, {"count/secrets": 1}} {
+	for _, b := range []Bounds{nil, DefaultBounds(v09.Line{}), {"count/configmaps": 1}, {"count/configmaps": 2}, {"count/secrets": 1}} {
 		digest := b.Quota("n").Annotations[annotationDigest]
 		if seen[digest] {
 			t.Errorf("%v has the digest of other bounds", b)

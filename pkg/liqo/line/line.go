@@ -40,12 +40,20 @@ type Offloaded interface {
 	Twins
 }
 
-// Watched is what there is to watch, and how it is kept.
-type Watched interface {
+// Known is by what a line is known, and how it differs from others in the large.
+type Known interface {
 	// Name is what people call the line, as "0.9".
 	Name() string
 	// AddToScheme registers the kinds that a broker reads and writes.
 	AddToScheme(s *runtime.Scheme) error
+	// HasPlugin reports whether Liqo asks a resource plugin what to offer, and our virtual kubelet runs pods. Otherwise consumers ask by
+	// objects, which a controller answers, and webhooks do for pods what the virtual kubelet does not.
+	HasPlugin() bool
+}
+
+// Watched is what there is to watch, and how it is kept.
+type Watched interface {
+	Known
 	// Kinds returns new objects of the kinds that are watched.
 	Kinds() Kinds
 	// Dropped takes away of some kinds' objects what nobody here reads, so that a cache does not keep it.
@@ -68,11 +76,21 @@ type Told interface {
 	IdentityOf(record client.Object) cluster.Identity
 	// OfferOf returns what an object of Kinds.Offer says, without whose tenant namespace that is: With and Wrong are empty.
 	OfferOf(offer client.Object) liqo.Offer
-	// SeenOf returns the prefixes under which pods of a peer are seen here, masked, as an object of Kinds.Network says.
-	SeenOf(network client.Object) []netip.Prefix
+	// WishOf returns what an object of Kinds.Wish asks for. It shares memory with the object.
+	WishOf(wish client.Object) liqo.Wish
+	Networks
 	// AccountChanged reports whether an update of a Namespace, or of a Record, an Offer or a Peering of Kinds, changes who is a peer, or what
 	// is offered for which node, also because it counts now or counts no more. It is true for objects of other kinds.
 	AccountChanged(before, after any) bool
+}
+
+// Networks is what single objects say of networks.
+type Networks interface {
+	// SeenOf returns the prefixes under which pods of a peer are seen here, masked, as an object of Kinds.Network says.
+	SeenOf(network client.Object) []netip.Prefix
+	// OwnNetworksOf returns which networks this cluster itself has, as an object of Kinds.OwnNetwork says; none if that is about a peer's,
+	// or Liqo has not written it down yet.
+	OwnNetworksOf(o client.Object) []netip.Prefix
 }
 
 // Offloads is how namespaces of this cluster are offloaded to others.
@@ -115,8 +133,19 @@ type Kinds struct {
 	// Offloading says to which clusters the pods of its namespace go, and Offloadings is an empty list of those.
 	Offloading  client.Object
 	Offloadings client.ObjectList
-	// Shadow is the metadata of how a consumer asks for a pod in a twin namespace. Liqo keeps a pod of the same name and namespace.
+	// Shadow is the metadata of how a consumer asks for a pod in a twin namespace. Liqo keeps a pod of the same name and namespace. Wish is
+	// the whole object, and Wishes an empty list of those.
 	Shadow *metav1.PartialObjectMetadata
+	Wish   client.Object
+	Wishes client.ObjectList
+	// OwnNetwork has networks of this cluster itself, and OwnNetworks is an empty list of those.
+	OwnNetwork  client.Object
+	OwnNetworks client.ObjectList
+}
+
+// Empty returns a new object of the kind of one of the Kinds, which is empty itself.
+func Empty(kind client.Object) client.Object {
+	return kind.DeepCopyObject().(client.Object) //nolint:revive // A copy is of the same type.
 }
 
 // Shadows returns an empty list of the metadata of what consumers ask for.
@@ -180,11 +209,14 @@ type Links interface {
 	LinksWith(ctx context.Context, peer *liqo.Peer) ([]liqo.Link, error)
 }
 
-// ReadOffloading reads the offloading of a namespace, with an object that may be changed; nil if it has none.
+// ReadOffloading reads the offloading of a namespace, with an object that may be changed; nil if it has none. The kind is Kinds.Offloading
+// of the line.
 //
 //nolint:nilnil // That there is none is an answer, which every caller has to deal with.
-func ReadOffloading(ctx context.Context, objects client.Reader, of Line, namespace string) (*liqo.Offloading, error) {
-	o, key := of.Kinds().Offloading, client.ObjectKey{Namespace: namespace, Name: liqo.OffloadingName}
+func ReadOffloading(
+	ctx context.Context, objects client.Reader, of Offloads, kind client.Object, namespace string,
+) (*liqo.Offloading, error) {
+	o, key := Empty(kind), client.ObjectKey{Namespace: namespace, Name: liqo.OffloadingName}
 	if err := objects.Get(ctx, key, o); apierrors.IsNotFound(err) {
 		return nil, nil
 	} else if err != nil {
@@ -200,13 +232,38 @@ func OffloadedTo(ctx context.Context, objects client.Reader, of Line, id cluster
 		return nil, fmt.Errorf("list the NamespaceOffloadings: %w", err)
 	}
 	var namespaces []string
-	err := meta.EachListItem(all, func(item runtime.Object) error {
-		if o, is := item.(client.Object); is && of.Selects(o, id) {
+	err := Each(all, func(o client.Object) {
+		if of.Selects(o, id) {
 			namespaces = append(namespaces, o.GetNamespace())
+		}
+	})
+	return namespaces, err
+}
+
+// OwnNetworks returns the networks of this cluster itself, in any order: those of its pods and Services, and those that Liqo has besides;
+// none while Liqo has not written them down.
+func OwnNetworks(ctx context.Context, objects client.Reader, of Line) ([]netip.Prefix, error) {
+	all := of.Kinds().OwnNetworks
+	if err := objects.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the networks of this cluster: %w", err)
+	}
+	var own []netip.Prefix
+	err := Each(all, func(o client.Object) { own = append(own, of.OwnNetworksOf(o)...) })
+	return own, err
+}
+
+// Each calls a function with each object of a list, as it is in the list.
+func Each(list client.ObjectList, do func(client.Object)) error {
+	err := meta.EachListItem(list, func(item runtime.Object) error {
+		if o, is := item.(client.Object); is {
+			do(o)
 		}
 		return nil
 	})
-	return namespaces, err
+	if err != nil {
+		return fmt.Errorf("read a list of %T: %w", list, err)
+	}
+	return nil
 }
 
 // Entry is what people may see of a peer, as the API of the catalog answers.

@@ -52,6 +52,8 @@ type IdentityRules interface {
 type NetworkRules interface {
 	// Routed returns what an object of Kinds.Network, in JSON, leads to its peer; nothing for an empty one.
 	Routed(network []byte) ([]netip.Prefix, error)
+	// ComparesNetworks reports whether CheckNetwork goes by the networks of other peers.
+	ComparesNetworks() bool
 	// CheckNetwork returns why an object of Kinds.Network, in JSON as it is and as it is to be, must not change so, given what it would lead
 	// to its peer in addition, and the networks in the namespaces of other peers. Nodes are not its business.
 	CheckNetwork(before, network []byte, added []netip.Prefix, others []liqo.Link) error

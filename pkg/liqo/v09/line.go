@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 )
@@ -26,6 +27,9 @@ var _ line.Line = Line{}
 // Name implements line.Line.
 func (Line) Name() string { return "0.9" }
 
+// HasPlugin implements line.Line.
+func (Line) HasPlugin() bool { return true }
+
 // AddToScheme implements line.Line.
 func (Line) AddToScheme(s *runtime.Scheme) error { return AddToScheme(s) }
 
@@ -35,17 +39,20 @@ func (Line) Kinds() line.Kinds {
 	shadow.SetGroupVersionKind(vkv1alpha1.SchemeGroupVersion.WithKind("ShadowPod"))
 	return line.Kinds{
 		Record: &ForeignCluster{}, Offer: &ResourceOffer{}, Network: &TunnelEndpoint{},
-		Offloading: &NamespaceOffloading{}, Offloadings: &NamespaceOffloadingList{}, Shadow: shadow,
+		Offloading: &NamespaceOffloading{}, Offloadings: &NamespaceOffloadingList{},
+		Shadow: shadow, Wish: &ShadowPod{}, Wishes: &ShadowPodList{},
+		OwnNetwork: &IpamStorage{}, OwnNetworks: &ipamStorageList{},
 	}
 }
 
 // Dropped implements line.Line. Of ShadowPods the metadata without annotations is kept, of NamespaceOffloadings what is selected and which
-// clusters have the namespace, and of ResourceOffers all but images.
+// clusters have the namespace, of ResourceOffers all but images, and of what Liqo's IPAM remembers the networks of this cluster.
 func (Line) Dropped(compactor *liqo.Compactor) map[client.Object]func(client.Object) {
 	return map[client.Object]func(client.Object){
 		&ShadowPod{}:           func(o client.Object) { o.SetAnnotations(nil) },
 		&NamespaceOffloading{}: func(o client.Object) { CompactOffloading(compactor, o.(*NamespaceOffloading)) },
-		&ResourceOffer{}:       func(o client.Object) { DropImages(o.(*ResourceOffer)) },
+		&ResourceOffer{}:       func(o client.Object) { dropImages(o.(*ResourceOffer)) },
+		&IpamStorage{}:         func(o client.Object) { dropAllocations(o.(*IpamStorage)) },
 	}
 }
 
@@ -92,6 +99,16 @@ func (Line) IdentityOf(record client.Object) cluster.Identity {
 
 // OfferOf implements line.Line.
 func (Line) OfferOf(offer client.Object) liqo.Offer { return OfferOf(offer.(*ResourceOffer)) }
+
+// WishOf implements line.Line. Liqo recreates a pod that has ended, if somebody deletes it and it is to be restarted
+// (liqo/pkg/liqo-controller-manager/shadowpod-controller@v0.9.4).
+func (Line) WishOf(wish client.Object) liqo.Wish {
+	s := wish.(*ShadowPod)
+	return liqo.Wish{Pod: PodSpec(s), Ended: podstate.EndedIn(s.Status.Phase)}
+}
+
+// OwnNetworksOf implements line.Line: those of this cluster's pods and Services, and that in which it relays.
+func (Line) OwnNetworksOf(o client.Object) []netip.Prefix { return ownNetworks(o.(*IpamStorage)) }
 
 // SeenOf implements line.Line.
 func (Line) SeenOf(network client.Object) []netip.Prefix {

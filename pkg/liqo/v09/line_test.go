@@ -5,6 +5,7 @@ package v09_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -127,8 +128,12 @@ func TestLine(t *testing.T) {
 	objects = append(objects, offloaded)
 	both := record(provider, true, true)
 	both.Labels["discovery.liqo.io/discovery-type"], both.Spec.IncomingPeeringEnabled = "IncomingPeering", discoveryv1alpha1.PeeringEnabledYes
+	wished := liqotest.ShadowPod(linetest.NobodysNamespace, "web", nil)
+	wished.Spec.Pod.PriorityClassName, wished.Status.Phase = "web", corev1.PodSucceeded
+	remembered := &v09.IpamStorage{ObjectMeta: metav1.ObjectMeta{Name: "liqo-ipam"}}
+	remembered.Spec.PodCIDR, remembered.Spec.ServiceCIDR = linetest.OwnNetwork, "none"
 	linetest.Run(t, linetest.World{
-		Line: v09.Line{}, Objects: objects, Own: own,
+		Line: v09.Line{}, Objects: objects, Own: own, Wished: wished, Networks: []client.Object{remembered},
 		Provider: peer(provider), Consumer: peer(consumer), Liar: peer(liar), Stranger: linetest.Peer{Identity: stranger, Record: stranger.Name},
 		AlsoConsumes: []client.Object{both}, Node: "liqo-provider", Offloaded: offloaded,
 		Offers: linetest.Offers{
@@ -165,6 +170,19 @@ func TestLine(t *testing.T) {
 			},
 		},
 	})
+}
+
+// TestOwnNetworks holds which networks Liqo's IPAM remembers as this cluster's.
+func TestOwnNetworks(t *testing.T) {
+	remembered := &v09.IpamStorage{}
+	remembered.Spec.PodCIDR, remembered.Spec.ServiceCIDR, remembered.Spec.ExternalCIDR = "10.50.7.0/16", "10.96.0.0/12", "10.70.0.0/16"
+	remembered.Spec.ReservedSubnets = []string{"192.168.0.0/16"}
+	if got := fmt.Sprint(v09.Line{}.OwnNetworksOf(remembered)); got != "[10.50.0.0/16 10.96.0.0/12 10.70.0.0/16]" {
+		t.Errorf("OwnNetworksOf() = %v", got)
+	}
+	if !(v09.Line{}).HasPlugin() {
+		t.Error("Liqo 0.9 has no resource plugin")
+	}
 }
 
 // newReader returns a reader of Liqo 0.9 with the indexes that it needs, and counts what it reads.

@@ -15,7 +15,6 @@ import (
 	schedulinghelper "k8s.io/component-helpers/scheduling/corev1"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
@@ -75,12 +74,6 @@ type ShadowPod = vkv1alpha1.ShadowPod
 
 // ShadowPodList is a list of them.
 type ShadowPodList = vkv1alpha1.ShadowPodList
-
-// ShadowEnded reports whether the pod of a ShadowPod had ended when Liqo looked last. Liqo recreates a pod that has, if somebody deletes it
-// and it is to be restarted (liqo/pkg/liqo-controller-manager/shadowpod-controller@v0.9.4). The consumer cannot change it.
-func ShadowEnded(s *ShadowPod) bool {
-	return podstate.EndedIn(s.Status.Phase)
-}
 
 // PodSpec returns the pod that a consumer asks for. It may be changed.
 func PodSpec(s *ShadowPod) *corev1.PodSpec { return &s.Spec.Pod }

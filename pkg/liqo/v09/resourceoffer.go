@@ -111,8 +111,8 @@ func SameNode(a, b *ResourceOffer) bool {
 	return a.Spec.NodeName == b.Spec.NodeName && a.Spec.NodeNamePrefix == b.Spec.NodeNamePrefix
 }
 
-// DropImages removes the images that the provider holds from an offer.
-func DropImages(o *ResourceOffer) { o.Spec.Images = nil }
+// dropImages removes the images that the provider holds from an offer.
+func dropImages(o *ResourceOffer) { o.Spec.Images = nil }
 
 // AddNodeLabels adds labels to those that the virtual node of an offer is to have.
 func AddNodeLabels(o *ResourceOffer, labels map[string]string) {

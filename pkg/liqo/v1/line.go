@@ -4,6 +4,7 @@
 package v1
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
@@ -31,6 +33,9 @@ var _ line.Line = Line{}
 // Name implements line.Line.
 func (Line) Name() string { return "1.x" }
 
+// HasPlugin implements line.Line.
+func (Line) HasPlugin() bool { return false }
+
 // AddToScheme implements line.Line.
 func (Line) AddToScheme(s *runtime.Scheme) error { return api.AddToScheme(s) }
 
@@ -40,7 +45,9 @@ func (Line) Kinds() line.Kinds {
 	shadow := &metav1.PartialObjectMetadata{}
 	shadow.SetGroupVersionKind(schema.GroupVersionKind{Group: api.OffloadingGroup, Version: api.Beta, Kind: "ShadowPod"})
 	return line.Kinds{
-		Record: &api.ForeignCluster{}, Offer: &api.ResourceSlice{}, Shadow: shadow,
+		Record: &api.ForeignCluster{}, Offer: &api.ResourceSlice{},
+		Shadow: shadow, Wish: &api.ShadowPod{}, Wishes: &api.ShadowPodList{},
+		OwnNetwork: &api.Network{}, OwnNetworks: &api.NetworkList{},
 		Offloading: &api.NamespaceOffloading{}, Offloadings: &api.NamespaceOffloadingList{},
 		Network: &api.Configuration{}, Tunnels: []client.Object{&api.Connection{}},
 		Peering: []client.Object{&api.Tenant{}, &api.Identity{}},
@@ -128,6 +135,23 @@ func (Line) IdentityOf(record client.Object) cluster.Identity {
 
 // OfferOf implements line.Line.
 func (Line) OfferOf(offer client.Object) liqo.Offer { return OfferOf(offer.(*api.ResourceSlice)) }
+
+// WishOf implements line.Line. Of a pod that has ended Liqo makes no other one.
+func (Line) WishOf(wish client.Object) liqo.Wish {
+	s := wish.(*api.ShadowPod)
+	return liqo.Wish{Pod: &s.Spec.Pod, Ended: podstate.EndedIn(s.Status.Phase)}
+}
+
+// OwnNetworksOf implements line.Line. Those of this cluster say of which type they are (liqo/pkg/utils/ipam/networks.go@v1.2.0): pods,
+// Services, what is opened to peers, what the gateways have, and what people reserve. Until Liqo has decided, what is wanted counts.
+func (Line) OwnNetworksOf(o client.Object) []netip.Prefix {
+	n := o.(*api.Network)
+	prefix, err := netip.ParsePrefix(cmp.Or(n.Status.CIDR, n.Spec.CIDR))
+	if n.Labels[api.LabelNetworkType] == "" || err != nil {
+		return nil
+	}
+	return []netip.Prefix{prefix.Masked()}
+}
 
 // SeenOf implements line.Line.
 func (Line) SeenOf(network client.Object) []netip.Prefix {

@@ -173,8 +173,15 @@ func TestLine(t *testing.T) {
 	offloaded := offloadedTo("provider", "liar", "consumer")
 	objects = append(objects, offloaded)
 
+	wished := &api.ShadowPod{ObjectMeta: metav1.ObjectMeta{Namespace: linetest.NobodysNamespace, Name: "web"}}
+	wished.Spec.Pod.PriorityClassName, wished.Status.Phase = "web", corev1.PodSucceeded
+
 	linetest.Run(t, linetest.World{
-		Line: Line{}, Objects: objects, Own: Identity("own"), Offloaded: offloaded,
+		Line: Line{}, Objects: objects, Own: Identity("own"), Offloaded: offloaded, Wished: wished,
+		Networks: []client.Object{
+			ownNetwork("pods", api.NetworkTypePods, "10.49.0.0/16", linetest.OwnNetwork),
+			ownNetwork("of-a-peer", "", "10.10.0.0/16", linetest.Seen), ownNetwork("junk", api.NetworkTypeServices, "none", ""),
+		},
 		Provider: peer("provider"), Consumer: peer("consumer"), Liar: peer("liar"),
 		Stranger: linetest.Peer{Identity: Identity("stranger"), Record: "stranger"},
 		AlsoConsumes: []client.Object{
@@ -218,6 +225,31 @@ func TestLine(t *testing.T) {
 			},
 		},
 	})
+}
+
+// ownNetwork returns what Liqo's IPAM has written down, of a type if it is this cluster's.
+func ownNetwork(name, of, wanted, given string) *api.Network {
+	n := &api.Network{ObjectMeta: metav1.ObjectMeta{Namespace: liqo.DefaultNamespace, Name: name}, Spec: api.NetworkSpec{CIDR: wanted}}
+	n.Status.CIDR = given
+	if of != "" {
+		n.Labels = map[string]string{api.LabelNetworkType: of}
+	}
+	return n
+}
+
+// TestOwnNetworks holds that what is wanted counts until Liqo has given it.
+func TestOwnNetworks(t *testing.T) {
+	got := Line{}.OwnNetworksOf(ownNetwork("pods", api.NetworkTypePods, "10.49.7.0/16", ""))
+	if fmt.Sprint(got) != "[10.49.0.0/16]" {
+		t.Errorf("OwnNetworksOf() = %v", got)
+	}
+}
+
+// TestHasPlugin holds that nobody asks the daemon what to offer.
+func TestHasPlugin(t *testing.T) {
+	if (Line{}).HasPlugin() {
+		t.Error("Liqo 1.x has a resource plugin")
+	}
 }
 
 // TestForward holds that the virtual kubelet of the second hop adds nothing that the first one has added.

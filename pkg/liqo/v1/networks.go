@@ -29,6 +29,9 @@ func (networkRules) Routed(network []byte) ([]netip.Prefix, error) {
 	return seenPrefixes(c), nil
 }
 
+// ComparesNetworks implements line.NetworkRules.
+func (networkRules) ComparesNetworks() bool { return true }
+
 // CheckNetwork implements line.NetworkRules. Liqo's IPAM gives each network a prefix of its own, of private ranges; what says otherwise was
 // not written by it. A peer may announce what is behind it too, and so name any number of networks.
 func (networkRules) CheckNetwork(before, network []byte, added []netip.Prefix, others []liqo.Link) error {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	admissionregistrationv1beta1 "k8s.io/api/admissionregistration/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -44,6 +46,84 @@ func policyRules(t *testing.T) map[string]admissionregistrationv1beta1.Validatin
 		}
 	}
 	return found
+}
+
+// webhookRules are the webhooks of the guard for what peers write with Liqo 1.x, by name, as if they were policies.
+func webhookRules(t *testing.T) map[string]admissionregistrationv1beta1.ValidatingAdmissionPolicySpec {
+	t.Helper()
+	text, err := os.ReadFile("../../../deploy/guard/webhook.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]admissionregistrationv1beta1.ValidatingAdmissionPolicySpec{}
+	for document := range strings.SplitSeq(string(text), "\n---\n") {
+		var configuration struct {
+			Webhooks []admissionregistrationv1.ValidatingWebhook
+		}
+		if err := yaml.Unmarshal([]byte(document), &configuration); err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range configuration.Webhooks {
+			spec := admissionregistrationv1beta1.ValidatingAdmissionPolicySpec{
+				MatchConstraints: &admissionregistrationv1beta1.MatchResources{
+					NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector,
+				},
+			}
+			for _, r := range w.Rules {
+				spec.MatchConstraints.ResourceRules = append(spec.MatchConstraints.ResourceRules,
+					admissionregistrationv1beta1.NamedRuleWithOperations{RuleWithOperations: r})
+			}
+			for _, c := range w.MatchConditions {
+				spec.MatchConditions = append(spec.MatchConditions, admissionregistrationv1beta1.MatchCondition(c))
+			}
+			found[strings.TrimSuffix(w.Name, ".brokering.liqo.io")] = spec
+		}
+	}
+	return found
+}
+
+// TestWebhooks looks at what the API server asks the guard: all that is to be refused. Of what this cluster's own Liqo copies, which must
+// not need the guard, it asks about nothing else, and never about Secrets, so that the guard does not see what is in them.
+func TestWebhooks(t *testing.T) {
+	policies, webhooks := policyRules(t), webhookRules(t)
+	peers, copied := webhooks["peers-liqo1"], webhooks["copied-liqo1"]
+	for name, webhook := range map[string]admissionregistrationv1beta1.ValidatingAdmissionPolicySpec{
+		"peers-liqo1": peers, "copied-liqo1": copied,
+	} {
+		policy, asked := policies[name].MatchConstraints.DeepCopy(), webhook.MatchConstraints.DeepCopy()
+		policy.ResourceRules = slices.DeleteFunc(policy.ResourceRules, func(r admissionregistrationv1beta1.NamedRuleWithOperations) bool {
+			return slices.Equal(r.Resources, []string{"secrets"})
+		})
+		for _, rules := range [][]admissionregistrationv1beta1.NamedRuleWithOperations{policy.ResourceRules, asked.ResourceRules} {
+			for i := range rules {
+				rules[i].Scope = nil
+			}
+		}
+		if diff := cmp.Diff(policy, asked); diff != "" {
+			t.Errorf("what the policy %s and the webhook are asked about: -policy +webhook\n%s", name, diff)
+		}
+	}
+	for name, tc := range peersWrites() {
+		_, asked := ask(t, peers, tc.change)
+		if secret := tc.change.kind == secrets; secret && asked {
+			t.Errorf("%s: %s\nthe guard is shown a Secret", name, tc.reason)
+		} else if tc.want != "" && !secret && !asked && name != "UnknownByOther" { // That is not Liqo's kind.
+			t.Errorf("%s: %s\nthe webhook is not asked", name, tc.reason)
+		}
+	}
+	for name, tc := range copies() {
+		if name == "Unreadable" {
+			continue // The API server refuses what it cannot read.
+		}
+		if _, asked := ask(t, copied, tc.change); asked != (tc.want != "") {
+			t.Errorf("%s: %s\nthe webhook is asked: %t", name, tc.reason, asked)
+		}
+	}
+	for _, user := range []string{"system:serviceaccount:liqo:liqo-controller-manager", "admin"} {
+		if _, asked := ask(t, peers, updates(resourceSlices).sub("status").by(user, "system:masters")); asked {
+			t.Errorf("%s needs the webhook", user)
+		}
+	}
 }
 
 // ask returns with which messages a policy refuses a change in a namespace of c, and whether it is asked at all.

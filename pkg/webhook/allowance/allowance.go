@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package allowance keeps what the pods of a peer request on this cluster within what the peer is offered here: what it has bought, or what
-// a broker or its own Liqo has granted it. All of them say so in the ResourceOffers that Liqo makes to the peer.
+// a broker or its own Liqo has granted it. All of them say so in the ResourceOffers that Liqo makes to the peer, or with Liqo 1.x in the
+// ResourceSlices of the peer.
 //
 // Liqo makes a virtual node of an offer, at the peer, and leaves it to the peer's scheduler not to put more there. It is a validating
 // admission webhook for the ShadowPods by which peers ask for pods, and for the pods that Liqo makes of them. An honest peer does not
@@ -28,7 +29,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
@@ -51,14 +52,17 @@ type Config struct {
 type Handler struct {
 	Config
 
+	line    line.Told
+	kind    client.Object // An empty ShadowPod, which stays so.
 	decoder admission.Decoder
 }
 
 var _ admission.Handler = (*Handler)(nil)
 
-// New returns a Handler.
+// New returns a Handler for the line of Liqo that the reader of peers reads.
 func New(cfg Config) *Handler {
-	return &Handler{Config: cfg, decoder: admission.NewDecoder(cfg.Scheme)}
+	of := cfg.Peers.Line()
+	return &Handler{Config: cfg, line: of, kind: of.Kinds().Wish, decoder: admission.NewDecoder(cfg.Scheme)}
 }
 
 // Handle refuses a pod for which its cluster is not offered enough. Until all pods are known, it refuses all.
@@ -81,7 +85,7 @@ func (h *Handler) wish(ctx context.Context, req admission.Request) admission.Res
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	return h.admitSum(ctx, req, shadow.Name, requested(v09.PodSpec(shadow)))
+	return h.admitSum(ctx, req, shadow.GetName(), h.requested(shadow))
 }
 
 // change answers about a ShadowPod that is there. Liqo changes no pod by it, but makes the next one of it.
@@ -92,9 +96,9 @@ func (h *Handler) change(req admission.Request) admission.Response {
 	}
 	var before amounts
 	if old, err := h.shadow(req.OldObject); err == nil { // What cannot be read requests nothing.
-		before = requested(v09.PodSpec(old))
+		before = h.requested(old)
 	}
-	for _, a := range requested(v09.PodSpec(shadow)) {
+	for _, a := range h.requested(shadow) {
 		if was := before.of(a.name); a.count > was {
 			return refuse(fmt.Sprintf("it requests %s %s now, and %s when it was made", show(a.name, a.count), a.name, show(a.name, was)))
 		}
@@ -122,15 +126,20 @@ func (h *Handler) pod(ctx context.Context, req admission.Request) admission.Resp
 }
 
 // shadow reads a ShadowPod.
-func (h *Handler) shadow(object runtime.RawExtension) (*v09.ShadowPod, error) {
-	var shadow v09.ShadowPod
-	if err := lenient.Check(object.Raw, &shadow); err != nil {
+func (h *Handler) shadow(object runtime.RawExtension) (client.Object, error) {
+	shadow := line.Empty(h.kind)
+	if err := lenient.Check(object.Raw, shadow); err != nil {
 		return nil, err
 	}
-	if err := h.decoder.DecodeRaw(object, &shadow); err != nil {
+	if err := h.decoder.DecodeRaw(object, shadow); err != nil {
 		return nil, err
 	}
-	return &shadow, nil
+	return shadow, nil
+}
+
+// requested returns what the pod of a ShadowPod requests.
+func (h *Handler) requested(shadow client.Object) amounts {
+	return requested(h.line.WishOf(shadow).Pod)
 }
 
 // known returns an error as long as not all pods are known.

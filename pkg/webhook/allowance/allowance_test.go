@@ -89,7 +89,7 @@ func offered(t *testing.T, change func(*v09.ResourceOffer), shadows []*v09.Shado
 		liqotest.ForeignCluster(buyer(), false, true), liqotest.ForeignCluster(other(), false, true),
 		liqotest.TwinNamespace(web, buyer()), liqotest.TwinNamespace(jobs, buyer()), liqotest.TwinNamespace(others, other()),
 		offer, foreign, liqotest.OfferTo(other(), amount))
-	tally := NewTally(nil, d.clock)
+	tally := NewTally(nil, v09.Line{}, d.clock)
 	var known, running []any
 	for _, s := range shadows {
 		known = append(known, s)
@@ -468,7 +468,7 @@ func TestShrunk(t *testing.T) {
 // TestCold asks before all pods are known.
 func TestCold(t *testing.T) {
 	d := offered(t, unchanged, nil, nil)
-	d.Tally = NewTally(nil, clock.RealClock{})
+	d.Tally = NewTally(nil, v09.Line{}, clock.RealClock{})
 	for _, o := range []client.Object{wish(web, "a", "", spec()), made(wish(web, "a", "", spec()))} {
 		check(t, "nobody knows what runs", d.Handle(t.Context(), asked(t, admissionv1.Create, o, nil)), "does not know all pods")
 	}

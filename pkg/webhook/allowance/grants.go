@@ -17,7 +17,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 )
 
 // late is for how long a peer may not know yet that it is offered less: its scheduler has bound pods by what it was told before.
@@ -42,26 +42,26 @@ func NewGrants(now clock.PassiveClock) *Grants {
 	return &Grants{clock: now, earlier: map[client.ObjectKey]earlier{}}
 }
 
-// Watch has the Grants follow the offers in a cache.
-func (g *Grants) Watch(ctx context.Context, c cache.Cache) error {
-	informer, err := c.GetInformer(ctx, &v09.ResourceOffer{})
+// Watch has the Grants follow the offers in a cache, as a line of Liqo has them.
+func (g *Grants) Watch(ctx context.Context, c cache.Informers, of line.Line) error {
+	informer, err := c.GetInformer(ctx, of.Kinds().Offer)
 	if err != nil {
 		return fmt.Errorf("watch what peers are offered: %w", err)
 	}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(before, after any) {
-			was, ok := before.(*v09.ResourceOffer)
-			is, also := after.(*v09.ResourceOffer)
+			was, ok := before.(client.Object)
+			is, also := after.(client.Object)
 			if ok && also {
-				g.changed(v09.OfferOf(was), v09.OfferOf(is))
+				g.changed(of.OfferOf(was), of.OfferOf(is))
 			}
 		},
 		DeleteFunc: func(o any) {
 			if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 				o = gone.Obj
 			}
-			if offer, ok := o.(*v09.ResourceOffer); ok {
-				g.forgetOffer(v09.OfferOf(offer))
+			if offer, ok := o.(client.Object); ok {
+				g.forgetOffer(of.OfferOf(offer))
 			}
 		},
 	})

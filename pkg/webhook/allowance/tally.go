@@ -20,7 +20,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 )
 
 const (
@@ -36,6 +36,7 @@ const (
 // A Tally knows what the pods of peers take. Of each it keeps the name, and what it requests. It may be used concurrently.
 type Tally struct {
 	client client.WithWatch
+	line   line.Line
 	clock  clock.PassiveClock
 
 	mu     sync.Mutex
@@ -88,9 +89,9 @@ func (p *place) ended(now time.Time) bool {
 	return len(p.objects[wishes].takes) == 0 && len(p.objects[pods].takes) == 0 && !now.Before(p.until)
 }
 
-// NewTally returns a Tally that knows nothing yet. The client reads and watches ShadowPods and pods, and is no cache.
-func NewTally(c client.WithWatch, now clock.PassiveClock) *Tally {
-	return &Tally{client: c, clock: now, places: map[string]map[string]*place{}, synced: make(chan struct{})}
+// NewTally returns a Tally that knows nothing yet. The client reads and watches pods, and the ShadowPods of a line of Liqo; it is no cache.
+func NewTally(c client.WithWatch, of line.Line, now clock.PassiveClock) *Tally {
+	return &Tally{client: c, line: of, clock: now, places: map[string]map[string]*place{}, synced: make(chan struct{})}
 }
 
 // listed is a source that is listed before it is watched: what a watch shows at its beginning, a reflector would keep whole until it has
@@ -113,7 +114,7 @@ func (t *Tally) Run(ctx context.Context) error {
 	}
 	var running sync.WaitGroup
 	running.Go(func() {
-		follow(wishes, &v09.ShadowPod{}, func() client.ObjectList { return &v09.ShadowPodList{} })
+		follow(wishes, t.line.Kinds().Wish, func() client.ObjectList { return t.line.Kinds().Wishes })
 	})
 	running.Go(func() {
 		follow(pods, &corev1.Pod{}, func() client.ObjectList { return &corev1.PodList{} },
@@ -141,15 +142,10 @@ func (t *Tally) list(ctx context.Context, empty func() client.ObjectList, opts [
 		if err := t.client.List(ctx, read, append(slices.Clone(opts), client.Limit(page), client.Continue(all.Continue))...); err != nil {
 			return nil, fmt.Errorf("list what peers run here: %w", err)
 		}
-		switch read := read.(type) {
-		case *v09.ShadowPodList:
-			for i := range read.Items {
-				all.Items = append(all.Items, runtime.RawExtension{Object: t.brief(&read.Items[i])})
-			}
-		case *corev1.PodList:
-			for i := range read.Items {
-				all.Items = append(all.Items, runtime.RawExtension{Object: t.brief(&read.Items[i])})
-			}
+		if err := line.Each(read, func(o client.Object) {
+			all.Items = append(all.Items, runtime.RawExtension{Object: t.brief(o)})
+		}); err != nil {
+			return nil, err
 		}
 		all.ResourceVersion, all.Continue = read.GetResourceVersion(), read.GetContinue()
 		if all.Continue == "" {
@@ -176,11 +172,6 @@ func (t *Tally) brief(o any) *brief {
 	switch o := o.(type) {
 	case *brief:
 		return o
-	case *v09.ShadowPod:
-		key = client.ObjectKeyFromObject(o)
-		if !v09.ShadowEnded(o) {
-			takes = requested(v09.PodSpec(o))
-		}
 	case *corev1.Pod:
 		key = client.ObjectKeyFromObject(o)
 		if !podstate.Ended(o) {
@@ -188,6 +179,11 @@ func (t *Tally) brief(o any) *brief {
 		}
 	case toolscache.DeletedFinalStateUnknown:
 		return t.brief(o.Obj)
+	case client.Object: // Nothing else is listed and watched but ShadowPods.
+		key = client.ObjectKeyFromObject(o)
+		if wish := t.line.WishOf(o); !wish.Ended {
+			takes = requested(wish.Pod)
+		}
 	default:
 		return nil
 	}

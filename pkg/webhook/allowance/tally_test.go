@@ -69,7 +69,7 @@ func TestRun(t *testing.T) {
 	api := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(append(objects, people)...).
 		WithInterceptorFuncs(pages(&largest)).Build()
 	d := offered(t, unchanged, nil, nil)
-	d.Tally = NewTally(api, clock.RealClock{})
+	d.Tally = NewTally(api, v09.Line{}, clock.RealClock{})
 	ctx, cancel := context.WithCancel(t.Context())
 	ran := make(chan error, 1)
 	go func() { ran <- d.Tally.Run(ctx) }()
@@ -141,7 +141,7 @@ func TestMemory(t *testing.T) {
 		runtime.ReadMemStats(&stats)
 		return int64(stats.HeapAlloc)
 	}
-	tally := NewTally(nil, clock.RealClock{})
+	tally := NewTally(nil, v09.Line{}, clock.RealClock{})
 	before := live()
 	for n := range count {
 		shadow := wish(web, fmt.Sprintf("deployment-7d4b9c6f5d-%05d", n), corev1.PodRunning,

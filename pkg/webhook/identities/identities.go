@@ -49,18 +49,25 @@ var usages = []certificatesv1.KeyUsage{
 type Handler struct {
 	decoder admission.Decoder
 	rules   line.IdentityRules
+	others  []line.IdentityRules
 	reader  client.Reader
 	liqo    string
 }
 
 var _ admission.Handler = (*Handler)(nil)
 
-// New returns a Handler for a line of Liqo, which runs in a namespace. The reader lists
+// New returns a Handler for a line of Liqo, which runs in a namespace. Others are the rules
+// of the lines that do not run: who asks as Liqo of one of these gets nothing. The reader lists
 // namespaces, gets the Secrets named [liqo.IssuedName] of tenant namespaces, and reads what
 // else the rules of the line need; it must not be a cache, which may be behind.
-func New(scheme *runtime.Scheme, rules line.IdentityRules, reader client.Reader, namespace string) *Handler {
-	return &Handler{decoder: admission.NewDecoder(scheme), rules: rules, reader: reader, liqo: namespace}
+func New(
+	scheme *runtime.Scheme, rules line.IdentityRules, others []line.IdentityRules, reader client.Reader, namespace string,
+) *Handler {
+	return &Handler{decoder: admission.NewDecoder(scheme), rules: rules, others: others, reader: reader, liqo: namespace}
 }
+
+var errOtherLine = errors.New("it is asked for by another line of Liqo than the one whose peers are kept in bounds here: delete the " +
+	"definitions of the line that does not run")
 
 // Handle refuses the request of Liqo for a certificate that its peer is not to have. What
 // others ask for is none of its business, but for the connector's probe.
@@ -74,7 +81,10 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 		return admission.Allowed("")
 	case prober.MatchString(req.UserInfo.Username):
 		return admission.Denied(liqo.ProbeRefused)
-	case !h.rules.Requests(req.UserInfo.Username):
+	case h.rules.Requests(req.UserInfo.Username):
+	case slices.ContainsFunc(h.others, func(r line.IdentityRules) bool { return r.Requests(req.UserInfo.Username) }):
+		return refuse(ctx, errOtherLine)
+	default:
 		return admission.Allowed("")
 	}
 	request, err := parse(&wish.Spec)

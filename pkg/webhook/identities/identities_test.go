@@ -30,8 +30,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
+	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 )
 
 const (
@@ -152,6 +154,10 @@ func TestHandle(t *testing.T) {
 			reason: "what others ask for is their business", user: "system:serviceaccount:kube-system:certificate-approver",
 			request: request(t, other, of(member)),
 		},
+		"OtherLine": {
+			reason: "nobody here knows whom that Liqo lets in", user: "system:serviceaccount:liqo:liqo-controller-manager",
+			request: request(t, key, of(newcomer)), code: http.StatusForbidden, message: "another line of Liqo",
+		},
 		"OtherSigner": {reason: "so are other certificates", signer: "kubernetes.io/kubelet-serving", request: request(t, other, of(member))},
 		"ElsewhereLiqo": {reason: "Liqo may be installed in another namespace", user: "system:serviceaccount:federation:liqo-auth",
 			request: request(t, other, of(member)), code: http.StatusForbidden, message: "already has a certificate"},
@@ -195,7 +201,8 @@ func TestHandle(t *testing.T) {
 			if tc.reader != nil {
 				reader = tc.reader
 			}
-			answer := New(liqotest.Scheme(t), v09.Line{}.IdentityRules(), reader, liqo.DefaultNamespace).
+			others := []line.IdentityRules{v1.Line{}.IdentityRules()}
+			answer := New(liqotest.Scheme(t), v09.Line{}.IdentityRules(), others, reader, liqo.DefaultNamespace).
 				Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 					Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: raw}, UserInfo: authenticationv1.UserInfo{Username: user},
 				}})

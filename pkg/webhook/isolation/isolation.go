@@ -22,10 +22,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	podsecurity "k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 )
 
 // Path is where the webhook is served.
@@ -52,6 +53,8 @@ func ParseLevel(name string) (Level, error) {
 // Handler answers the API server when a pod of a consumer is asked for or made. It may be
 // used concurrently.
 type Handler struct {
+	line      line.Told
+	kind      client.Object // An empty ShadowPod, which stays so.
 	decoder   admission.Decoder
 	evaluator policy.Evaluator
 	level     Level
@@ -59,13 +62,15 @@ type Handler struct {
 
 var _ admission.Handler = (*Handler)(nil)
 
-// New returns a Handler that admits pods up to a level.
-func New(scheme *runtime.Scheme, level Level) (*Handler, error) {
+// New returns a Handler that admits pods up to a level, with a line of Liqo, whose kinds are in the scheme.
+func New(of line.Line, scheme *runtime.Scheme, level Level) (*Handler, error) {
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("set up the checks of the Pod Security Standards: %w", err)
 	}
-	return &Handler{decoder: admission.NewDecoder(scheme), evaluator: evaluator, level: level}, nil
+	return &Handler{
+		line: of, kind: of.Kinds().Wish, decoder: admission.NewDecoder(scheme), evaluator: evaluator, level: level,
+	}, nil
 }
 
 // Handle refuses a pod, or a wish for one, with all reasons at once.
@@ -82,20 +87,18 @@ func (h *Handler) Handle(_ context.Context, req admission.Request) admission.Res
 		}
 		wrong = h.insecure(&pod.ObjectMeta, &pod.Spec)
 	case "ShadowPod":
-		var shadow, before v09.ShadowPod
-		if err := lenient.Check(req.Object.Raw, &shadow); err != nil {
-			return admission.Errored(http.StatusBadRequest, err)
-		}
-		if err := h.decoder.Decode(req, &shadow); err != nil {
+		shadow, err := h.shadow(req.Object)
+		if err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
 		}
 		// What is asked for already stays writable, also if the level is a stricter one now.
-		if req.Operation == admissionv1.Update && lenient.Check(req.OldObject.Raw, &before) == nil &&
-			h.decoder.DecodeRaw(req.OldObject, &before) == nil &&
-			equality.Semantic.DeepEqual(v09.PodSpec(&before), v09.PodSpec(&shadow)) {
-			break
+		if req.Operation == admissionv1.Update {
+			if before, err := h.shadow(req.OldObject); err == nil &&
+				equality.Semantic.DeepEqual(h.line.WishOf(before).Pod, h.line.WishOf(shadow).Pod) {
+				break
+			}
 		}
-		wrong = h.wish(&shadow)
+		wrong = h.wish(shadow)
 	default:
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("%s is neither a Pod nor a ShadowPod", req.Kind.Kind))
 	}
@@ -105,15 +108,28 @@ func (h *Handler) Handle(_ context.Context, req admission.Request) admission.Res
 	return admission.Allowed("")
 }
 
+// shadow reads a ShadowPod.
+func (h *Handler) shadow(object runtime.RawExtension) (client.Object, error) {
+	shadow := line.Empty(h.kind)
+	if err := lenient.Check(object.Raw, shadow); err != nil {
+		return nil, err
+	}
+	if err := h.decoder.DecodeRaw(object, shadow); err != nil {
+		return nil, err
+	}
+	return shadow, nil
+}
+
 // wish returns what is wrong with a wish for a pod. The virtual kubelets of consumers
 // forward no priority: one would evict the pods of other consumers
-// (RemotePodSpec in liqo/pkg/virtualKubelet/forge/pods.go@v0.9.4).
-func (h *Handler) wish(shadow *v09.ShadowPod) []string {
-	wrong := h.insecure(&shadow.ObjectMeta, v09.PodSpec(shadow))
-	if n := len(shadow.Labels); n > maxLabels {
+// (RemotePodSpec in liqo/pkg/virtualKubelet/forge/pods.go, of v0.9.4 and of v1.2.0).
+func (h *Handler) wish(shadow client.Object) []string {
+	spec := h.line.WishOf(shadow).Pod
+	wrong := h.insecure(&metav1.ObjectMeta{Labels: shadow.GetLabels(), Annotations: shadow.GetAnnotations()}, spec)
+	if n := len(shadow.GetLabels()); n > maxLabels {
 		wrong = append(wrong, fmt.Sprintf("it has %d labels, more than %d", n, maxLabels))
 	}
-	if spec := v09.PodSpec(shadow); spec.PriorityClassName != "" || spec.Priority != nil {
+	if spec.PriorityClassName != "" || spec.Priority != nil {
 		wrong = append(wrong, "it has a priority")
 	}
 	return wrong

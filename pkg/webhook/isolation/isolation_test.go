@@ -5,7 +5,9 @@ package isolation
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -13,10 +15,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/lines"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
+	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 )
 
 func TestHandle(t *testing.T) {
@@ -57,13 +65,38 @@ func TestHandle(t *testing.T) {
 			pod := liqotest.Pod(liqotest.ShadowPod("web-consumer", "web", nil), "")
 			pod.Spec.Containers = []corev1.Container{{Name: "main", Image: "web"}}
 			tc.breaks(&pod.Spec)
-			shadow := liqotest.ShadowPod(pod.Namespace, pod.Name, nil)
-			shadow.Spec.Pod = pod.Spec
-			for kind, object := range map[string]any{"Pod": pod, "ShadowPod": shadow} {
-				check(t, tc.reason, tc.level, kind, object, tc.refusal)
+			for _, of := range lines.All() {
+				for kind, object := range map[string]any{"Pod": pod, "ShadowPod": shadowOf(t, of, &pod.Spec)} {
+					check(t, of, tc.reason, tc.level, kind, object, tc.refusal)
+				}
 			}
 		})
 	}
+}
+
+// shadowOf returns the ShadowPod of a line that asks for a pod.
+func shadowOf(t *testing.T, of line.Line, pod *corev1.PodSpec) client.Object {
+	t.Helper()
+	shadow := of.Kinds().Wish
+	kind, err := apiutil.GVKForObject(shadow, scheme(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shadow.GetObjectKind().SetGroupVersionKind(kind)
+	shadow.SetNamespace("web-consumer")
+	shadow.SetName("web")
+	*of.WishOf(shadow).Pod = *pod
+	return shadow
+}
+
+// scheme returns one with the kinds of all lines.
+func scheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	s := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(s), lines.AddToScheme(s)); err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 func hostPath(s *corev1.PodSpec) {
@@ -74,7 +107,7 @@ func hostPath(s *corev1.PodSpec) {
 
 // TestUnreadable has wishes for pods that Kubernetes cannot read, or takes minutes to read.
 func TestUnreadable(t *testing.T) {
-	handler, err := New(liqotest.Scheme(t), DefaultLevel)
+	handler, err := New(v09.Line{}, scheme(t), DefaultLevel)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,10 +136,21 @@ func TestUnreadable(t *testing.T) {
 
 // TestPriority has wishes for pods that would evict those of others.
 func TestPriority(t *testing.T) {
-	named, numbered := liqotest.ShadowPod("web-consumer", "web", nil), liqotest.ShadowPod("web-consumer", "web", nil)
-	named.Spec.Pod.PriorityClassName, numbered.Spec.Pod.Priority = "system-node-critical", new(int32(5))
-	check(t, "A class is a priority.", DefaultLevel, "ShadowPod", named, "priority")
-	check(t, "So is a number.", DefaultLevel, "ShadowPod", numbered, "priority")
+	for _, of := range lines.All() {
+		for reason, pod := range map[string]corev1.PodSpec{
+			"A class is a priority.": {PriorityClassName: "system-node-critical"}, "So is a number.": {Priority: new(int32(5))},
+		} {
+			check(t, of, reason, DefaultLevel, "ShadowPod", shadowOf(t, of, &pod), "priority")
+		}
+	}
+}
+
+// TestOtherLine has a wish for a pod by a line of Liqo that does not run.
+func TestOtherLine(t *testing.T) {
+	answer := review(t, v09.Line{}, DefaultLevel, "ShadowPod", shadowOf(t, v1.Line{}, &corev1.PodSpec{}))
+	if answer.Allowed || answer.Result.Code != http.StatusBadRequest {
+		t.Errorf("a ShadowPod of Liqo 1.x is taken for one of 0.9: %+v", answer.Result)
+	}
 }
 
 // TestLabels has wishes for pods with more labels than anybody needs.
@@ -118,13 +162,13 @@ func TestLabels(t *testing.T) {
 		}
 		return liqotest.ShadowPod("web-consumer", "web", labels)
 	}
-	check(t, "Some are usual.", DefaultLevel, "ShadowPod", labelled(maxLabels), "")
-	check(t, "Each takes memory.", DefaultLevel, "ShadowPod", labelled(maxLabels+1), "65 labels")
+	check(t, v09.Line{}, "Some are usual.", DefaultLevel, "ShadowPod", labelled(maxLabels), "")
+	check(t, v09.Line{}, "Each takes memory.", DefaultLevel, "ShadowPod", labelled(maxLabels+1), "65 labels")
 }
 
 // TestChanged changes wishes of a time before the broker refused them.
 func TestChanged(t *testing.T) {
-	handler, err := New(liqotest.Scheme(t), DefaultLevel)
+	handler, err := New(v09.Line{}, scheme(t), DefaultLevel)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +195,7 @@ func TestChanged(t *testing.T) {
 // TestJunk sends what is no pod.
 func TestJunk(t *testing.T) {
 	for kind, object := range map[string]any{"Pod": []int{1}, "ShadowPod": map[string]any{"spec": "junk"}, "Secret": corev1.Secret{}} {
-		if answer := review(t, DefaultLevel, kind, object); answer.Allowed || answer.Result.Code != 400 {
+		if answer := review(t, v09.Line{}, DefaultLevel, kind, object); answer.Allowed || answer.Result.Code != 400 {
 			t.Errorf("%s: %+v, want a refusal with code 400", kind, answer.Result)
 		}
 	}
@@ -166,17 +210,17 @@ func TestParseLevel(t *testing.T) {
 	}
 }
 
-func check(t *testing.T, reason string, level Level, kind string, object any, refusal string) {
+func check(t *testing.T, of line.Line, reason string, level Level, kind string, object any, refusal string) {
 	t.Helper()
-	answer := review(t, level, kind, object)
+	answer := review(t, of, level, kind, object)
 	if answer.Allowed != (refusal == "") || !answer.Allowed && !strings.Contains(answer.Result.Message, refusal) {
-		t.Errorf("%s\n%s: allowed %t, %v, want %q", reason, kind, answer.Allowed, answer.Result, refusal)
+		t.Errorf("%s\n%s, with Liqo %s: allowed %t, %v, want %q", reason, kind, of.Name(), answer.Allowed, answer.Result, refusal)
 	}
 }
 
-func review(t *testing.T, level Level, kind string, object any) admission.Response {
+func review(t *testing.T, of line.Line, level Level, kind string, object any) admission.Response {
 	t.Helper()
-	handler, err := New(liqotest.Scheme(t), level)
+	handler, err := New(of, scheme(t), level)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -200,7 +200,7 @@ type known struct {
 func (known) Line() line.Line { return v09.Line{} }
 
 func (k known) Offloading(ctx context.Context, namespace string) (*liqo.Offloading, error) {
-	return line.ReadOffloading(ctx, k.objects, k.Line(), namespace)
+	return line.ReadOffloading(ctx, k.objects, k.Line(), k.Line().Kinds().Offloading, namespace)
 }
 
 // newHandler returns a Handler on a cluster with objects.

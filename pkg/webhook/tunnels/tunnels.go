@@ -74,7 +74,7 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 
 	// What of it the line of Liqo does not have.
 	var others []liqo.Link
-	if len(added) > 0 {
+	if len(added) > 0 && h.rules.ComparesNetworks() {
 		if others, err = h.others(ctx, req.Namespace); err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}

@@ -26,6 +26,8 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
+	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
@@ -138,34 +140,47 @@ func TestNodesUnknown(t *testing.T) {
 	}
 }
 
-// TestLinksUnknown has a cache that cannot be read: nobody knows what leads to other peers.
+// configuration returns what Liqo 1.x writes down: under which prefixes a peer is seen.
+func configuration(namespace, peer string, seen ...string) *api.Configuration {
+	c := &api.Configuration{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: peer, Labels: map[string]string{liqo.LabelRemoteClusterID: peer},
+	}}
+	c.Status.Remote = &api.ClusterNetworks{CIDR: api.CIDRs{Pod: seen}}
+	return c
+}
+
+// TestLinksUnknown has a cache that cannot be read: nobody knows what leads to other peers, which Liqo 0.9 has seen to.
 func TestLinksUnknown(t *testing.T) {
 	down := snapshottest.NewClient(t, interceptor.Funcs{
 		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 			return errors.New("no cache")
 		},
 	})
-	h, err := New(snapshottest.Reader(down, "id-own"), fake.NewClientBuilder().Build())
+	next, err := json.Marshal(configuration("tenant-p", "p", "10.80.0.0/16"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer := h.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-		Object: runtime.RawExtension{Raw: tunnel(t, "10.80.0.0/16", "None", "10.81.0.0/16", "None")},
-	}})
-	if answer.Allowed || answer.Result.Code != http.StatusInternalServerError || !strings.Contains(answer.Result.Message, "no cache") {
-		t.Errorf("without links: %+v", answer.Result)
+	for _, tc := range []struct {
+		of      line.Line
+		network []byte
+		refusal string
+	}{{v09.Line{}, tunnel(t, "10.80.0.0/16", "None", "10.81.0.0/16", "None"), ""}, {v1.Line{}, next, "no cache"}} {
+		h, err := New(snapshot.New(tc.of, down, "id-own", nil), fake.NewClientBuilder().Build())
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer := h.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+			Object: runtime.RawExtension{Raw: tc.network},
+		}})
+		if answer.Allowed != (tc.refusal == "") || !strings.Contains(answer.Result.Message, tc.refusal) ||
+			!answer.Allowed && answer.Result.Code != http.StatusInternalServerError {
+			t.Errorf("with Liqo %s, without links: %+v", tc.of.Name(), answer.Result)
+		}
 	}
 }
 
 // TestConfigurations asks about what Liqo 1.x writes down.
 func TestConfigurations(t *testing.T) {
-	configuration := func(namespace, peer string, seen ...string) *api.Configuration {
-		c := &api.Configuration{ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: peer, Labels: map[string]string{liqo.LabelRemoteClusterID: peer},
-		}}
-		c.Status.Remote = &api.ClusterNetworks{CIDR: api.CIDRs{Pod: seen}}
-		return c
-	}
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1.Line{}.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
@@ -205,7 +220,10 @@ func TestConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked := regexp.MustCompile(`(?s)- name: tunnels\.brokering\.liqo\.io\n.*?\n(  - name|---)`).FindString(string(manifest))
-	for _, want := range []string{"path: " + Path, "resources: [tunnelendpoints]", "operations: [CREATE, UPDATE]", "failurePolicy: Ignore"} {
+	for _, want := range []string{
+		"path: " + Path, "resources: [tunnelendpoints]", "resources: [configurations, configurations/status]", "operations: [CREATE, UPDATE]",
+		"failurePolicy: Ignore",
+	} {
 		if !strings.Contains(asked, want) {
 			t.Errorf("deploy/guard/webhook.yaml has no %q for tunnels", want)
 		}

@@ -27,6 +27,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/provider"
 	"github.com/capacitorset/liqo-broker/pkg/controller/quota"
 	"github.com/capacitorset/liqo-broker/pkg/controller/twin"
+	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
@@ -81,7 +82,7 @@ func (w *world) newProcess() *process {
 		return placementpolicy.New(placementpolicy.Config{Client: c, Reader: r, Recorder: recorder, Clock: clock.RealClock{}})
 	})
 	with("quota", func(c client.Client, _ *snapshot.Reader) reconcile.Reconciler {
-		return quota.New(quota.Config{Client: c, Bounds: quota.DefaultBounds()})
+		return quota.New(quota.Config{Client: c, Bounds: quota.DefaultBounds(v09.Line{})})
 	})
 	with("giveback", func(c client.Client, r *snapshot.Reader) reconcile.Reconciler {
 		return giveback.New(giveback.Config{

@@ -47,7 +47,7 @@ func Run(t *testing.T, w World) {
 		"Offloading": w.checkOffloading, "NewOffloading": w.checkNewOffloading, "Receptions": w.checkReceptions, "Twins": w.checkTwins,
 		"AccountChanged": w.checkAccountChanged, "Dropped": w.checkDropped, "Failures": w.checkFailures,
 		"PeersWrite": w.checkPeersWrite, "Maps": w.checkMaps, "Writers": w.checkWriters, "IdentityRules": w.checkIdentityRules,
-		"NetworkRules": w.checkNetworkRules,
+		"NetworkRules": w.checkNetworkRules, "Wishes": w.checkWishes, "OwnNetworks": w.checkOwnNetworks,
 	} {
 		t.Run(name, check)
 	}
@@ -533,11 +533,84 @@ func (w *World) checkStrangersView(t *testing.T) {
 	}
 }
 
+// checkWishes compares what is asked for with what the Consumer has written.
+func (w *World) checkWishes(t *testing.T) {
+	t.Helper()
+	kinds, own := w.Line.Kinds(), w.ownKind(t)
+	for _, kind := range []schema.GroupVersionKind{own(kinds.Wish), own(w.Wished)} {
+		if kind != kinds.Shadow.GroupVersionKind() {
+			t.Errorf("%s is wished for, and %s is its metadata", kind, kinds.Shadow.GroupVersionKind())
+		}
+	}
+	if got := w.Line.WishOf(w.Wished); got.Pod.PriorityClassName != w.Wished.GetName() || !got.Ended {
+		t.Errorf("WishOf() = %+v, want the pod %s, which has ended", got, w.Wished.GetName())
+	}
+	if got := w.Line.WishOf(kinds.Wish); got.Ended || !reflect.DeepEqual(*got.Pod, corev1.PodSpec{}) {
+		t.Errorf("WishOf() of an empty wish = %+v", got)
+	}
+	changed := copyOf(w.Wished)
+	w.Line.WishOf(changed).Pod.PriorityClassName = "changed"
+	if got := w.Line.WishOf(changed).Pod.PriorityClassName; got != "changed" || w.Line.WishOf(w.Wished).Pod.PriorityClassName == got {
+		t.Errorf("a pod that was changed is %q", got)
+	}
+	if empty := line.Empty(kinds.Wish); empty == kinds.Wish || !reflect.DeepEqual(empty, kinds.Wish) {
+		t.Errorf("Empty() = %v", empty)
+	}
+	// A client lists them as they are listed here.
+	c := w.newClient(t, []client.Object{w.Wished}, interceptor.Funcs{})
+	var listed []string
+	if err := errors.Join(c.List(t.Context(), kinds.Wishes), line.Each(kinds.Wishes, func(o client.Object) {
+		listed = append(listed, w.Line.WishOf(o).Pod.PriorityClassName)
+	})); err != nil || !slices.Equal(listed, []string{w.Wished.GetName()}) {
+		t.Errorf("what is wished for is listed as %q, %v", listed, err)
+	}
+}
+
+// ownKind returns what tells the kinds of objects.
+func (w *World) ownKind(t *testing.T) func(client.Object) schema.GroupVersionKind {
+	t.Helper()
+	return func(o client.Object) schema.GroupVersionKind {
+		t.Helper()
+		return must[schema.GroupVersionKind](t)(apiutil.GVKForObject(o, w.scheme))
+	}
+}
+
+// checkOwnNetworks checks which networks are this cluster's, also of what a cache keeps.
+func (w *World) checkOwnNetworks(t *testing.T) {
+	t.Helper()
+	kinds, kept := w.Line.Kinds(), make([]client.Object, len(w.Networks))
+	for i := range w.Networks {
+		kept[i] = copyOf(w.Networks[i])
+		for kind, drop := range w.Line.Dropped(&liqo.Compactor{}) {
+			if sameKind(kind, kept[i]) {
+				drop(kept[i])
+			}
+		}
+	}
+	want := []netip.Prefix{netip.MustParsePrefix(OwnNetwork)}
+	for _, objects := range [][]client.Object{w.Networks, kept} {
+		got := must[[]netip.Prefix](t)(line.OwnNetworks(t.Context(), w.newClient(t, objects, interceptor.Funcs{}), w.Line))
+		if !slices.Equal(got, want) {
+			t.Errorf("OwnNetworks() = %v, want %v", got, want)
+		}
+	}
+	if got := w.Line.OwnNetworksOf(kinds.OwnNetwork); len(got) > 0 {
+		t.Errorf("OwnNetworksOf() of nothing = %v", got)
+	}
+	boom := errors.New("boom")
+	failing := w.newClient(t, nil, interceptor.Funcs{
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return boom },
+	})
+	if _, err := line.OwnNetworks(t.Context(), failing, w.Line); !errors.Is(err, boom) {
+		t.Errorf("OwnNetworks() = %v, want what failed", err)
+	}
+}
+
 // checkOffloading compares how namespaces are offloaded with what the broker has written.
 func (w *World) checkOffloading(t *testing.T) {
 	t.Helper()
 	c := w.newClient(t, w.Objects, interceptor.Funcs{})
-	got := must[*liqo.Offloading](t)(line.ReadOffloading(t.Context(), c, w.Line, NobodysNamespace))
+	got := must[*liqo.Offloading](t)(line.ReadOffloading(t.Context(), c, w.Line, w.Line.Kinds().Offloading, NobodysNamespace))
 	if got == nil || got.Object == nil || client.ObjectKeyFromObject(got.Object) != client.ObjectKeyFromObject(w.Offloaded) {
 		t.Fatalf("Offloading() = %+v, want that of %s", got, NobodysNamespace)
 	}
@@ -555,8 +628,9 @@ func (w *World) checkOffloading(t *testing.T) {
 	if diff := cmp.Diff(want, &single); diff != "" {
 		t.Errorf("OffloadingOf(): -want +got\n%s", diff)
 	}
-	if got := must[*liqo.Offloading](t)(line.ReadOffloading(t.Context(), c, w.Line, liqo.DefaultNamespace)); got != nil {
-		t.Errorf("Offloading() of a namespace that stays here = %+v", got)
+	stays := must[*liqo.Offloading](t)(line.ReadOffloading(t.Context(), c, w.Line, w.Line.Kinds().Offloading, liqo.DefaultNamespace))
+	if stays != nil {
+		t.Errorf("Offloading() of a namespace that stays here = %+v", stays)
 	}
 	for id, want := range map[cluster.ID][]string{
 		w.Provider.ID: {NobodysNamespace}, w.Liar.ID: {NobodysNamespace}, w.Consumer.ID: nil, "": nil,
@@ -572,7 +646,7 @@ func (w *World) checkOffloading(t *testing.T) {
 		},
 		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return boom },
 	})
-	if _, err := line.ReadOffloading(t.Context(), failing, w.Line, NobodysNamespace); !errors.Is(err, boom) {
+	if _, err := line.ReadOffloading(t.Context(), failing, w.Line, w.Line.Kinds().Offloading, NobodysNamespace); !errors.Is(err, boom) {
 		t.Errorf("ReadOffloading() = %v, want what failed", err)
 	}
 	if _, err := line.OffloadedTo(t.Context(), failing, w.Line, w.Provider.ID); !errors.Is(err, boom) {

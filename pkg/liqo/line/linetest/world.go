@@ -25,6 +25,8 @@ const (
 	Seen      = "10.61.0.0/16"
 	// NobodysNamespace is a namespace that exists, and is no tenant namespace.
 	NobodysNamespace = "web-twin"
+	// OwnNetwork is that of the pods of this cluster.
+	OwnNetwork = "10.50.0.0/16"
 	// RemoteName is how clusters call the namespace that is offloaded to them.
 	RemoteName = "web-twin-far"
 	// Secret is in all that nobody may see in a catalog: credentials, annotations, messages of conditions, labels of other people.
@@ -57,6 +59,10 @@ type World struct {
 	// Provider, which has the namespace, and the Liar, which refuses it since Measured and gets no new pods. Of the Consumer conditions are
 	// left of when it was selected. Liqo calls the namespace RemoteName there.
 	Offloaded client.Object
+	// Wished is how the Consumer asks for a pod with the priority Wished.Name, of which Liqo has seen that it had ended. Networks are what
+	// Liqo's IPAM has written down, of this cluster OwnNetwork alone.
+	Wished   client.Object
+	Networks []client.Object
 	// Copies are what the Consumer puts here, one of each kind that is tried, with a NamespaceMap among them.
 	Copies []Copy
 
