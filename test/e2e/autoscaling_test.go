@@ -51,13 +51,12 @@ spec:
   metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 100}}}]
 `
 
-// TestAutoscaling has an autoscaler of the consumer see what a pod uses that runs on a provider, through the broker: consumer and broker
-// have a metrics-server, and the provider has Liqo's metric agent, as its chart installs it.
+// TestAutoscaling has an autoscaler of the consumer see what a pod uses that runs on a provider, through the broker: all three have a
+// metrics-server.
 func TestAutoscaling(t *testing.T) {
 	const namespace = "autoscaling"
 	start(t, v1alpha1.ModeAggregated)
-	untilEnd(t, func(ctx context.Context) (func() error, error) { return fed.ProviderA.MetricAgent(ctx) })
-	for _, c := range []*federation.Cluster{fed.Broker, fed.Consumer} {
+	for _, c := range []*federation.Cluster{fed.ProviderA, fed.Broker, fed.Consumer} {
 		untilEnd(t, func(ctx context.Context) (func() error, error) { return fed.MetricsServer(ctx, c) })
 	}
 	cordon(t, fed.ProviderB)
@@ -67,7 +66,7 @@ func TestAutoscaling(t *testing.T) {
 	}
 	copies(t, namespace, 1, fed.ProviderA)
 
-	// Two scrapes of the broker are a rate, and two of the consumer are one of that.
+	// Two scrapes of the provider are a rate, two of the broker are one of that, and so on.
 	began := time.Now()
 	eventually(t, 3*time.Minute, func(ctx context.Context) error {
 		used, err := cpuOf(ctx, fed.Consumer, namespace)

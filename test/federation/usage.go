@@ -25,20 +25,11 @@ func (f *Federation) MetricsServer(ctx context.Context, c *Cluster) (end func() 
 	if _, err := c.Lab.Load(ctx, &archive, ""); err != nil {
 		return nil, err
 	}
-	return c.serveAPI(ctx, "metrics-server", "kube-system", "metrics-server", "v1beta1.metrics.k8s.io")
-}
-
-// MetricAgent runs Liqo's metric agent on a cluster, which the lab leaves out, until the returned function is called.
-func (c *Cluster) MetricAgent(ctx context.Context) (end func() error, err error) {
-	return c.serveAPI(ctx, "metric-agent", liqoNamespace, "liqo-metric-agent", "v1alpha1.metrics.liqo.io")
-}
-
-// serveAPI applies the manifest of a Deployment that serves an API, and waits for both, until the returned function is called.
-func (c *Cluster) serveAPI(ctx context.Context, manifest, namespace, deployment, service string) (end func() error, err error) {
-	text, err := manifests.ReadFile("manifests/" + manifest + ".yaml")
+	text, err := manifests.ReadFile("manifests/metrics-server.yaml")
 	if err != nil {
 		return nil, err
 	}
+	const service = "v1beta1.metrics.k8s.io"
 	end = func() error {
 		ctx := context.WithoutCancel(ctx)
 		// Kubernetes removes no namespace while an API has nobody who serves it.
@@ -47,7 +38,7 @@ func (c *Cluster) serveAPI(ctx context.Context, manifest, namespace, deployment,
 	}
 	err = c.ApplyManifests(ctx, string(text))
 	if err == nil {
-		err = c.rollout(ctx, namespace, deployment)
+		err = c.rollout(ctx, "kube-system", "metrics-server")
 	}
 	if err == nil {
 		_, err = c.Kubectl(ctx, "wait", "apiservice", service, "--for=condition=Available", "--timeout="+patience.String())

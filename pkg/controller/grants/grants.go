@@ -90,6 +90,7 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 // Reconcile answers what a consumer asks for. Of one that does not peer, or that has to go, nothing is answered: Liqo removes what it asks
 // for. Nor is that of one of which it is not known yet how it is served.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	// What it asks for.
 	var c v1alpha1.Consumer
 	if err := r.client.Get(ctx, req.NamespacedName, &c); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -130,6 +131,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		if written == maxWrites || r.clock.Since(began) > patience {
 			return again(failed)
 		}
+		// It may be gone by now, and it may be that nobody is told anything at present.
 		written++
 		switch err := r.write(ctx, before, answered); {
 		case apierrors.IsNotFound(err):

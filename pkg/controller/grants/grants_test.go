@@ -520,12 +520,12 @@ func TestProviderGoes(t *testing.T) {
 // into the new one, which asks for less and has no certificate yet.
 func TestMadeAnew(t *testing.T) {
 	w := newWorld(t, append(consumer("one", v1alpha1.NodesOne), provider("a", "4"), slice("one", "x", 1, nil))...)
-	anew := slice("one", "x", 2, amounts("1", "1Gi"))
-	issued := anew.Status
+	again := slice("one", "x", 2, amounts("1", "1Gi"))
+	issued := again.Status
 	w.before = func() error {
 		w.before = nil
-		anew.Status = api.ResourceSliceStatus{}
-		return errors.Join(w.Delete(t.Context(), slice("one", "x", 1, nil)), w.Create(t.Context(), anew))
+		again.Status = api.ResourceSliceStatus{}
+		return errors.Join(w.Delete(t.Context(), slice("one", "x", 1, nil)), w.Create(t.Context(), again))
 	}
 	_, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "one"}})
 	if !apierrors.IsConflict(err) {

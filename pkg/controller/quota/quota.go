@@ -32,6 +32,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
 )
 
 const (
@@ -66,14 +67,14 @@ func DefaultBounds(of line.Line) Bounds {
 }
 
 // TenantBounds are for what a peer's identity may create in its tenant namespace of Liqo 1.x
-// (liqo/deployments/liqo/files/liqo-remote-controlplane-ClusterRole.yaml@v1.2.0): for each ResourceSlice there is a certificate, and in the end
-// a node. The objects by which this cluster asks the same peer are there too. More ResourceSlices than a broker looks at may be there, so
-// that who asks for too many is told so; a peer's Liqo passes over in silence what a quota refuses.
+// (liqo/deployments/liqo/files/liqo-remote-controlplane-ClusterRole.yaml@v1.2.0): for each ResourceSlice there is a certificate, and in the
+// end a node. The objects by which this cluster asks the same peer are there too. More ResourceSlices than a broker looks at may be there,
+// so that who asks for too many is told so; a peer's Liqo passes over in silence what a quota refuses.
 func TenantBounds() Bounds {
 	return Bounds{
-		"count/resourceslices.authentication.liqo.io": 100,
-		"count/renews.authentication.liqo.io":         200,
-		"count/namespacemaps.offloading.liqo.io":      10,
+		"count/resourceslices." + api.AuthenticationGroup: 100,
+		"count/renews." + api.AuthenticationGroup:         200,
+		"count/namespacemaps." + api.OffloadingGroup:      10,
 	}
 }
 

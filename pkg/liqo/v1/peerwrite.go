@@ -190,6 +190,7 @@ const cordonPrefix = api.AnnotationCordon
 
 // checkMarks returns what in the metadata of an object, as it is and as it is to be, no peer writes.
 func checkMarks(w *peerwrite.Write, peer cluster.ID) error {
+	// Whose it is, before and after.
 	var before, after metav1.PartialObjectMetadata
 	for _, of := range []struct {
 		object []byte
@@ -209,6 +210,8 @@ func checkMarks(w *peerwrite.Write, peer cluster.ID) error {
 	if len(w.New) == 0 {
 		return nil
 	}
+
+	// By what Liqo here goes, and what keeps it from going.
 	if err := checkHeld(w.Kind(), &before, &after); err != nil {
 		return err
 	}

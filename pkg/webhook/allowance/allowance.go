@@ -81,7 +81,7 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 
 // wish answers about a new ShadowPod.
 func (h *Handler) wish(ctx context.Context, req admission.Request) admission.Response {
-	shadow, err := h.shadow(req.Object)
+	shadow, err := lenient.Decode(h.decoder, req.Object, h.kind)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
@@ -90,12 +90,12 @@ func (h *Handler) wish(ctx context.Context, req admission.Request) admission.Res
 
 // change answers about a ShadowPod that is there. Liqo changes no pod by it, but makes the next one of it.
 func (h *Handler) change(req admission.Request) admission.Response {
-	shadow, err := h.shadow(req.Object)
+	shadow, err := lenient.Decode(h.decoder, req.Object, h.kind)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
 	var before amounts
-	if old, err := h.shadow(req.OldObject); err == nil { // What cannot be read requests nothing.
+	if old, err := lenient.Decode(h.decoder, req.OldObject, h.kind); err == nil { // What cannot be read requests nothing.
 		before = h.requested(old)
 	}
 	for _, a := range h.requested(shadow) {
@@ -123,18 +123,6 @@ func (h *Handler) pod(ctx context.Context, req admission.Request) admission.Resp
 		return admission.Allowed("")
 	}
 	return h.admitSum(ctx, req, pod.Name, requested(&pod.Spec))
-}
-
-// shadow reads a ShadowPod.
-func (h *Handler) shadow(object runtime.RawExtension) (client.Object, error) {
-	shadow := line.Empty(h.kind)
-	if err := lenient.Check(object.Raw, shadow); err != nil {
-		return nil, err
-	}
-	if err := h.decoder.DecodeRaw(object, shadow); err != nil {
-		return nil, err
-	}
-	return shadow, nil
 }
 
 // requested returns what the pod of a ShadowPod requests.

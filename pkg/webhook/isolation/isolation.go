@@ -87,13 +87,13 @@ func (h *Handler) Handle(_ context.Context, req admission.Request) admission.Res
 		}
 		wrong = h.insecure(&pod.ObjectMeta, &pod.Spec)
 	case "ShadowPod":
-		shadow, err := h.shadow(req.Object)
+		shadow, err := lenient.Decode(h.decoder, req.Object, h.kind)
 		if err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
 		}
 		// What is asked for already stays writable, also if the level is a stricter one now.
 		if req.Operation == admissionv1.Update {
-			if before, err := h.shadow(req.OldObject); err == nil &&
+			if before, err := lenient.Decode(h.decoder, req.OldObject, h.kind); err == nil &&
 				equality.Semantic.DeepEqual(h.line.WishOf(before).Pod, h.line.WishOf(shadow).Pod) {
 				break
 			}
@@ -106,18 +106,6 @@ func (h *Handler) Handle(_ context.Context, req admission.Request) admission.Res
 		return admission.Denied("this cluster does not take the pod: " + strings.Join(wrong, "; "))
 	}
 	return admission.Allowed("")
-}
-
-// shadow reads a ShadowPod.
-func (h *Handler) shadow(object runtime.RawExtension) (client.Object, error) {
-	shadow := line.Empty(h.kind)
-	if err := lenient.Check(object.Raw, shadow); err != nil {
-		return nil, err
-	}
-	if err := h.decoder.DecodeRaw(object, shadow); err != nil {
-		return nil, err
-	}
-	return shadow, nil
 }
 
 // wish returns what is wrong with a wish for a pod. The virtual kubelets of consumers

@@ -43,9 +43,10 @@ type usedPods interface {
 	Stats(ctx context.Context) (*statsv1alpha1.Summary, error)
 }
 
-// usage tells what containers use whose pods Liqo's metric agent at the foreign cluster leaves out. The agent looks at the cluster's own
-// nodes alone (liqo/pkg/remotemetrics/resources.go@v0.9.4), and those of a broker run none of the pods that it passes on. The metrics API
-// of that cluster tells of them what its metrics-server was told by a virtual kubelet such as this.
+// usage tells what containers use whose pods Liqo's metric agent at the foreign cluster leaves out. With Liqo v0.9.4 those are all: it
+// reads from a cache that nobody starts (liqo/cmd/metric-agent/main.go, and GetCachedClientWithConfig). One that works looks at the
+// cluster's own nodes alone (liqo/pkg/remotemetrics/resources.go), and those of a broker run none of the pods that it passes on. The
+// metrics API of that cluster tells of them what its metrics-server was told by its kubelets, or by a virtual kubelet such as this.
 //
 // That API has rates, and a kubelet counts: seconds of a processor begin when a container is seen first, and it is said to have started a
 // moment before. So whoever scrapes sees that another virtual kubelet begins to count. It may be used concurrently.
