@@ -193,6 +193,8 @@ func TestGuardRights(t *testing.T) {
 	read, seen := []string{"get", "list", "watch"}, []string{"list", "watch"}
 	everywhere := map[string][]string{
 		"namespaces": read, "nodes": read, "pods": seen, "secrets liqo-remote-certificate": {"get"},
+		// By which rights a name that a peer of Liqo 1.x chooses is somebody's: who cannot list them gives no peer a certificate.
+		"clusterrolebindings.rbac.authorization.k8s.io": {"list"}, "rolebindings.rbac.authorization.k8s.io": {"list"},
 		"resourcequotas":                    {"create", "get", "list", "patch", "watch"},
 		"networkpolicies.networking.k8s.io": {"create", "get", "list", "patch", "watch"},
 		"mutatingwebhookconfigurations.admissionregistration.k8s.io liqo-broker-guard":   {"get", "patch"},
