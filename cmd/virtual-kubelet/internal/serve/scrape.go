@@ -29,14 +29,14 @@ func scrape(remote rest.Interface, homeCluster string, used *usage) http.Handler
 			body = nil
 		}
 		if r.URL.Path == usagePath {
-			whole, unknown := used.complete(r.Context(), body)
-			switch {
-			case len(whole) > 0:
+			whole, missing, unreadable := used.complete(r.Context(), body)
+			if missing != nil {
+				klog.FromContext(r.Context()).V(1).Info("Nobody knows what some pods use", "reason", missing.Error())
+			}
+			if unreadable == nil && (err == nil || len(whole) > 0) {
 				body, code, err = whole, http.StatusOK, nil
-			case err != nil:
-				err = errors.Join(err, unknown)
-			case unknown != nil:
-				klog.FromContext(r.Context()).V(1).Info("Nobody knows what some pods use", "reason", unknown.Error())
+			} else {
+				err = errors.Join(err, missing, unreadable)
 			}
 		}
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -36,6 +37,13 @@ const unused = 1e-6
 // moment is for how long a container is said to have run when it is seen first: of two points, a metrics-server wants the first one to be
 // later than the start.
 const moment = time.Second
+
+// Bounds of what the foreign cluster tells of what containers use, which is parsed as a whole: in bytes and in lines, of which a container
+// has three. With them the pods of a hundred nodes are told of.
+const (
+	maxTold  = 16 << 20
+	maxLines = 100_000
+)
 
 // usedPods are the pods of the virtual node, and what the metrics API of the foreign cluster tells of them.
 type usedPods interface {
@@ -83,70 +91,113 @@ func (c counter) count(at time.Time, cores float64) counter {
 
 func newUsage(pods usedPods) *usage { return &usage{pods: pods} }
 
-// complete returns what the metric agent has told, which may be nothing, with what it has left out. It returns what was told if nothing
-// was left out, or nobody knows more.
-func (u *usage) complete(ctx context.Context, told []byte) ([]byte, error) {
+// complete returns what the metric agent has told of pods of the virtual node, which may be nothing, with what it has left out. What it
+// tells of others is not for it to say: a metrics-server would take it for what a pod on another node uses. Missing is why nobody knows
+// more.
+func (u *usage) complete(ctx context.Context, told []byte) (whole []byte, missing, err error) {
+	families, err := parse(told)
+	if err != nil {
+		return nil, nil, err
+	}
+	list, err := u.pods.List(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("list the pods of the virtual node: %w", err)
+	}
+	pods := make(map[types.NamespacedName]*corev1.Pod, len(list))
+	for _, pod := range list {
+		pods[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}] = pod
+	}
+	changed := dropOthers(families, pods)
+
+	known := map[types.NamespacedName]bool{}
+	for _, metric := range families[cpuSeconds].GetMetric() {
+		pod, _ := podOf(metric)
+		known[pod] = true
+	}
+	unknown := func(pod *corev1.Pod) bool {
+		return pod.Status.Phase == corev1.PodRunning && !known[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}]
+	}
+	if slices.ContainsFunc(list, unknown) {
+		if summary, err := u.pods.Stats(ctx); err != nil {
+			missing = fmt.Errorf("ask the metrics API of the foreign cluster: %w", err)
+		} else if u.countPods(summary.Pods, pods, known, families) {
+			changed = true
+		}
+	}
+	if !changed {
+		return told, missing, nil
+	}
+	whole, err = write(families)
+	return whole, missing, err
+}
+
+// parse reads what the foreign cluster tells.
+func parse(told []byte) (map[string]*dto.MetricFamily, error) {
+	if lines := bytes.Count(told, []byte{'\n'}); len(told) > maxTold || lines > maxLines {
+		return nil, fmt.Errorf("the metrics of the foreign cluster have %d bytes in %d lines, and may have %d in %d",
+			len(told), lines, maxTold, maxLines)
+	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(told))
 	if err != nil {
 		return nil, fmt.Errorf("read the metrics of the foreign cluster: %w", err)
 	}
-	known := podsOf(families[cpuSeconds])
-	pods, err := u.pods.List(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list the pods of the virtual node: %w", err)
-	}
-	unknown := func(pod *corev1.Pod) bool {
-		return pod.Status.Phase == corev1.PodRunning && !known[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}]
-	}
-	if !slices.ContainsFunc(pods, unknown) {
-		return told, nil
-	}
-	summary, err := u.pods.Stats(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("ask the metrics API of the foreign cluster: %w", err)
-	}
-	summary.Pods = slices.DeleteFunc(summary.Pods, func(pod statsv1alpha1.PodStats) bool {
-		return known[types.NamespacedName{Namespace: pod.PodRef.Namespace, Name: pod.PodRef.Name}]
+	return families, nil
+}
+
+// dropOthers drops what families say of pods that are not among some, and reports whether there was any.
+func dropOthers(families map[string]*dto.MetricFamily, pods map[types.NamespacedName]*corev1.Pod) (dropped bool) {
+	maps.DeleteFunc(families, func(_ string, family *dto.MetricFamily) bool {
+		family.Metric = slices.DeleteFunc(family.Metric, func(metric *dto.Metric) bool {
+			pod, of := podOf(metric)
+			other := of && pods[pod] == nil
+			dropped = dropped || other
+			return other
+		})
+		return len(family.Metric) == 0
 	})
-	if len(summary.Pods) == 0 {
-		return told, nil
-	}
-	u.countPods(summary.Pods, families)
-	return write(families)
+	return dropped
 }
 
-// podsOf returns the pods of a family of metrics of containers.
-func podsOf(family *dto.MetricFamily) map[types.NamespacedName]bool {
-	pods := map[types.NamespacedName]bool{}
-	for _, metric := range family.GetMetric() {
-		var pod types.NamespacedName
-		for _, label := range metric.GetLabel() {
-			switch label.GetName() {
-			case "namespace":
-				pod.Namespace = label.GetValue()
-			case "pod":
-				pod.Name = label.GetValue()
-			}
+// podOf returns of which pod a metric is, if it is of one.
+func podOf(metric *dto.Metric) (pod types.NamespacedName, of bool) {
+	for _, label := range metric.GetLabel() {
+		switch label.GetName() {
+		case "namespace":
+			pod.Namespace, of = label.GetValue(), true
+		case "pod":
+			pod.Name, of = label.GetValue(), true
 		}
-		pods[pod] = true
 	}
-	return pods
+	return pod, of
 }
 
-// countPods counts what containers of pods use, extends families by it, and forgets the other pods.
-func (u *usage) countPods(pods []statsv1alpha1.PodStats, families map[string]*dto.MetricFamily) {
+// countPods counts what containers use of those pods that are there and not known, extends families by it, and forgets all others. It
+// reports whether there are any. A number that has no sense, and a container that its pod does not have or that was told of already, is
+// passed over.
+func (u *usage) countPods(
+	told []statsv1alpha1.PodStats, pods map[types.NamespacedName]*corev1.Pod, known map[types.NamespacedName]bool,
+	families map[string]*dto.MetricFamily,
+) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	counted := map[container]counter{}
-	for i := range pods {
-		of := &pods[i].PodRef
-		for j := range pods[i].Containers {
-			c := &pods[i].Containers[j]
-			if c.CPU == nil || c.CPU.UsageNanoCores == nil || c.Memory == nil || c.Memory.WorkingSetBytes == nil {
+	for i := range told {
+		of := &told[i].PodRef
+		name := types.NamespacedName{Namespace: of.Namespace, Name: of.Name}
+		pod := pods[name]
+		if pod == nil || known[name] {
+			continue
+		}
+		for j := range told[i].Containers {
+			c := &told[i].Containers[j]
+			if c.CPU == nil || c.Memory == nil || !isAmount(c.CPU.UsageNanoCores) || !isAmount(c.Memory.WorkingSetBytes) {
 				continue
 			}
 			key, at := container{types.UID(of.UID), c.Name}, c.CPU.Time.Time
+			if _, twice := counted[key]; twice || !hasContainer(pod, c.Name) {
+				continue
+			}
 			now := u.counted[key].count(at, float64(*c.CPU.UsageNanoCores)/1e9)
 			counted[key] = now
 			metric := func() *dto.Metric {
@@ -165,6 +216,16 @@ func (u *usage) countPods(pods []statsv1alpha1.PodStats, families map[string]*dt
 		}
 	}
 	u.counted = counted
+	return len(counted) > 0
+}
+
+// isAmount reports whether there is a number, which was not negative before it was made one without a sign.
+func isAmount(number *uint64) bool { return number != nil && *number <= math.MaxInt64 }
+
+// hasContainer reports whether a pod has a container of a name.
+func hasContainer(pod *corev1.Pod, name string) bool {
+	is := func(c corev1.Container) bool { return c.Name == name }
+	return slices.ContainsFunc(pod.Spec.Containers, is) || slices.ContainsFunc(pod.Spec.InitContainers, is)
 }
 
 // extend adds a metric to the family of a name.

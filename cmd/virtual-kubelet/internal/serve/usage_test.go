@@ -28,6 +28,8 @@ type metered struct {
 	cores     float64
 	at        time.Time
 	err       error
+	// containers of each pod are told of; one, if there are none.
+	containers []string
 	// asked is how often that API was asked.
 	asked int
 }
@@ -37,6 +39,7 @@ func (m *metered) List(context.Context) ([]*corev1.Pod, error) {
 	for _, name := range m.run {
 		pods = append(pods, &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web"}}},
 		})
 	}
 	waits := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "waits"}, Status: corev1.PodStatus{Phase: corev1.PodPending}}
@@ -50,14 +53,19 @@ func (m *metered) Stats(context.Context) (*statsv1alpha1.Summary, error) {
 	}
 	var summary statsv1alpha1.Summary
 	for _, name := range m.told {
-		summary.Pods = append(summary.Pods, statsv1alpha1.PodStats{
-			PodRef: statsv1alpha1.PodReference{Namespace: "shop", Name: name, UID: "uid-of-" + name},
-			Containers: []statsv1alpha1.ContainerStats{{
-				Name:   "web",
-				CPU:    &statsv1alpha1.CPUStats{Time: metav1.NewTime(m.at), UsageNanoCores: new(uint64(m.cores * 1e9))},
+		pod := statsv1alpha1.PodStats{PodRef: statsv1alpha1.PodReference{Namespace: "shop", Name: name, UID: "uid-of-" + name}}
+		containers := m.containers
+		if len(containers) == 0 {
+			containers = []string{"web"}
+		}
+		for _, container := range containers {
+			pod.Containers = append(pod.Containers, statsv1alpha1.ContainerStats{
+				Name:   container,
+				CPU:    &statsv1alpha1.CPUStats{Time: metav1.NewTime(m.at), UsageNanoCores: new(uint64(int64(m.cores * 1e9)))},
 				Memory: &statsv1alpha1.MemoryStats{Time: metav1.NewTime(m.at), WorkingSetBytes: new(uint64(4096))},
-			}},
-		})
+			})
+		}
+		summary.Pods = append(summary.Pods, pod)
 	}
 	return &summary, nil
 }
@@ -85,7 +93,8 @@ func TestComplete(t *testing.T) {
 		// has and hasNot are lines of the answer, which is what was told if there are none.
 		has, hasNot []string
 		asked       int
-		fail        bool
+		// missing is whether it is said why nobody knows more, broken whether nothing is passed on, and once whether one container is told of.
+		missing, broken, once bool
 	}{
 		"Provider": {reason: "the agent of a cluster that runs them itself knows all", pods: metered{run: []string{"a"}}, told: ofAgent("a")},
 		"Broker": {
@@ -97,18 +106,43 @@ func TestComplete(t *testing.T) {
 			told: ofAgent("a"), has: append(added("b"), cpuSeconds+`{container="web",namespace="shop",pod="a"} 7 1000000`),
 			hasNot: added("a"), asked: 1,
 		},
-		"NoAgent":      {reason: "a broker needs none", pods: metered{run: []string{"a"}, told: []string{"a"}}, has: added("a"), asked: 1},
-		"NoMetricsAPI": {reason: "somebody is told of it", pods: metered{run: []string{"a"}, err: down}, told: ofAgent(), asked: 1, fail: true},
-		"TooEarly":     {reason: "a pod that has just begun is not known yet", pods: metered{run: []string{"a"}}, told: ofAgent(), asked: 1},
-		"NoPods":       {reason: "nobody is asked for nothing", told: ofAgent()},
-		"NoText":       {reason: "what is not understood is not changed", pods: metered{run: []string{"a"}}, told: "<html>", fail: true},
+		"NoAgent": {reason: "a broker needs none", pods: metered{run: []string{"a"}, told: []string{"a"}}, has: added("a"), asked: 1},
+		"NoMetricsAPI": {
+			reason: "somebody is told of it", pods: metered{run: []string{"a"}, err: down}, told: ofAgent(), asked: 1, missing: true,
+		},
+		"TooEarly": {reason: "a pod that has just begun is not known yet", pods: metered{run: []string{"a"}}, told: ofAgent(), asked: 1},
+		"NoPods":   {reason: "nobody is asked for nothing", told: ofAgent()},
+		"NoText":   {reason: "what is not understood is not passed on", pods: metered{run: []string{"a"}}, told: "<html>", broken: true},
+		"Other": {
+			reason: "nobody says what a pod elsewhere uses", pods: metered{run: []string{"a"}}, told: ofAgent("a", "elsewhere"),
+			has:    []string{cpuSeconds + `{container="web",namespace="shop",pod="a"} 7 1000000`, "node_cpu_usage_seconds_total 9 1000000"},
+			hasNot: []string{cpuSeconds + `{container="web",namespace="shop",pod="elsewhere"} 7 1000000`},
+		},
+		"Long": {
+			reason: "what is parsed has a bound", pods: metered{run: []string{"a"}}, told: "#" + strings.Repeat("x", maxTold) + "\n", broken: true,
+		},
+		"Lines": {
+			reason: "a short line takes as much memory as a long one", pods: metered{run: []string{"a"}},
+			told: strings.Repeat("a 1\n", maxLines+1), broken: true,
+		},
+		"Negative": {
+			reason: "it is no huge number", pods: metered{run: []string{"a"}, told: []string{"a"}, cores: -1}, told: ofAgent(), asked: 1,
+		},
+		"NoContainer": {
+			reason: "the pod has no other containers", told: ofAgent(), asked: 1,
+			pods: metered{run: []string{"a"}, told: []string{"a"}, containers: []string{"db"}},
+		},
+		"Twice": {
+			reason: "a text with the same twice is none", told: ofAgent(), asked: 1, has: added("a"), once: true,
+			pods: metered{run: []string{"a"}, told: []string{"a"}, containers: []string{"web", "web"}},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.pods.at = time.Unix(1000, 0)
-			whole, err := newUsage(&tc.pods).complete(t.Context(), []byte(tc.told))
-			if (err != nil) != tc.fail || tc.pods.asked != tc.asked {
-				t.Fatalf("%s: asked %d times, want %d: %v", tc.reason, tc.pods.asked, tc.asked, err)
+			whole, missing, err := newUsage(&tc.pods).complete(t.Context(), []byte(tc.told))
+			if (missing != nil) != tc.missing || (err != nil) != tc.broken || tc.pods.asked != tc.asked {
+				t.Fatalf("%s: asked %d times, want %d: %v, %v", tc.reason, tc.pods.asked, tc.asked, missing, err)
 			}
 			if tc.has == nil && err == nil && string(whole) != tc.told {
 				t.Errorf("%s: got %s", tc.reason, whole)
@@ -118,6 +152,9 @@ func TestComplete(t *testing.T) {
 				if !slices.Contains(lines, line) {
 					t.Errorf("%s: there is no line %s in\n%s", tc.reason, line, whole)
 				}
+			}
+			if tc.once && strings.Count(string(whole), "\n"+cpuSeconds+"{") != 1 {
+				t.Errorf("%s: got\n%s", tc.reason, whole)
 			}
 			for _, line := range tc.hasNot {
 				if slices.Contains(lines, line) {
@@ -155,7 +192,7 @@ func TestCount(t *testing.T) {
 		if step.gone {
 			pods.told = []string{"another"}
 		}
-		whole, err := used.complete(t.Context(), nil)
+		whole, _, err := used.complete(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,9 +221,10 @@ func TestScrape(t *testing.T) {
 			"what the agent leaves out is added", usagePath, metered{run: []string{"a"}, told: []string{"a"}}, ofAgent(), 200, startSeconds,
 		},
 		"NoAgent":    {"the metrics API is enough", usagePath, metered{run: []string{"a"}, told: []string{"a"}}, "", 200, startSeconds},
-		"OnlyAgent":  {"it is enough", usagePath, metered{run: []string{"a"}, err: errors.New("none")}, ofAgent("b"), 200, `pod="b"`},
+		"OnlyAgent":  {"it is enough", usagePath, metered{run: []string{"a", "b"}, err: errors.New("none")}, ofAgent("b"), 200, `pod="b"`},
 		"Neither":    {"it is said what is missing", usagePath, metered{run: []string{"a"}, err: errors.New("not there")}, "", 502, "not there"},
 		"NoPods":     {"an agent that does not answer is not silently nothing", usagePath, metered{}, "", 502, "returned no metrics"},
+		"Unread":     {"what nobody understands nobody is told", usagePath, metered{run: []string{"a"}}, "<html>", 502, "read the metrics"},
 		"Containers": {"others are the agent's", "/metrics/cadvisor", metered{run: []string{"a"}, told: []string{"a"}}, "up 1\n", 200, "up 1"},
 	}
 	for name, tc := range cases {
