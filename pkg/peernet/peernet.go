@@ -13,7 +13,6 @@ package peernet
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -99,10 +98,21 @@ func (p *Peers) tenantOf(a netip.Addr) (string, bool) {
 	for bits := a.BitLen(); bits >= 0; bits-- {
 		prefix := netip.PrefixFrom(a, bits).Masked()
 		if in := p.tenants[prefix]; len(in) > 0 {
-			return slices.Min(slices.Collect(maps.Keys(in))), true
+			return first(in), true
 		}
 	}
 	return "", false
+}
+
+// first returns the first of some names, without a copy: this is done for each connection.
+func first(names map[string]int) string {
+	least, found := "", false
+	for name := range names {
+		if !found || name < least {
+			least, found = name, true
+		}
+	}
+	return least
 }
 
 func (p *Peers) set(o any) {
@@ -110,9 +120,10 @@ func (p *Peers) set(o any) {
 	if !ok {
 		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.take(network, p.line.SeenOf(network))
+	p.mu.RLock()
+	of := p.line
+	p.mu.RUnlock()
+	p.take(network, of.SeenOf(network))
 }
 
 func (p *Peers) remove(o any) {
@@ -123,17 +134,21 @@ func (p *Peers) remove(o any) {
 	if !ok {
 		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.take(network, nil)
 }
 
-// take replaces what is known of a network by its prefixes, of which there may be none any more. The caller holds the lock.
+// take replaces what is known of a network by its prefixes, of which there may be none any more. Most changes of
+// a network are none of its prefixes: then nobody waits.
 func (p *Peers) take(network client.Object, seen []netip.Prefix) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.networks == nil {
 		p.networks, p.tenants = map[client.ObjectKey][]netip.Prefix{}, map[netip.Prefix]map[string]int{}
 	}
 	key := client.ObjectKeyFromObject(network)
+	if slices.Equal(p.networks[key], seen) {
+		return
+	}
 	for _, prefix := range p.networks[key] {
 		in := p.tenants[prefix]
 		if in[key.Namespace]--; in[key.Namespace] == 0 {

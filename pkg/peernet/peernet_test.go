@@ -4,6 +4,7 @@
 package peernet
 
 import (
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -245,4 +246,47 @@ func TestSource(t *testing.T) {
 			}
 		})
 	}
+}
+
+// BenchmarkPrefixes measures what a peer costs by the number of its prefixes: to take its record with others, twice, and with the same,
+// and to look for an address. 128 are as many as the policies for Liqo 1.x let it have, and 100,000 as many as fit into an object.
+func BenchmarkPrefixes(b *testing.B) {
+	for _, n := range []int{2, 128, 100_000} {
+		p := &Peers{line: v1.Line{}, complete: func() bool { return true }}
+		record := lists("tenant-a", netip.MustParseAddr("10.64.0.0"), map[string]int{"a": n})[0]
+		other := lists("tenant-a", netip.MustParseAddr("10.65.0.0"), map[string]int{"a": n})[0]
+		b.Run(fmt.Sprintf("change/%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				p.set(other)
+				p.set(record)
+			}
+		})
+		b.Run(fmt.Sprintf("again/%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				p.set(record)
+			}
+		})
+		b.Run(fmt.Sprintf("find/%d", n), func(b *testing.B) {
+			stranger := netip.MustParseAddr("2001:db8::1")
+			b.ReportAllocs()
+			for b.Loop() {
+				if p.Includes(stranger) {
+					b.Fatal("a stranger is taken for a peer")
+				}
+			}
+		})
+	}
+	b.Run("find/of a thousand peers with the same prefix", func(b *testing.B) {
+		p := &Peers{line: v1.Line{}, complete: func() bool { return true }}
+		shared := netip.MustParseAddr("10.64.0.0")
+		for i := range 1000 {
+			p.set(lists(fmt.Sprintf("tenant-%d", i), shared, map[string]int{"a": 1})[0])
+		}
+		b.ReportAllocs()
+		for b.Loop() {
+			p.Includes(shared)
+		}
+	})
 }
