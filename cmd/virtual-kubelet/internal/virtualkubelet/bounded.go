@@ -18,6 +18,10 @@ import (
 // etcd of a cluster gives at once, and less than the memory of a virtual kubelet.
 const maxAnswer = 256 << 20
 
+// maxUsage is how much it may answer about what the pods of a namespace use: that of one takes less than 1 KiB, and an empty container of
+// three bytes becomes hundreds in memory.
+const maxUsage = 16 << 20
+
 // bound bounds what is read of the answers of an API server. What has no end, watches, logs and streams, has no bound. A list that is asked
 // for as the beginning of a watch, as client-go does since 1.35, would have none either, and is kept: it is refused here, so that client-go
 // lists as before.
@@ -39,7 +43,11 @@ func (b *boundedTransport) RoundTrip(request *http.Request) (*http.Response, err
 	if err != nil || endless(request) || response.StatusCode == http.StatusSwitchingProtocols {
 		return response, err
 	}
-	response.Body = &boundedBody{ReadCloser: response.Body, left: b.limit, request: request}
+	limit := b.limit
+	if strings.Contains(request.URL.Path, "/apis/metrics.k8s.io/") {
+		limit = min(limit, maxUsage)
+	}
+	response.Body = &boundedBody{ReadCloser: response.Body, left: limit, request: request}
 	return response, nil
 }
 

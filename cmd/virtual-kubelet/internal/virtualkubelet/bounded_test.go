@@ -4,6 +4,7 @@
 package virtualkubelet
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -22,18 +23,25 @@ import (
 )
 
 func TestAnswersAreBounded(t *testing.T) {
-	const limit = 1 << 10
+	const (
+		limit = 1 << 10
+		usage = "/apis/metrics.k8s.io/v1beta1/namespaces/shop/pods"
+	)
 	cases := map[string]struct {
 		reason string
 		path   string
 		length int
 		ok     bool
+		// bound is how much any answer may have, if that is not limit.
+		bound int64
 	}{
-		"Short":   {"what is usual", "/api/v1/namespaces/shop/secrets", limit, true},
-		"Long":    {"a foreign cluster may send what it likes", "/api/v1/namespaces/shop/secrets", limit + 1, false},
-		"Watch":   {"a watch has no end", "/api/v1/namespaces/shop/secrets?watch=true", 10 * limit, true},
-		"Log":     {"nor has a log", "/api/v1/namespaces/shop/pods/web/log?follow=true", 10 * limit, true},
-		"NoWatch": {"a list that looks like a watch", "/api/v1/namespaces/shop/secrets?watch=false", limit + 1, false},
+		"Short":   {"what is usual", "/api/v1/namespaces/shop/secrets", limit, true, 0},
+		"Long":    {"a foreign cluster may send what it likes", "/api/v1/namespaces/shop/secrets", limit + 1, false, 0},
+		"Watch":   {"a watch has no end", "/api/v1/namespaces/shop/secrets?watch=true", 10 * limit, true, 0},
+		"Log":     {"nor has a log", "/api/v1/namespaces/shop/pods/web/log?follow=true", 10 * limit, true, 0},
+		"Usage":   {"pods of many nodes", usage, maxUsage, true, maxAnswer},
+		"Usages":  {"it becomes a multiple of it in memory", usage, maxUsage + 1, false, maxAnswer},
+		"NoWatch": {"a list that looks like a watch", "/api/v1/namespaces/shop/secrets?watch=false", limit + 1, false, 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -42,7 +50,7 @@ func TestAnswersAreBounded(t *testing.T) {
 			}))
 			defer server.Close()
 			config := &rest.Config{Host: server.URL}
-			bound(config, limit)
+			bound(config, cmp.Or(tc.bound, limit))
 			client, err := rest.HTTPClientFor(config)
 			if err != nil {
 				t.Fatal(err)
