@@ -146,21 +146,19 @@ func (c classNames) wanted() []string {
 	})
 }
 
-// listed returns the classes as a status lists them. A default stays, as long as it can be one: with another one, Liqo restarts the virtual
-// kubelet of the consumer.
+// listed returns the classes as a status lists them. The one that counts stays, as long as it can: with another one, Liqo restarts the
+// virtual kubelet of the consumer.
 func (c Classes) listed(was *api.ResourceSliceStatus) (ingress []api.IngressClass, loadBalancer []api.LoadBalancerClass) {
-	ofIngresses := slices.IndexFunc(was.IngressClasses, func(c api.IngressClass) bool { return c.Default })
-	ofLoadBalancers := slices.IndexFunc(was.LoadBalancerClasses, func(c api.LoadBalancerClass) bool { return c.Default })
 	usual := ""
-	if ofIngresses >= 0 {
-		usual = was.IngressClasses[ofIngresses].Name
+	if all := was.IngressClasses; len(all) > 0 {
+		usual = all[max(0, slices.IndexFunc(all, func(c api.IngressClass) bool { return c.Default }))].Name
 	}
 	for name, isUsual := range c.ingress.inOrder(usual) {
 		ingress = append(ingress, api.IngressClass{Name: name, Default: isUsual})
 	}
 	usual = ""
-	if ofLoadBalancers >= 0 {
-		usual = was.LoadBalancerClasses[ofLoadBalancers].Name
+	if all := was.LoadBalancerClasses; len(all) > 0 {
+		usual = all[max(0, slices.IndexFunc(all, func(c api.LoadBalancerClass) bool { return c.Default }))].Name
 	}
 	for name, isUsual := range c.loadBalancer.inOrder(usual) {
 		loadBalancer = append(loadBalancer, api.LoadBalancerClass{Name: name, Default: isUsual})
@@ -168,12 +166,17 @@ func (c Classes) listed(was *api.ResourceSliceStatus) (ingress []api.IngressClas
 	return ingress, loadBalancer
 }
 
-// inOrder yields the classes by name, of which one at most is the default: the one that was it, or else the first that may be.
+// inOrder yields the classes by name, of which one at most is the default: the one that counted, or else the first that may be. Where none
+// may be, Liqo takes the first of the list (getDefaultIngressClass in liqo/pkg/vkMachinery/forge@v1.2.0): the one that counted comes first.
 func (c classNames) inOrder(was string) iter.Seq2[string, bool] {
 	names := slices.Sorted(maps.Keys(c))
-	at := slices.Index(names, was)
+	counted := slices.Index(names, was)
+	at := counted
 	if at < 0 || !c[was] {
 		at = slices.IndexFunc(names, func(name string) bool { return c[name] })
+	}
+	if at < 0 && counted > 0 {
+		names = slices.Insert(slices.Delete(names, counted, counted+1), 0, was)
 	}
 	return func(yield func(string, bool) bool) {
 		for i, name := range names {

@@ -233,3 +233,38 @@ func TestClassesChanged(t *testing.T) {
 		}
 	}
 }
+
+// TestClassThatCounts has providers change what they list: the class that Liqo takes for the usual one is another one only if it has to be.
+func TestClassThatCounts(t *testing.T) {
+	cases := map[string]struct {
+		reason, was string
+		usual       bool // Whether that was the default.
+		has         classNames
+		want        string
+	}{
+		"First":    {"the first counts, where none is the default", "nginx", false, classNames{"nginx": false, "aaa": false}, "nginx"},
+		"Withdrew": {"its provider says no more that it is the default", "nginx", true, classNames{"nginx": false, "aaa": false}, "nginx"},
+		"Default":  {"a default counts for more", "nginx", false, classNames{"nginx": false, "zzz": true}, "zzz"},
+		"Stays":    {"one default is as good as another", "nginx", true, classNames{"nginx": true, "aaa": true}, "nginx"},
+		"Gone":     {"nobody has it any more", "nginx", true, classNames{"bbb": false, "aaa": false}, "aaa"},
+		"New":      {"there was none", "", false, classNames{"bbb": false, "aaa": false}, "aaa"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var was api.ResourceSliceStatus
+			if tc.was != "" {
+				was.IngressClasses = []api.IngressClass{{Name: tc.was, Default: tc.usual}}
+				was.LoadBalancerClasses = []api.LoadBalancerClass{{Name: tc.was, Default: tc.usual}}
+			}
+			ingress, loadBalancer := Classes{ingress: tc.has, loadBalancer: tc.has}.listed(&was)
+			ofIngress := ingress[max(0, slices.IndexFunc(ingress, func(c api.IngressClass) bool { return c.Default }))]
+			ofBalancer := loadBalancer[max(0, slices.IndexFunc(loadBalancer, func(c api.LoadBalancerClass) bool { return c.Default }))]
+			if ofIngress.Name != tc.want || ofBalancer.Name != tc.want {
+				t.Errorf("%s: %s and %s count, want %s", tc.reason, ofIngress.Name, ofBalancer.Name, tc.want)
+			}
+			if len(ingress) != len(tc.has) || len(loadBalancer) != len(tc.has) {
+				t.Errorf("%s: %d and %d are listed, want %d", tc.reason, len(ingress), len(loadBalancer), len(tc.has))
+			}
+		})
+	}
+}
