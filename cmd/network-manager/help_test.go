@@ -15,6 +15,7 @@ func TestHelp(t *testing.T) {
 	for name, args := range map[string][]string{
 		"help.txt": {"--help"}, "help-guard.txt": {"guard", "--help"}, "help-probe.txt": {"probe", "--help"},
 		"help-probe-ask.txt": {"probe", "ask", "--help"}, "help-probe-serve.txt": {"probe", "serve", "--help"},
+		"help-transit.txt": {"transit", "--help"},
 	} {
 		var out bytes.Buffer
 		command := newCommand()

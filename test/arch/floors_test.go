@@ -33,7 +33,7 @@ var floors = []floor{
 	{"doors", "what Kubernetes, Liqo and people ask, and what watches", []string{
 		"pkg/install",
 		"pkg/controller", "pkg/webhook", "pkg/resourceplugin", "pkg/httpapi", "pkg/remoteipam/broker", "pkg/remoteipam/client",
-		virtualKubelet + "/internal", "pkg/ipamguard", "pkg/trial",
+		virtualKubelet + "/internal", "pkg/ipamguard", "pkg/trial", "pkg/transit",
 		"pkg/trade/connector", "pkg/trade/negotiation", "pkg/trade/registry",
 	}},
 	{"reader", "reads the cluster as values", []string{"pkg/snapshot", "pkg/peernet", "pkg/overview", "pkg/trade/account", "pkg/trade/show"}},

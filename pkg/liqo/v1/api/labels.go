@@ -43,12 +43,19 @@ const (
 	// LabelGatewayResource is on the Secrets with the keys of gateways.
 	LabelGatewayResource = "networking.liqo.io/gateway-resource"
 
+	// EndpointsReflected is who manages the EndpointSlices that virtual kubelets make, by the label that Kubernetes has for that.
+	EndpointsReflected = "endpointslice.reflection.liqo.io"
+
 	// LabelNetworkType is on the Networks of this cluster, with one of the values below it.
 	LabelNetworkType    = "ipam.liqo.io/network-type"
 	NetworkTypePods     = "pod-cidr"
 	NetworkTypeServices = "service-cidr"
 	NetworkTypeExternal = "external-cidr"
 	NetworkTypeInternal = "internal-cidr"
+
+	// LabelIPType is on the IPs that Liqo itself makes, with IPTypeProxy on that by which its proxy of the API server is reached.
+	LabelIPType = "ipam.liqo.io/ip-type"
+	IPTypeProxy = "api-server-proxy"
 
 	// LabelFirewallCategory and LabelFirewallSubcategory say where a FirewallConfiguration is in force: on all gateways, with both values
 	// below them, or, with the first one and LabelFirewallUnique, on that of one peer, whose ID the latter has.
@@ -58,3 +65,6 @@ const (
 	FirewallAllGateways      = "all-gateways"
 	LabelFirewallUnique      = "networking.liqo.io/firewall-unique"
 )
+
+// Tunnel is what the device of the tunnel to a peer is called in its gateway.
+const Tunnel = "liqo-tunnel"
