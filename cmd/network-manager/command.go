@@ -92,7 +92,7 @@ func newCommand() *cobra.Command {
 		"connections that one consumer may have: one for each of its virtual nodes that stands for this cluster or its providers")
 	flags.IntVar(&o.maxRelays, "max-relay-addresses", relay.DefaultLimit, "relay addresses that one consumer may have")
 	o.log.AddFlags(flags)
-	command.AddCommand(newGuardCommand(), newProbeCommand(), newTransitCommand())
+	command.AddCommand(newAgentCommand(), newGuardCommand(), newProbeCommand(), newTransitCommand())
 	command.CompletionOptions.DisableDefaultCmd = true
 	program.ExplainFlags(command)
 	program.Strict(command, program.ExitCodes)

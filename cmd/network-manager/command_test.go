@@ -39,6 +39,8 @@ func TestBadCommandLine(t *testing.T) {
 			"the answers would be lost", []string{"probe", "ask", "--within=1ms", "--to=/nowhere/at/all", "=127.0.0.1:1"}, "/nowhere/at/all",
 		},
 		"ProbeServes":   {"a port is needed", []string{"probe", "serve", "--listen=8080"}, "8080"},
+		"AgentHealth":   {"a port is needed", []string{"agent", "--health-address=6003"}, "--health-address=6003"},
+		"AgentUnknown":  {"a flag of the other command", []string{"agent", "--cluster-id=b"}, "--cluster-id"},
 		"GuardArgument": {"nothing but flags is understood", []string{"guard", "10.0.0.0/8"}, `"10.0.0.0/8"`},
 	}
 	for name, tc := range cases {

@@ -14,6 +14,7 @@ import (
 func TestHelp(t *testing.T) {
 	for name, args := range map[string][]string{
 		"help.txt": {"--help"}, "help-guard.txt": {"guard", "--help"}, "help-probe.txt": {"probe", "--help"},
+		"help-agent.txt":     {"agent", "--help"},
 		"help-probe-ask.txt": {"probe", "ask", "--help"}, "help-probe-serve.txt": {"probe", "serve", "--help"},
 		"help-transit.txt": {"transit", "--help"},
 	} {

@@ -31,7 +31,7 @@ const tradeTree = "pkg/trade"
 var floors = []floor{
 	{"commands", "put the parts together", []string{"cmd"}},
 	{"doors", "what Kubernetes, Liqo and people ask, and what watches", []string{
-		"pkg/install",
+		"pkg/install", "pkg/agent",
 		"pkg/controller", "pkg/webhook", "pkg/resourceplugin", "pkg/httpapi", "pkg/remoteipam/broker", "pkg/remoteipam/client",
 		virtualKubelet + "/internal", "pkg/ipamguard", "pkg/trial", "pkg/transit",
 		"pkg/trade/connector", "pkg/trade/negotiation", "pkg/trade/registry",

@@ -51,6 +51,7 @@ type Reconciler struct {
 	capacity func(context.Context) (*capacity.Snapshot, error)
 	recorder record.EventRecorder
 	clock    clock.PassiveClock
+	views    func(cluster.ID) grant.Views
 }
 
 // Config is what the controller needs.
@@ -62,11 +63,19 @@ type Config struct {
 	Capacity func(context.Context) (*capacity.Snapshot, error)
 	Recorder record.EventRecorder
 	Clock    clock.PassiveClock
+	// Views tells which views a consumer is asked to install, and which it has; nil asks nobody.
+	Views func(consumer cluster.ID) grant.Views
 }
 
 // New returns a Reconciler.
 func New(cfg Config) *Reconciler {
-	return &Reconciler{client: cfg.Client, reader: cfg.Reader, capacity: cfg.Capacity, recorder: cfg.Recorder, clock: cfg.Clock}
+	views := cfg.Views
+	if views == nil {
+		views = func(cluster.ID) grant.Views { return grant.Views{} }
+	}
+	return &Reconciler{
+		client: cfg.Client, reader: cfg.Reader, capacity: cfg.Capacity, recorder: cfg.Recorder, clock: cfg.Clock, views: views,
+	}
 }
 
 // Setup registers the controller with a manager.
@@ -122,7 +131,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	// One that cannot be written keeps no other from being answered, unless nothing can be written.
 	var failed []error
 	written, began := 0, r.clock.Now()
-	for i, answer := range grant.Decide(requests.Values, snap.NodeOffers(id), c.EffectiveNodes() == v1alpha1.NodesPerProvider) {
+	perProvider := c.EffectiveNodes() == v1alpha1.NodesPerProvider
+	for i, answer := range grant.Decide(requests.Values, snap.NodeOffers(id), perProvider, r.views(id)) {
 		before := requests.Slices[i]
 		answered := v1.Answered(before, answer, classes, r.clock.Now())
 		if answered == nil {

@@ -12,6 +12,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -64,6 +65,10 @@ const (
 	NodePerProvider Reason = "NodePerProvider"
 	// TooManyRequests: the consumer has more of them than MaxRequests.
 	TooManyRequests Reason = "TooManyRequests"
+	// AgentMissing: the consumer's agent has not told for a while which views it has installed.
+	AgentMissing Reason = "AgentMissing"
+	// ViewUnknown: the consumer has not installed the view without which it would show wrong addresses.
+	ViewUnknown Reason = "ViewUnknown"
 )
 
 // Request is what a consumer asks for, for one node.
@@ -96,6 +101,8 @@ type Answer struct {
 	// known at present: what the node says of it stays.
 	Provider cluster.ID
 	Unknown  bool
+	// Views are the prefixes that the consumer is to install for the node, by their keys; none if it is not asked to.
+	Views map[string]netip.Prefix
 	// Reason and Message are why, for programs and for people.
 	Reason  Reason
 	Message string
@@ -114,9 +121,12 @@ type Answer struct {
 // is no node, and nothing is lost by denying it until there is something: people read why, and Liqo takes the node up as soon as the
 // request is accepted. Liqo's own answer to a cordoned tenant is no other: remoteresourceslice_controller.go denies what is not accepted.
 // What is not accepted any more because somebody else has written so counts as accepted, because its node is there.
-func Decide(requests []Request, offers []capacity.NodeOffer, perProvider bool) []Answer {
+//
+// Where views are asked for, a request is told its views first, and gets something when they are acknowledged. One that had something
+// keeps it as if it were frozen: its pods run, and are shown under addresses that were right.
+func Decide(requests []Request, offers []capacity.NodeOffer, perProvider bool, views Views) []Answer {
 	d := decision{
-		perProvider: perProvider, offers: offers, offered: make(map[string]capacity.NodeOffer, len(offers)),
+		perProvider: perProvider, views: views, offers: offers, offered: make(map[string]capacity.NodeOffer, len(offers)),
 		requested: make(map[string]bool, len(requests)),
 	}
 	for _, o := range offers {
@@ -191,6 +201,7 @@ func ranked(requests []Request) []int {
 // decision is what is decided of one consumer's requests so far.
 type decision struct {
 	perProvider bool
+	views       Views
 	offers      []capacity.NodeOffer
 	offered     map[string]capacity.NodeOffer // By the name of the node.
 	requested   map[string]bool
@@ -237,7 +248,11 @@ func (d *decision) answer(r *Request, rank int) Answer {
 	if may && r.Unreadable == "" {
 		granted = resources.AtMost(offer.Offered, resources.Subtract(r.Wanted, nil))
 	}
-	if r.getsNoMore() {
+	missing, why := Reason(""), ""
+	if !resources.IsZero(granted) && !r.Ending {
+		missing, why = d.views.missing(offer.Provider)
+	}
+	if r.getsNoMore() || missing != "" {
 		granted = resources.Min(granted, resources.Bounded(r.Granted))
 	}
 
@@ -246,8 +261,16 @@ func (d *decision) answer(r *Request, rank int) Answer {
 		Verdict: Accepted, Provider: offer.Provider, Unknown: offer.Provider == "" && isOfProvider(r),
 		Reason: Granted, Message: "The cluster has what it is offered, as far as it asks for that",
 	}
+	if may {
+		a.Views = d.views.of(offer.Provider)
+	}
+	if missing != "" {
+		a.Reason, a.Message = missing, why
+	}
 	if resources.IsZero(granted) {
-		a.Reason, a.Message = d.refusal(r, rank, may, offer)
+		if missing == "" {
+			a.Reason, a.Message = d.refusal(r, rank, may, offer)
+		}
 		if !r.hasNode() {
 			a.Verdict, a.Provider, a.Unknown, granted = Denied, "", false, nil
 		}

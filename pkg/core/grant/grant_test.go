@@ -289,7 +289,7 @@ func TestDecide(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := grant.Decide(tc.requests, tc.offers, tc.perProvider)
+			got := grant.Decide(tc.requests, tc.offers, tc.perProvider, grant.Views{})
 			if len(got) != len(tc.want) {
 				t.Fatalf("%s\n%d answers, want %d", tc.reason, len(got), len(tc.want))
 			}
@@ -316,7 +316,7 @@ func TestDecideIsBounded(t *testing.T) {
 	}
 	requests[grant.MaxRequests+2].Made = time.Unix(0, 0) // It is the oldest.
 	refused := 0
-	for i, a := range grant.Decide(requests, offers, true) {
+	for i, a := range grant.Decide(requests, offers, true, grant.Views{}) {
 		if a.Reason != grant.TooManyRequests {
 			continue
 		}
@@ -335,7 +335,7 @@ func TestDecideIsBounded(t *testing.T) {
 		r.Granted[corev1.ResourceName(fmt.Sprintf("example.com/r%03d", i))] = resource.MustParse("1")
 	}
 	for _, want := range []int{3*resources.MaxResources + 3, resources.MaxResources, resources.MaxResources} {
-		a := grant.Decide([]grant.Request{r}, []capacity.NodeOffer{offer}, false)[0]
+		a := grant.Decide([]grant.Request{r}, []capacity.NodeOffer{offer}, false, grant.Views{})[0]
 		if len(a.Granted) != want || !resources.Equal(a.Granted, offer.Offered) {
 			t.Fatalf("%d resources are granted, want %d", len(a.Granted), want)
 		}
@@ -349,7 +349,7 @@ func TestDecideNamesSomeNodes(t *testing.T) {
 	for i := range 13 {
 		offers = append(offers, capacity.NodeOffer{Node: nodeOf(fmt.Sprint(i)), Offered: list("cpu=8", "memory=8Gi", "pods=80")})
 	}
-	said := grant.Decide([]grant.Request{request("x", 1)}, offers, true)[0].Message
+	said := grant.Decide([]grant.Request{request("x", 1)}, offers, true, grant.Views{})[0].Message
 	if !strings.Contains(said, nodeOf("9")+", and 3 more") || strings.Contains(said, nodeOf("10")) {
 		t.Errorf("it says %q", said)
 	}
@@ -361,7 +361,7 @@ func TestDecideSettles(t *testing.T) {
 	requests := []grant.Request{request("a", 1, wants("cpu=1")), request("b", 2), request(nodeOf("a"), 3), request("c", 4, accepted("cpu=1"))}
 	var before []grant.Answer
 	for range 3 {
-		answers := grant.Decide(requests, offers, false)
+		answers := grant.Decide(requests, offers, false, grant.Views{})
 		for i, a := range answers {
 			if before != nil && (a.Verdict != before[i].Verdict || a.Message != before[i].Message || !resources.Same(a.Granted, before[i].Granted)) {
 				t.Errorf("%s is answered %+v, and then %+v", requests[i].Name, before[i], a)

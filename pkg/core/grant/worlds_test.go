@@ -118,7 +118,7 @@ func anyDecision(t *testing.T, r *rand.Rand, seen map[grant.Reason]int) {
 	t.Helper()
 	providers, perProvider := r.IntN(5), r.IntN(2) == 0
 	requests, offers := anyRequests(r, providers), anyOffers(r, providers)
-	answers := grant.Decide(requests, offers, perProvider)
+	answers := grant.Decide(requests, offers, perProvider, grant.Views{})
 
 	// What is granted is there, and is what the one who asks may have.
 	offered, granted := resources.Sum(), resources.Sum()
@@ -143,7 +143,7 @@ func anyDecision(t *testing.T, r *rand.Rand, seen map[grant.Reason]int) {
 	for to, from := range order {
 		shuffled[to] = requests[from]
 	}
-	for at, a := range grant.Decide(shuffled, offers, perProvider) {
+	for at, a := range grant.Decide(shuffled, offers, perProvider, grant.Views{}) {
 		if is := order[at]; !same(&a, &answers[is]) {
 			t.Errorf("%+v is answered %+v, and in another order %+v", requests[is], answers[is], a)
 		}
@@ -156,7 +156,7 @@ func anyDecision(t *testing.T, r *rand.Rand, seen map[grant.Reason]int) {
 			after[i].Verdict, after[i].Granted = a.Verdict, a.Granted
 		}
 	}
-	for i, a := range grant.Decide(after, offers, perProvider) {
+	for i, a := range grant.Decide(after, offers, perProvider, grant.Views{}) {
 		if a.Verdict != grant.Open && !same(&a, &answers[i]) {
 			t.Errorf("%+v is answered %+v, and then %+v", requests[i], answers[i], a)
 		}

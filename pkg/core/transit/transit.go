@@ -11,7 +11,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math"
 	"net/netip"
 	"slices"
@@ -120,21 +119,6 @@ func granted(prefixes, in []netip.Prefix) []netip.Prefix {
 		}
 	}
 	return inside
-}
-
-// ParseView reads a prefix as the value of a label has it, in which there is no slash: "10.69.0.0_16".
-func ParseView(text string) (netip.Prefix, error) {
-	for i := range text {
-		if text[i] != '_' {
-			continue
-		}
-		prefix, err := netip.ParsePrefix(text[:i] + "/" + text[i+1:])
-		if err != nil || !prefix.Addr().Is4() || prefix != prefix.Masked() {
-			break
-		}
-		return prefix, nil
-	}
-	return netip.Prefix{}, fmt.Errorf("%.32q is not a prefix of IPv4 with _ in place of the slash", text)
 }
 
 // span is a range of IPv4 as numbers, both ends included.

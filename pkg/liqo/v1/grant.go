@@ -95,6 +95,7 @@ func Answered(s *api.ResourceSlice, a grant.Answer, classes NodeClasses, now tim
 	var loadBalancer []api.LoadBalancerClass
 	switch {
 	case a.Verdict != grant.Accepted:
+		labels = liqo.LabelViews(nil, a.Views) // The consumer has to install them first.
 	case a.Unknown:
 		labels, selector = s.Status.NodeLabels, s.Status.NodeSelector
 		ingress, loadBalancer = s.Status.IngressClasses, s.Status.LoadBalancerClasses
@@ -104,6 +105,7 @@ func Answered(s *api.ResourceSlice, a grant.Answer, classes NodeClasses, now tim
 			labels = map[string]string{liqo.LabelProvider: string(a.Provider)}
 			selector = map[string]string{liqo.LabelRemoteClusterID: string(a.Provider)}
 		}
+		labels = liqo.LabelViews(labels, a.Views)
 	}
 
 	// What of that is not written yet.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -336,5 +337,27 @@ func TestOriginNode(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{liqo.LabelOriginNodeV1: "x"}}}
 	if got := liqo.OriginNode(pod); got != "x" {
 		t.Errorf("OriginNode() = %q", got)
+	}
+}
+
+// TestAnsweredViews tells the views that a consumer has to install, also while it is granted nothing.
+func TestAnsweredViews(t *testing.T) {
+	views := map[string]netip.Prefix{"n1": netip.MustParsePrefix("10.69.0.0/16")}
+	const label, value = "view.brokering.liqo.io/n1", "10.69.0.0_16"
+	for name, answer := range map[string]grant.Answer{
+		"Denied":   {Verdict: grant.Denied, Reason: grant.AgentMissing, Views: views},
+		"Accepted": {Verdict: grant.Accepted, Reason: grant.Granted, Provider: "p", Views: views},
+	} {
+		answered := Answered(&api.ResourceSlice{}, answer, NodeClasses{}, time.Unix(9000, 0))
+		if answered == nil || answered.Status.NodeLabels[label] != value {
+			t.Errorf("%s: %+v", name, answered)
+			continue
+		}
+		if provider := answered.Status.NodeLabels[liqo.LabelProvider]; provider != string(answer.Provider) {
+			t.Errorf("%s: the node is that of %q", name, provider)
+		}
+		if again := Answered(answered, answer, NodeClasses{}, time.Unix(9001, 0)); again != nil {
+			t.Errorf("%s: it is written again: %+v", name, again.Status)
+		}
 	}
 }

@@ -446,12 +446,9 @@ func (peerRules) CheckCopied(w *peerwrite.Write) error {
 		return nil // It is this cluster that grants.
 	}
 	for _, key := range slices.Sorted(maps.Keys(s.Status.NodeLabels)) {
-		if !peerwrite.MayClaim(key, s.Status.NodeLabels[key]) && !strings.HasPrefix(key, viewPrefix) {
+		if !peerwrite.MayClaim(key, s.Status.NodeLabels[key]) && !strings.HasPrefix(key, liqo.PrefixView) {
 			return fmt.Errorf("status.nodeLabels[%s] is reserved: it says what a node is, and not what the cluster is", key)
 		}
 	}
 	return nil
 }
-
-// viewPrefix begins the labels by which a broker tells a consumer under which prefixes it sees its providers.
-const viewPrefix = "view.brokering.liqo.io/"

@@ -152,12 +152,10 @@ func viewsGranted(ctx context.Context, objects client.Reader, p *liqo.Peer, own 
 		if !s.DeletionTimestamp.IsZero() {
 			continue
 		}
-		for _, key := range slices.Sorted(maps.Keys(s.Status.NodeLabels)) {
-			if !strings.HasPrefix(key, viewPrefix) {
-				continue
-			}
-			if prefix, err := transit.ParseView(s.Status.NodeLabels[key]); err == nil {
-				granted = append(granted, prefix)
+		told, _ := liqo.ViewsOf(s.Status.NodeLabels)
+		for _, key := range slices.Sorted(maps.Keys(told)) {
+			if told[key].Addr().Is4() {
+				granted = append(granted, told[key])
 			}
 		}
 	}

@@ -1,0 +1,182 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package report tells brokers, from a consumer with Liqo 1.x, which views are installed, and how the consumer's own tunnels are. A report
+// is a sign of life as well: it is written again and again.
+//
+// It does not decide what is acknowledged.
+package report
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/views"
+	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/report"
+)
+
+const (
+	// every is how often a report is written that is the same: brokers believe one for five minutes.
+	every = time.Minute
+	// patience is how long a broker may take to answer, so that one that does not keeps no other waiting for long.
+	patience = 10 * time.Second
+)
+
+// errNotReady means that Liqo has no credentials for a broker yet.
+var errNotReady = errors.New("this cluster has no identity at the broker yet")
+
+// Config is what a Reporter needs.
+type Config struct {
+	// Cached reads Liqo's objects, and Live one Secret for each broker.
+	Cached, Live client.Reader
+	// Version is that of the program.
+	Version string
+	Clock   clock.WithTicker
+	// Dial returns a client of the cluster that a kubeconfig names.
+	Dial func(kubeconfig []byte) (kubernetes.Interface, error)
+}
+
+// Reporter tells brokers. It may be used concurrently.
+type Reporter struct {
+	cfg  Config
+	wake chan struct{}
+
+	mu      sync.Mutex
+	brokers map[cluster.ID]known
+}
+
+// known is what is to be told to a broker.
+type known struct {
+	tenant       string
+	acknowledged map[string]netip.Prefix
+}
+
+// New returns a Reporter.
+func New(cfg Config) *Reporter {
+	return &Reporter{cfg: cfg, wake: make(chan struct{}, 1), brokers: map[cluster.ID]known{}}
+}
+
+// Planned notes what a plan acknowledges to a broker. While it is not decided the broker is told nothing: what it was told last counts for
+// as long as reports do.
+func (r *Reporter) Planned(broker cluster.ID, tenant string, p *views.Plan) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was, is := r.brokers[broker]
+	if !p.Decided {
+		delete(r.brokers, broker)
+		return
+	}
+	r.brokers[broker] = known{tenant: tenant, acknowledged: p.Acknowledged}
+	if !is || !maps.Equal(was.acknowledged, p.Acknowledged) {
+		select {
+		case r.wake <- struct{}{}:
+		default: // It looks soon anyway.
+		}
+	}
+}
+
+// Start implements manager.Runnable: it tells brokers until ctx ends.
+func (r *Reporter) Start(ctx context.Context) error {
+	ticker := r.cfg.Clock.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C():
+		case <-r.wake:
+		}
+		r.tellAll(ctx)
+	}
+}
+
+// tellAll writes all reports, one after the other.
+func (r *Reporter) tellAll(ctx context.Context) {
+	r.mu.Lock()
+	brokers := maps.Clone(r.brokers)
+	r.mu.Unlock()
+	for broker, k := range brokers {
+		if err := r.tell(ctx, broker, k); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Cannot tell a broker which views are installed", "broker", broker)
+		}
+	}
+}
+
+// tell writes the report to one broker.
+func (r *Reporter) tell(ctx context.Context, broker cluster.ID, k known) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	text, err := r.text(ctx, k)
+	if err != nil {
+		return err
+	}
+	name, namespace, err := v1.IdentityAt(ctx, r.cfg.Cached, broker, k.tenant)
+	if err != nil {
+		return err
+	}
+	if name.Name == "" {
+		return errNotReady
+	}
+	var secret corev1.Secret
+	if err := r.cfg.Live.Get(ctx, name, &secret); err != nil {
+		return fmt.Errorf("get secret %s: %w", name, err)
+	}
+	remote, err := r.cfg.Dial(v1.KubeconfigOf(&secret))
+	if err != nil {
+		return fmt.Errorf("reach the broker by secret %s: %w", name, err)
+	}
+	// The broker makes it: this cluster can create nothing there.
+	there := remote.CoreV1().ConfigMaps(namespace)
+	told, err := there.Get(ctx, report.Name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("get configmap %s at the broker: %w", report.Name, err)
+	}
+	told.Data = map[string]string{report.Key: text}
+	if _, err := there.Update(ctx, told, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("update configmap %s at the broker: %w", report.Name, err)
+	}
+	return nil
+}
+
+// text returns what a broker is told.
+func (r *Reporter) text(ctx context.Context, k known) (string, error) {
+	links, err := v1.Links(ctx, r.cfg.Cached)
+	if err != nil {
+		return "", err
+	}
+	told := report.Report{Agent: r.cfg.Version, At: r.cfg.Clock.Now(), Views: k.acknowledged}
+	for i := range links {
+		if l := &links[i]; l.Peer != "" {
+			told.Links = append(told.Links, report.Link{Cluster: l.Peer, Connected: l.Connected, RoundTrip: l.RoundTrip, At: l.Measured})
+		}
+	}
+	return told.Format()
+}
+
+// Dial returns a client of the cluster that a kubeconfig names. What would run a program, or read files of this one, is refused.
+func Dial(kubeconfig []byte) (kubernetes.Interface, error) {
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	if config.ExecProvider != nil || config.AuthProvider != nil || config.BearerTokenFile+config.CertFile+config.KeyFile+config.CAFile != "" {
+		return nil, errors.New("the kubeconfig names programs or files")
+	}
+	config.Timeout = patience
+	return kubernetes.NewForConfig(config)
+}

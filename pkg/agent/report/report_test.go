@@ -1,0 +1,145 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package report_test
+
+import (
+	"context"
+	"maps"
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	k8sfake "k8s.io/client-go/kubernetes/fake"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	agent "github.com/capacitorset/liqo-broker/pkg/agent/report"
+	"github.com/capacitorset/liqo-broker/pkg/core/views"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/report"
+)
+
+const tenant, there = "liqo-tenant-broker", "liqo-tenant-home"
+
+// TestReporter tells a broker at once what is new, again each minute what is not, and nothing while nothing is decided.
+func TestReporter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		scheme := runtime.NewScheme()
+		for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, api.AddToScheme} {
+			if err := add(scheme); err != nil {
+				t.Fatal(err)
+			}
+		}
+		namespace, other := there, "liqo-tenant-other"
+		identity := func(name string, of api.IdentityType, cluster, secret string, at *string) *api.Identity {
+			return &api.Identity{
+				ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: name},
+				Spec:       api.IdentitySpec{ClusterID: cluster, Type: of, Namespace: at},
+				Status:     api.IdentityStatus{KubeconfigSecretRef: &corev1.LocalObjectReference{Name: secret}},
+			}
+		}
+		labels := map[string]string{liqo.LabelRemoteClusterID: "p"}
+		home := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+			identity("a", api.IdentityResourceSlice, "broker", "wrong", &other), identity("b", api.IdentityControlPlane, "x", "wrong", &other),
+			identity("c", api.IdentityControlPlane, "broker", "right", &namespace),
+			&corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "right"}, Data: map[string][]byte{"kubeconfig": []byte("to the broker")},
+			},
+			&api.Configuration{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-p", Name: "p", Labels: labels}},
+			&api.Connection{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-p", Name: "p", Labels: labels},
+				Status: api.ConnectionStatus{
+					Value: api.Connected, Latency: api.ConnectionLatency{Value: "2ms", Timestamp: metav1.NewTime(time.Unix(9000, 0))},
+				},
+			},
+		).Build()
+		broker := k8sfake.NewSimpleClientset(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: there, Name: report.Name}})
+		r := agent.New(agent.Config{
+			Cached: home, Live: home, Version: "v1", Clock: clock.RealClock{},
+			Dial: func(kubeconfig []byte) (kubernetes.Interface, error) {
+				if string(kubeconfig) != "to the broker" {
+					t.Errorf("it dials %q", kubeconfig)
+				}
+				return broker, nil
+			},
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- r.Start(ctx) }()
+		told := func() report.Report {
+			synctest.Wait()
+			m, err := broker.CoreV1().ConfigMaps(there).Get(ctx, report.Name, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m.Data[report.Key] == "" {
+				return report.Report{}
+			}
+			read, err := report.Parse(m.Data[report.Key])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return read
+		}
+
+		r.Planned("broker", tenant, &views.Plan{})
+		if first := told(); !first.At.IsZero() {
+			t.Errorf("it tells what is not decided: %+v", first)
+		}
+		want := map[string]netip.Prefix{"n1": netip.MustParsePrefix("10.69.0.0/16")}
+		r.Planned("broker", tenant, &views.Plan{Decided: true, Acknowledged: want})
+		first := told()
+		if !maps.Equal(first.Views, want) || first.Agent != "v1" || !first.At.Equal(time.Now().Truncate(time.Second)) {
+			t.Errorf("at first it tells %+v", first)
+		}
+		link := report.Link{Cluster: "p", Connected: true, RoundTrip: 2 * time.Millisecond, At: time.Unix(9000, 0).UTC()}
+		if len(first.Links) != 1 || first.Links[0] != link {
+			t.Errorf("links %+v, want %+v", first.Links, link)
+		}
+		time.Sleep(61 * time.Second)
+		if again := told(); !again.At.After(first.At) {
+			t.Errorf("it tells nothing more: %+v", again)
+		}
+		r.Planned("broker", tenant, &views.Plan{})
+		was := told().At
+		time.Sleep(5 * time.Minute)
+		if silent := told(); !silent.At.Equal(was) {
+			t.Errorf("it tells what is not decided any more: %+v", silent)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestDial refuses a kubeconfig that would do more than reach a cluster.
+func TestDial(t *testing.T) {
+	const head = "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n" +
+		"clusters: [{name: c, cluster: {server: 'https://192.0.2.1'%CA%}}]\nusers: [{name: u, user: {%USER%}}]\n"
+	config := func(ca, user string) []byte {
+		return []byte(strings.NewReplacer("%CA%", ca, "%USER%", user).Replace(head))
+	}
+	if _, err := agent.Dial(config("", "token: x")); err != nil {
+		t.Error(err)
+	}
+	for reason, text := range map[string][]byte{
+		"it runs a program":   config("", "exec: {apiVersion: client.authentication.k8s.io/v1, command: sh, interactiveMode: Never}"),
+		"it reads a file":     config("", "tokenFile: /etc/passwd"),
+		"it reads a CA":       config(", certificate-authority: /etc/passwd", "token: x"),
+		"it is no kubeconfig": []byte("{"),
+	} {
+		if _, err := agent.Dial(text); err == nil {
+			t.Errorf("%s, and is taken", reason)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package views keeps, on a consumer with Liqo 1.x, the views of brokers in the lists of what is reached through them, and has virtual
+// kubelets replaced that have read other lists.
+//
+// It does not decide which views are listed: package views of the core does. Nor does it tell the broker.
+package views
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/views"
+	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
+)
+
+// pause is how long nothing may be looked at: what waits for time to pass goes on then, and since when a list is as it is stays known.
+const pause = 15 * time.Second
+
+// Config is what the controller needs.
+type Config struct {
+	// Client reads from a cache.
+	Client client.Client
+	// Own is what this cluster is called.
+	Own   cluster.ID
+	Clock clock.PassiveClock
+	// Planned is told of each plan for a broker, once it is written, and the namespace here of what concerns the broker. It must not block.
+	Planned func(broker cluster.ID, tenant string, p *views.Plan)
+}
+
+// Reconciler keeps the list of one broker.
+type Reconciler struct {
+	Config
+
+	mu     sync.Mutex
+	looked map[client.ObjectKey]time.Time
+}
+
+// New returns a Reconciler.
+func New(cfg Config) *Reconciler {
+	return &Reconciler{Config: cfg, looked: map[client.ObjectKey]time.Time{}}
+}
+
+// Setup registers the controller with a manager.
+func Setup(mgr ctrl.Manager, cfg Config) error {
+	every := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
+		names, err := v1.BrokerNetworks(ctx, cfg.Client)
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Cannot find the networks of brokers")
+		}
+		requests := make([]reconcile.Request, len(names))
+		for i := range names {
+			requests[i] = reconcile.Request{NamespacedName: names[i]}
+		}
+		return requests
+	})
+	b := ctrl.NewControllerManagedBy(mgr).Named("views").For(v1.NewConfiguration())
+	for _, kind := range append(v1.ViewKinds(), &corev1.Pod{}) {
+		b = b.Watches(kind, every)
+	}
+	if err := b.Complete(New(cfg)); err != nil {
+		return fmt.Errorf("set up the views controller: %w", err)
+	}
+	return nil
+}
+
+// Reconcile lists the views of a broker, and replaces one virtual kubelet if it must. It never writes what somebody has written since: what
+// is seen next says what is to be done.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	found, err := v1.BrokerViewsIn(ctx, r.Client, r.Own, req.NamespacedName)
+	if err != nil || found == nil {
+		r.forget(req.NamespacedName)
+		return ctrl.Result{}, err
+	}
+	s := &found.State
+	s.Now, s.Looked = r.Clock.Now(), r.lookedAt(req.NamespacedName)
+	plan := views.Make(s)
+	maps.Copy(plan.Refused, found.Unreadable)
+	log := ctrl.LoggerFrom(ctx).WithValues("broker", found.Broker)
+
+	// The list first: what is told and replaced goes by one that is written.
+	before, planned, err := found.Planned(&plan)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if planned != nil {
+		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+		if err := r.Client.Patch(ctx, planned, patch); err != nil {
+			return ctrl.Result{}, fmt.Errorf("patch the networks of broker %s: %w", found.Broker, err)
+		}
+		for _, key := range slices.Sorted(maps.Keys(plan.Refused)) {
+			log.Info("Refused a view", "view", key, "reason", plan.Refused[key])
+		}
+	}
+	r.look(req.NamespacedName, s.Now)
+	if plan.Restart != "" {
+		log.Info("Replacing a virtual kubelet that has read another list of networks", "pod", plan.Restart)
+		if err := r.replace(ctx, found.Tenant, plan.Restart); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	if r.Planned != nil {
+		r.Planned(found.Broker, found.Tenant, &plan)
+	}
+	return ctrl.Result{RequeueAfter: pause}, nil
+}
+
+// replace deletes the pod of a virtual kubelet, which Liqo makes again.
+func (r *Reconciler) replace(ctx context.Context, tenant, name string) error {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: name}}
+	if err := client.IgnoreNotFound(r.Client.Delete(ctx, pod)); err != nil {
+		return fmt.Errorf("delete virtual kubelet %s/%s: %w", tenant, name, err)
+	}
+	return nil
+}
+
+func (r *Reconciler) lookedAt(name client.ObjectKey) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.looked[name]
+}
+
+func (r *Reconciler) look(name client.ObjectKey, at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.looked[name] = at
+}
+
+func (r *Reconciler) forget(name client.ObjectKey) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.looked, name)
+}

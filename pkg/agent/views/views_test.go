@@ -1,0 +1,329 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package views_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	testclock "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	agent "github.com/capacitorset/liqo-broker/pkg/agent/views"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/views"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
+)
+
+const (
+	tenant = "liqo-tenant-broker"
+	own    = "10.201.0.0/16"
+	view   = "10.69.0.0/16"
+)
+
+// home is a consumer with a broker.
+type home struct {
+	t      *testing.T
+	client client.Client
+	clock  *testclock.FakePassiveClock
+	agent  *agent.Reconciler
+	plan   views.Plan
+	config client.ObjectKey
+}
+
+func newHome(t *testing.T, broker bool, slice func(*api.ResourceSlice), others ...client.Object) *home {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, api.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	consumer, provider := "home", "broker"
+	record := &api.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "broker"}, Spec: api.ForeignClusterSpec{ClusterID: "broker"}}
+	if broker {
+		record.Annotations = map[string]string{"brokering.liqo.io/broker": "true"}
+	}
+	s := &api.ResourceSlice{
+		ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "broker"},
+		Spec:       api.ResourceSliceSpec{ConsumerClusterID: &consumer, ProviderClusterID: &provider},
+		Status:     api.ResourceSliceStatus{NodeLabels: map[string]string{"view.brokering.liqo.io/n1": "10.69.0.0_16"}},
+	}
+	if slice != nil {
+		slice(s)
+	}
+	c := &api.Configuration{
+		ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "broker", Labels: map[string]string{liqo.LabelRemoteClusterID: "broker"}},
+	}
+	c.Spec.Remote.CIDR = api.CIDRs{Pod: []string{own}, External: []string{"10.202.0.0/16"}}
+	h := &home{t: t, clock: testclock.NewFakePassiveClock(time.Unix(10_000, 0)), config: client.ObjectKeyFromObject(c)}
+	h.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(others, record, s, c)...).WithStatusSubresource(c).Build()
+	h.agent = agent.New(agent.Config{
+		Client: h.client, Own: "home", Clock: h.clock, Planned: func(_ cluster.ID, _ string, p *views.Plan) { h.plan = *p },
+	})
+	return h
+}
+
+func (h *home) reconcile() {
+	h.t.Helper()
+	h.clock.SetTime(h.clock.Now().Add(time.Minute))
+	if _, err := h.agent.Reconcile(h.t.Context(), ctrl.Request{NamespacedName: h.config}); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// configuration returns the list as it is.
+func (h *home) configuration() *api.Configuration {
+	h.t.Helper()
+	var c api.Configuration
+	if err := h.client.Get(h.t.Context(), h.config, &c); err != nil {
+		h.t.Fatal(err)
+	}
+	return &c
+}
+
+// decide does what Liqo does: a network that is taken is seen under another prefix.
+func (h *home) decide(remaps map[string]string) {
+	h.t.Helper()
+	c := h.configuration()
+	seen := api.CIDRs{External: c.Spec.Remote.CIDR.External}
+	for _, p := range c.Spec.Remote.CIDR.Pod {
+		if to := remaps[p]; to != "" {
+			p = to
+		}
+		seen.Pod = append(seen.Pod, p)
+	}
+	c.Status.Remote = &api.ClusterNetworks{CIDR: seen}
+	c.Status.Conditions = []metav1.Condition{{
+		Type: api.NetworkCIDRsConfigured, Status: metav1.ConditionTrue, ObservedGeneration: c.Generation, Reason: "Configured",
+	}}
+	if err := h.client.Status().Update(h.t.Context(), c); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *home) check(reason string, list, acknowledged []string) {
+	h.t.Helper()
+	if got := h.configuration().Spec.Remote.CIDR.Pod; !slices.Equal(got, list) {
+		h.t.Errorf("%s: the list is %v, want %v", reason, got, list)
+	}
+	var told []string
+	for _, key := range slices.Sorted(maps.Keys(h.plan.Acknowledged)) {
+		told = append(told, key+"="+h.plan.Acknowledged[key].String())
+	}
+	if !slices.Equal(told, acknowledged) {
+		h.t.Errorf("%s: acknowledged %v, want %v (waiting %v, refused %v)", reason, told, acknowledged, h.plan.Waiting, h.plan.Refused)
+	}
+}
+
+func kubelet(name string, made time.Time) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: tenant, Name: name, CreationTimestamp: metav1.NewTime(made),
+			Labels: map[string]string{"offloading.liqo.io/component": "virtual-kubelet"},
+		},
+		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+	}
+}
+
+// TestReconcile has a view installed, repaired after somebody has overwritten the list, and kept for a pod.
+func TestReconcile(t *testing.T) {
+	node := &api.VirtualNode{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "broker"}, Spec: api.VirtualNodeSpec{ClusterID: "broker"}}
+	h := newHome(t, true, nil, node)
+	h.decide(nil)
+	h.reconcile()
+	h.check("it is listed first", []string{own, view}, nil)
+	h.decide(nil)
+	h.reconcile()
+	h.check("and acknowledged when Liqo has decided", []string{own, view}, []string{"n1=" + view})
+
+	// liqoctl.
+	c := h.configuration()
+	c.Spec.Remote.CIDR.Pod = []string{own}
+	if err := h.client.Update(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	h.reconcile()
+	h.check("what is overwritten is repaired", []string{own, view}, nil)
+
+	// The provider goes, and its pod stays.
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Spec: corev1.PodSpec{NodeName: "broker"},
+		Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: "10.69.0.7"}}},
+	}
+	if err := h.client.Create(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	var s api.ResourceSlice
+	if err := h.client.Get(t.Context(), client.ObjectKey{Namespace: tenant, Name: "broker"}, &s); err != nil {
+		t.Fatal(err)
+	}
+	s.Status.NodeLabels = nil
+	if err := h.client.Update(t.Context(), &s); err != nil {
+		t.Fatal(err)
+	}
+	h.decide(nil)
+	h.reconcile()
+	h.check("a pod keeps its network", []string{own, view}, nil)
+	if err := h.client.Delete(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	h.reconcile()
+	h.check("and nobody else does", []string{own}, nil)
+}
+
+// TestReplace replaces a virtual kubelet that has read another list, and acknowledges the view when that is done.
+func TestReplace(t *testing.T) {
+	h := newHome(t, true, nil, kubelet("vk", time.Unix(9000, 0)))
+	h.decide(nil)
+	h.reconcile()
+	h.decide(map[string]string{view: "10.64.0.0/16"})
+	h.reconcile()
+	h.check("the virtual kubelet does not know it", []string{own, view}, nil)
+	var pods corev1.PodList
+	if err := h.client.List(t.Context(), &pods); err != nil || len(pods.Items) != 0 {
+		t.Fatalf("%d pods are there: %v", len(pods.Items), err)
+	}
+	if err := h.client.Create(t.Context(), kubelet("vk-2", h.clock.Now().Add(20*time.Second))); err != nil {
+		t.Fatal(err)
+	}
+	h.reconcile()
+	h.check("the next one does", []string{own, view}, []string{"n1=" + view})
+
+	// liqoctl: what has read the list before need not be replaced.
+	c := h.configuration()
+	c.Spec.Remote.CIDR.Pod = []string{own}
+	if err := h.client.Update(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	h.decide(nil)
+	h.reconcile()
+	h.decide(map[string]string{view: "10.64.0.0/16"})
+	h.reconcile()
+	h.check("it knows the list", []string{own, view}, []string{"n1=" + view})
+	if err := h.client.List(t.Context(), &pods); err != nil || len(pods.Items) != 1 {
+		t.Errorf("%d pods are there: %v", len(pods.Items), err)
+	}
+}
+
+// TestGeneration believes no decision about another list.
+func TestGeneration(t *testing.T) {
+	h := newHome(t, true, nil)
+	h.decide(nil)
+	h.reconcile()
+	h.decide(nil)
+	c := h.configuration()
+	c.Generation++
+	if err := h.client.Update(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	h.reconcile()
+	h.check("Liqo has not decided about this one", []string{own, view}, nil)
+}
+
+// TestWhoIsBelieved changes nothing for who is no broker, and lists nothing that another grants.
+func TestWhoIsBelieved(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		broker bool
+		slice  func(*api.ResourceSlice)
+		others []client.Object
+	}{
+		"NoBroker": {reason: "People say who is one."},
+		"Replicated": {
+			reason: "What a consumer of this cluster has put here grants nothing.", broker: true,
+			slice: func(s *api.ResourceSlice) {
+				s.Labels = map[string]string{liqo.LabelReplicated: "true", liqo.LabelOrigin: "broker"}
+				s.Spec.ConsumerClusterID, s.Spec.ProviderClusterID = s.Spec.ProviderClusterID, s.Spec.ConsumerClusterID
+			},
+		},
+		"OfAnother": {
+			reason: "Nor does what names another cluster.", broker: true,
+			slice: func(s *api.ResourceSlice) { s.Spec.ProviderClusterID = s.Spec.ConsumerClusterID },
+		},
+		"Ended": {
+			reason: "Nor does what is being deleted.", broker: true,
+			slice: func(s *api.ResourceSlice) {
+				s.DeletionTimestamp, s.Finalizers = &metav1.Time{Time: time.Unix(9000, 0)}, []string{"example.com/kept"}
+			},
+		},
+		"Public": {
+			reason: "A broker is not the Internet.", broker: true,
+			slice: func(s *api.ResourceSlice) { s.Status.NodeLabels["view.brokering.liqo.io/n1"] = "8.8.0.0_16" },
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := newHome(t, tc.broker, tc.slice, tc.others...)
+			h.decide(nil)
+			h.reconcile()
+			h.check(tc.reason, []string{own}, nil)
+			if _, marked := h.configuration().Annotations["brokering.liqo.io/views"]; marked && !tc.broker {
+				t.Error("the Configuration of another peer is written")
+			}
+		})
+	}
+}
+
+// TestTaken acknowledges no view that is seen under what leads elsewhere.
+func TestTaken(t *testing.T) {
+	another := &api.Configuration{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-x", Name: "x", Labels: map[string]string{liqo.LabelRemoteClusterID: "x"}},
+		Status:     api.ConfigurationStatus{Remote: &api.ClusterNetworks{CIDR: api.CIDRs{Pod: []string{"10.69.7.0/24"}}}},
+	}
+	pods := &api.Network{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: "pod-cidr", Labels: map[string]string{api.LabelNetworkType: api.NetworkTypePods}},
+		Status:     api.NetworkStatus{CIDR: "10.69.8.0/24"},
+	}
+	for name, of := range map[string]client.Object{"Peer": another, "Own": pods} {
+		t.Run(name, func(t *testing.T) {
+			h := newHome(t, true, nil, of)
+			h.reconcile()
+			h.decide(nil)
+			h.reconcile()
+			h.check("another has it", []string{own, view}, nil)
+			if said := fmt.Sprint(h.plan.Refused); !strings.Contains(said, "which is taken") {
+				t.Errorf("refused %s", said)
+			}
+		})
+	}
+}
+
+// TestConflict writes nothing over what somebody has written since.
+func TestConflict(t *testing.T) {
+	h := newHome(t, true, nil)
+	h.decide(nil)
+	stale := stale{h.client}
+	h.agent.Client = stale
+	_, err := h.agent.Reconcile(t.Context(), ctrl.Request{NamespacedName: h.config})
+	if !apierrors.IsConflict(err) {
+		t.Errorf("error = %v, want a conflict", err)
+	}
+	h.check("nothing is written", []string{own}, nil)
+	if h.plan.Record.Views != nil {
+		t.Error("a plan is told that is not written")
+	}
+}
+
+// stale is a client whose cache is behind.
+type stale struct{ client.Client }
+
+func (s stale) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	err := s.Client.Get(ctx, key, o, opts...)
+	o.SetResourceVersion("1")
+	return err
+}

@@ -1,0 +1,87 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package grant
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+)
+
+// MaxSilence is how long a consumer's agent may be silent before nothing more is granted, and by how much the two clusters' clocks may
+// differ.
+const MaxSilence = 5 * time.Minute
+
+// Views is under which prefixes this cluster sees the pods of providers, and what the consumer has told of them. It has to install them
+// before it gets what is there: else it would show addresses that are not those of its pods. The zero Views asks for nothing.
+type Views struct {
+	// Asked tells that an agent of the consumer has to acknowledge views.
+	Asked bool
+	// Granted are the views of the providers that the consumer may use.
+	Granted map[cluster.ID]View
+	// Acknowledged are those that the consumer tells it has installed, by their keys, and Told when it told so, by its own clock; zero if it
+	// never did.
+	Acknowledged map[string]netip.Prefix
+	Told         time.Time
+	// Now is the time.
+	Now time.Time
+}
+
+// View is the prefix under which this cluster sees the pods of a provider.
+type View struct {
+	// Key is what it is called towards the consumer, which may not learn whose it is.
+	Key    string
+	Prefix netip.Prefix
+}
+
+// isFresh reports whether the consumer has told something lately. A time that is yet to come is no sign of life either, or the report of a
+// clock that is wrong would be one for as long as it is ahead.
+func (v *Views) isFresh() bool {
+	return !v.Told.IsZero() && v.Now.Sub(v.Told).Abs() <= MaxSilence
+}
+
+// knows reports whether the consumer has installed the view of a provider, as it is now.
+func (v *Views) knows(provider cluster.ID) bool {
+	view, is := v.Granted[provider]
+	return is && view.Prefix.IsValid() && v.Acknowledged[view.Key] == view.Prefix
+}
+
+// missing returns why a node of a provider, or of all of them if that is empty, gets nothing more; empty if it does. On the node of all,
+// pods go only to providers whose views are known, for which others see to.
+func (v *Views) missing(provider cluster.ID) (reason Reason, message string) {
+	switch {
+	case !v.Asked:
+		return "", ""
+	case v.Told.IsZero():
+		return AgentMissing, "The cluster has not told that it can reach the providers: its agent is not installed, or was not heard yet"
+	case !v.isFresh():
+		return AgentMissing, fmt.Sprintf("The agent of the cluster was not heard for more than %s, or its clock is wrong", MaxSilence)
+	case provider != "" && v.knows(provider):
+		return "", ""
+	case provider != "":
+		return ViewUnknown, "The cluster cannot reach the provider of this node yet: its agent has not acknowledged the view of it"
+	}
+	for id := range v.Granted {
+		if v.knows(id) {
+			return "", ""
+		}
+	}
+	return ViewUnknown, "The cluster cannot reach any provider yet: its agent has acknowledged no view of one"
+}
+
+// of returns the views that belong to the node of a provider, or to that of all of them if that is empty.
+func (v *Views) of(provider cluster.ID) map[string]netip.Prefix {
+	if !v.Asked {
+		return nil
+	}
+	all := map[string]netip.Prefix{}
+	for id, view := range v.Granted {
+		if (provider == "" || provider == id) && view.Prefix.IsValid() {
+			all[view.Key] = view.Prefix
+		}
+	}
+	return all
+}

@@ -1,0 +1,214 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package views_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/addressing"
+	"github.com/capacitorset/liqo-broker/pkg/core/views"
+)
+
+// world is a consumer with Liqo, in which anything may happen at any time.
+type world struct {
+	rand    *rand.Rand
+	now     time.Time
+	granted map[string]netip.Prefix
+	// What Kubernetes keeps.
+	list       []netip.Prefix
+	record     views.Record
+	generation int64
+	// What Liqo has decided, of which generation, and which prefix each network gets.
+	decided int64
+	seen    map[netip.Prefix]netip.Prefix
+	// What virtual kubelets have read: nil if Liqo was deciding.
+	kubelets map[string]*read
+	shown    map[netip.Addr]netip.Prefix // With the network in which the pod is.
+	looked   time.Time
+	last     views.Plan
+	known    map[netip.Prefix]netip.Prefix // What the agent has seen of seen.
+}
+
+type read struct {
+	made  time.Time
+	ready bool
+	table map[netip.Prefix]netip.Prefix
+}
+
+func (w *world) write(list []netip.Prefix) {
+	if !slices.Equal(w.list, list) {
+		w.list, w.known = slices.Clone(list), nil
+		w.generation++
+	}
+}
+
+// state returns what the agent sees.
+func (w *world) state() *views.State {
+	s := &views.State{
+		Granted: w.granted, Generation: w.generation, Decided: w.decided == w.generation, Record: w.record, Looked: w.looked, Now: w.now,
+	}
+	for _, own := range w.list {
+		s.Networks = append(s.Networks, addressing.View{Own: own, Seen: w.seen[own]})
+	}
+	for name, k := range w.kubelets {
+		s.Kubelets = append(s.Kubelets, views.Kubelet{Name: name, Made: k.made.Truncate(time.Second), Ready: k.ready})
+	}
+	for a := range w.shown {
+		s.Shown = append(s.Shown, a)
+	}
+	return s
+}
+
+// TestWorlds lets consumers, brokers, people and Liqo do what they like, and checks that what is acknowledged is shown right by every
+// virtual kubelet, that views with pods stay, and that everything is acknowledged once nothing happens any more.
+func TestWorlds(t *testing.T) {
+	own := netip.MustParsePrefix("10.201.0.0/16")
+	pool := list("10.65.0.0/16", "10.66.0.0/16", "10.67.0.0/16", "10.68.0.0/16")
+	remaps := list("10.100.0.0/16", "10.101.0.0/16", "10.102.0.0/16", "10.103.0.0/16")
+	for seed := range uint64(300) {
+		w := &world{
+			rand: rand.New(rand.NewPCG(seed, 1)), now: at(0), granted: map[string]netip.Prefix{}, generation: 1, decided: 1,
+			seen: map[netip.Prefix]netip.Prefix{own: own}, kubelets: map[string]*read{}, shown: map[netip.Addr]netip.Prefix{},
+			list: []netip.Prefix{own},
+		}
+		makes := 0
+		start := func(name string) {
+			makes++
+			k := &read{made: w.now}
+			if w.decided == w.generation {
+				k.table = map[netip.Prefix]netip.Prefix{}
+				for _, p := range w.list {
+					k.table[p] = w.seen[p]
+				}
+			}
+			w.kubelets[name] = k
+		}
+		start("vk-0")
+		decide := func() {
+			for p := range w.seen {
+				if !slices.Contains(w.list, p) {
+					delete(w.seen, p)
+				}
+			}
+			for i, p := range pool {
+				if slices.Contains(w.list, p) && !w.seen[p].IsValid() {
+					if w.seen[p] = p; w.rand.IntN(2) == 0 {
+						w.seen[p] = remaps[(i+w.rand.IntN(2)*2)%4]
+						for q, s := range w.seen {
+							if q != p && s == w.seen[p] {
+								w.seen[p] = p
+							}
+						}
+					}
+				}
+			}
+			w.decided = w.generation
+		}
+		look := func() {
+			plan := views.Make(w.state())
+			for key, prefix := range plan.Acknowledged {
+				for name, k := range w.kubelets {
+					shows, is := k.table[prefix]
+					if !is {
+						shows = prefix
+					}
+					if k.table == nil || shows != w.seen[prefix] {
+						t.Fatalf("seed %d: view %s=%s is acknowledged, and %s has read %v, not %s", seed, key, prefix, name, k.table, w.seen[prefix])
+					}
+				}
+				if w.granted[key] != prefix {
+					t.Fatalf("seed %d: view %s=%s is acknowledged, and not granted", seed, key, prefix)
+				}
+			}
+			for a, in := range w.shown {
+				if slices.Contains(w.record.Views, in) && !slices.Contains(plan.List, in) {
+					t.Fatalf("seed %d: network %s goes with the pod at %s", seed, in, a)
+				}
+			}
+			if w.rand.IntN(8) == 0 {
+				return // Somebody has written in between.
+			}
+			w.looked, w.last = w.now, plan
+			if w.decided == w.generation {
+				w.known = maps.Clone(w.seen)
+			}
+			w.write(plan.List)
+			w.record = plan.Record
+			if plan.Restart != "" {
+				delete(w.kubelets, plan.Restart)
+				w.now = w.now.Add(time.Duration(w.rand.IntN(1500)) * time.Millisecond)
+				start(fmt.Sprint("vk-", makes))
+			}
+		}
+		for range 200 {
+			w.now = w.now.Add(time.Duration(w.rand.IntN(20_000)) * time.Millisecond)
+			p := pool[w.rand.IntN(len(pool))]
+			switch w.rand.IntN(12) {
+			case 0:
+				w.granted[fmt.Sprint("n", w.rand.IntN(3))] = p
+			case 1:
+				delete(w.granted, fmt.Sprint("n", w.rand.IntN(3)))
+			case 2: // liqoctl
+				w.write([]netip.Prefix{own})
+				if w.rand.IntN(2) == 0 {
+					decide()
+				}
+			case 3:
+				start(fmt.Sprint("vk-", makes))
+			case 4:
+				for name := range w.kubelets {
+					if len(w.kubelets) > 1 {
+						delete(w.kubelets, name)
+					}
+					break
+				}
+			case 5:
+				if s := w.seen[p]; s.IsValid() && s == w.known[p] && slices.Contains(w.record.Views, p) {
+					w.shown[s.Addr().Next()] = p
+				}
+			case 6:
+				clear(w.shown)
+			case 7: // The agent starts again.
+				w.looked = time.Time{}
+			case 8:
+				for _, k := range w.kubelets {
+					k.ready = true
+				}
+			case 9, 10:
+				decide()
+			default:
+				look()
+			}
+		}
+
+		// Nothing happens any more.
+		clear(w.shown)
+		for range 60 {
+			w.now = w.now.Add(time.Minute)
+			decide()
+			for _, k := range w.kubelets {
+				k.ready = true
+			}
+			look()
+		}
+		want := map[string]netip.Prefix{}
+		for key, prefix := range w.granted {
+			if _, refused := w.last.Refused[key]; !refused {
+				want[key] = prefix
+			}
+		}
+		if !maps.Equal(w.last.Acknowledged, want) || len(w.last.Waiting) > 0 || w.last.Restart != "" {
+			t.Fatalf("seed %d: acknowledged %v, want %v; waiting %v", seed, w.last.Acknowledged, want, w.last.Waiting)
+		}
+		if len(w.list) != 1+len(slices.Compact(slices.SortedFunc(maps.Values(want), netip.Prefix.Compare))) {
+			t.Fatalf("seed %d: %v is listed for %v", seed, w.list, want)
+		}
+	}
+}

@@ -1,0 +1,286 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/addressing"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/views"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
+)
+
+const (
+	// annotationBroker is on the ForeignClusters of peers that are brokers: people put it there.
+	annotationBroker = "brokering.liqo.io/broker"
+	// annotationViews is on the Configurations of brokers, with what has to be known again of their views, as JSON.
+	annotationViews = "brokering.liqo.io/views"
+	// labelComponent is on virtual kubelets, with the value componentKubelet (liqo/pkg/vkMachinery@v1.2.0).
+	labelComponent   = "offloading.liqo.io/component"
+	componentKubelet = "virtual-kubelet"
+)
+
+// BrokerViews is what there is on a consumer of the views of one broker.
+type BrokerViews struct {
+	// Broker is the broker, and Tenant the namespace here of what concerns it.
+	Broker cluster.ID
+	Tenant string
+	// State is all but what the program itself has to know: Looked and Now.
+	State views.State
+	// Unreadable is why what the broker grants cannot be read, by keys.
+	Unreadable map[string]string
+	// configuration has the list.
+	configuration *api.Configuration
+}
+
+// BrokerViewsIn returns what there is of the views of a broker whose Configuration has a name; nil if it is none of a broker. Objects are
+// those of this cluster, which is called own.
+//
+//nolint:nilnil // That there is none is an answer, which the only caller has to deal with.
+func BrokerViewsIn(ctx context.Context, objects client.Reader, own cluster.ID, name client.ObjectKey) (*BrokerViews, error) {
+	// Which broker.
+	var c api.Configuration
+	if err := objects.Get(ctx, name, &c); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	broker := leadsTo(c.Labels)
+	if is, err := isBroker(ctx, objects, broker); err != nil || !is || !c.DeletionTimestamp.IsZero() {
+		return nil, err
+	}
+	b := &BrokerViews{Broker: broker, Tenant: c.Namespace, configuration: &c}
+
+	// What it grants, and what is listed.
+	var slicesOf api.ResourceSliceList
+	if err := objects.List(ctx, &slicesOf, client.InNamespace(c.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list ResourceSlices in namespace %s: %w", c.Namespace, err)
+	}
+	b.State.Granted, b.Unreadable = grantedViews(slicesOf.Items, broker, own)
+	b.State.Networks, b.State.Generation, b.State.Decided = listedNetworks(&c), c.Generation, isDecided(&c)
+	if err := json.Unmarshal([]byte(c.Annotations[annotationViews]), &b.State.Record); err != nil {
+		b.State.Record = views.Record{} // Nobody knows anything: virtual kubelets are replaced rather than believed.
+	}
+
+	// What must not be taken for it, and what has read it.
+	if err := b.readTaken(ctx, objects); err != nil {
+		return nil, err
+	}
+	return b, b.readPods(ctx, objects)
+}
+
+// isBroker reports whether people have said that a peer is a broker.
+func isBroker(ctx context.Context, objects client.Reader, id cluster.ID) (bool, error) {
+	var records api.ForeignClusterList
+	if err := objects.List(ctx, &records, client.UnsafeDisableDeepCopy); err != nil {
+		return false, fmt.Errorf("list ForeignClusters: %w", err)
+	}
+	return slices.ContainsFunc(records.Items, func(r api.ForeignCluster) bool {
+		return r.Spec.ClusterID == string(id) && r.Annotations[annotationBroker] == "true"
+	}), nil
+}
+
+// grantedViews returns what a broker grants by all ResourceSlices of this cluster in its tenant namespace: they have the same views, or
+// those of one provider each.
+func grantedViews(all []api.ResourceSlice, broker, own cluster.ID) (granted map[string]netip.Prefix, unreadable map[string]string) {
+	labels := map[string]string{}
+	for i := range all {
+		s := &all[i]
+		if FromConsumer(s) || !s.DeletionTimestamp.IsZero() || CheckSlice(s, broker, own) != nil {
+			continue
+		}
+		for name, value := range s.Status.NodeLabels {
+			labels[name] = max(labels[name], value) // While one is told and the other not yet, any will do: the next look sees it.
+		}
+	}
+	return liqo.ViewsOf(labels)
+}
+
+// listedNetworks returns the networks of pods that are reached through a peer.
+func listedNetworks(c *api.Configuration) []addressing.View {
+	seen := remapped(c).Pod
+	var all []addressing.View
+	for i, text := range c.Spec.Remote.CIDR.Pod {
+		own, err := netip.ParsePrefix(text)
+		if err != nil {
+			continue // Liqo does not take it either.
+		}
+		v := addressing.View{Own: own}
+		if i < len(seen) {
+			if v.Seen, err = netip.ParsePrefix(seen[i]); err != nil {
+				v.Seen = netip.Prefix{}
+			}
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+// isDecided reports whether Liqo has decided about all networks of a Configuration as it is
+// (AreConfigurationNetworkCIDRsConfigured in liqo/pkg/liqo-controller-manager/networking/utils@v1.2.0).
+func isDecided(c *api.Configuration) bool {
+	configured := meta.FindStatusCondition(c.Status.Conditions, api.NetworkCIDRsConfigured)
+	return configured != nil && configured.Status == metav1.ConditionTrue && configured.ObservedGeneration == c.Generation &&
+		len(remapped(c).Pod) == len(c.Spec.Remote.CIDR.Pod)
+}
+
+// readTaken notes the networks of this cluster, and those under which other peers are seen.
+func (b *BrokerViews) readTaken(ctx context.Context, objects client.Reader) error {
+	var networks api.NetworkList
+	var others api.ConfigurationList
+	for _, list := range []client.ObjectList{&networks, &others} {
+		if err := objects.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("list %T: %w", list, err)
+		}
+	}
+	own := []string{api.NetworkTypePods, api.NetworkTypeServices, api.NetworkTypeExternal, api.NetworkTypeInternal}
+	for i := range networks.Items {
+		n := &networks.Items[i]
+		if prefix, err := netip.ParsePrefix(n.Status.CIDR); err == nil && slices.Contains(own, n.Labels[api.LabelNetworkType]) {
+			b.State.Taken = append(b.State.Taken, prefix.Masked())
+		}
+	}
+	for i := range others.Items {
+		if c := &others.Items[i]; client.ObjectKeyFromObject(c) != client.ObjectKeyFromObject(b.configuration) {
+			b.State.Taken = append(b.State.Taken, seenPrefixes(c)...)
+		}
+	}
+	for _, text := range remapped(b.configuration).External {
+		if prefix, err := netip.ParsePrefix(text); err == nil {
+			b.State.Taken = append(b.State.Taken, prefix.Masked())
+		}
+	}
+	return nil
+}
+
+// readPods notes the virtual kubelets of the broker's nodes, and the addresses of the pods on them.
+func (b *BrokerViews) readPods(ctx context.Context, objects client.Reader) error {
+	var nodes api.VirtualNodeList
+	if err := objects.List(ctx, &nodes, client.InNamespace(b.Tenant), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list VirtualNodes in namespace %s: %w", b.Tenant, err)
+	}
+	on := map[string]bool{}
+	for i := range nodes.Items {
+		on[nodes.Items[i].Name] = nodes.Items[i].Spec.ClusterID == string(b.Broker)
+	}
+	var pods corev1.PodList
+	if err := objects.List(ctx, &pods, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list Pods: %w", err)
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		switch {
+		case pod.Namespace == b.Tenant && pod.Labels[labelComponent] == componentKubelet:
+			if pod.DeletionTimestamp.IsZero() {
+				b.State.Kubelets = append(b.State.Kubelets, views.Kubelet{
+					Name: pod.Name, Made: pod.CreationTimestamp.Time, Ready: isPodReady(pod),
+				})
+			}
+		case on[pod.Spec.NodeName]:
+			for _, ip := range pod.Status.PodIPs {
+				if a, err := netip.ParseAddr(ip.IP); err == nil {
+					b.State.Shown = append(b.State.Shown, a)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func isPodReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// Planned returns the Configuration as it is and as a plan wants it; the latter is nil if it is so already. Whoever writes it must see that
+// nobody has written in between.
+func (b *BrokerViews) Planned(p *views.Plan) (before, planned client.Object, err error) {
+	record, err := json.Marshal(p.Record)
+	if err != nil {
+		return nil, nil, fmt.Errorf("write what is known of the views: %w", err)
+	}
+	list := make([]string, len(p.List))
+	for i, prefix := range p.List {
+		list[i] = prefix.String()
+	}
+	was := b.configuration
+	if len(list) == 0 || slices.Equal(was.Spec.Remote.CIDR.Pod, list) && was.Annotations[annotationViews] == string(record) {
+		return was, nil, nil
+	}
+	is := was.DeepCopy()
+	is.Spec.Remote.CIDR.Pod = list
+	if is.Annotations == nil {
+		is.Annotations = map[string]string{}
+	}
+	is.Annotations[annotationViews] = string(record)
+	return was, is, nil
+}
+
+// NewConfiguration returns an empty Configuration, for who watches them.
+func NewConfiguration() client.Object { return &api.Configuration{} }
+
+// ViewKinds returns the kinds whose objects say what becomes of views, besides Configurations and Pods.
+func ViewKinds() []client.Object {
+	return []client.Object{&api.ForeignCluster{}, &api.ResourceSlice{}, &api.VirtualNode{}, &api.Network{}}
+}
+
+// BrokerNetworks returns the names of the Configurations in which views of brokers may be listed.
+func BrokerNetworks(ctx context.Context, objects client.Reader) ([]client.ObjectKey, error) {
+	var all api.ConfigurationList
+	if err := objects.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list Configurations: %w", err)
+	}
+	names := make([]client.ObjectKey, len(all.Items))
+	for i := range all.Items {
+		names[i] = client.ObjectKeyFromObject(&all.Items[i])
+	}
+	return names, nil
+}
+
+// IdentityAt returns the Secret with this cluster's credentials at a broker, by its name here, and the namespace there that the broker has
+// for it. Both are empty until Liqo has them.
+func IdentityAt(
+	ctx context.Context, objects client.Reader, broker cluster.ID, tenant string,
+) (secret client.ObjectKey, at string, err error) {
+	var all api.IdentityList
+	if err := objects.List(ctx, &all, client.InNamespace(tenant), client.UnsafeDisableDeepCopy); err != nil {
+		return client.ObjectKey{}, "", fmt.Errorf("list Identities in namespace %s: %w", tenant, err)
+	}
+	for i := range all.Items {
+		id := &all.Items[i]
+		ref := id.Status.KubeconfigSecretRef
+		if id.Spec.ClusterID == string(broker) && id.Spec.Type == api.IdentityControlPlane && ref != nil && id.Spec.Namespace != nil {
+			return client.ObjectKey{Namespace: tenant, Name: ref.Name}, *id.Spec.Namespace, nil
+		}
+	}
+	return client.ObjectKey{}, "", nil
+}
+
+// KubeconfigOf returns what reaches another cluster, as Liqo keeps it in a Secret.
+func KubeconfigOf(secret *corev1.Secret) []byte { return secret.Data[kubeconfigField] }
+
+// kubeconfigField is where it is (liqo/pkg/consts/authentication.go@v1.2.0).
+const kubeconfigField = "kubeconfig"
+
+// Links returns the networks towards all peers.
+func Links(ctx context.Context, objects client.Reader) ([]liqo.Link, error) {
+	var configurations api.ConfigurationList
+	var connections api.ConnectionList
+	for _, list := range []client.ObjectList{&configurations, &connections} {
+		if err := objects.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("list %T: %w", list, err)
+		}
+	}
+	return LinksOf(configurations.Items, connections.Items), nil
+}
