@@ -76,7 +76,7 @@ func newAgentCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.run(command.Context(), config, log)
+			return o.runAgent(command.Context(), config, log)
 		},
 	}
 	flags := command.Flags()
@@ -96,8 +96,8 @@ type caches struct{ ctrl.Manager }
 // Caches implements what daemon.Parts asks for.
 func (c caches) Caches() cache.Cache { return c.GetCache() }
 
-// run runs the agent until ctx ends, or one of its parts fails.
-func (o *agentOptions) run(ctx context.Context, config *rest.Config, log logr.Logger) error {
+// runAgent runs the agent until ctx ends, or one of its parts fails.
+func (o *agentOptions) runAgent(ctx context.Context, config *rest.Config, log logr.Logger) error {
 	made, peers := daemon.NewParts[caches](), &peernet.Peers{}
 	health := ports.Port{Flag: "--health-address", Address: o.healthAddress, Serve: func(ctx context.Context, l net.Listener) error {
 		probes := diagnostics.Probes{Admits: peers.ExcludesKnown, Ready: made.Ready}

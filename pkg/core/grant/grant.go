@@ -262,7 +262,7 @@ func (d *decision) answer(r *Request, rank int) Answer {
 		Reason: Granted, Message: "The cluster has what it is offered, as far as it asks for that",
 	}
 	if may {
-		a.Views = d.views.of(offer.Provider)
+		a.Views = d.views.ofProvider(offer.Provider)
 	}
 	if missing != "" {
 		a.Reason, a.Message = missing, why

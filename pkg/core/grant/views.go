@@ -72,8 +72,8 @@ func (v *Views) missing(provider cluster.ID) (reason Reason, message string) {
 	return ViewUnknown, "The cluster cannot reach any provider yet: its agent has acknowledged no view of one"
 }
 
-// of returns the views that belong to the node of a provider, or to that of all of them if that is empty.
-func (v *Views) of(provider cluster.ID) map[string]netip.Prefix {
+// ofProvider returns the views that belong to the node of a provider, or to that of all of them if that is empty.
+func (v *Views) ofProvider(provider cluster.ID) map[string]netip.Prefix {
 	if !v.Asked {
 		return nil
 	}

@@ -74,7 +74,7 @@ func Everywhere(n Networks, peers []Peer) (Rules, error) {
 	if !n.External.IsValid() {
 		return Rules{}, ErrNoExternal
 	}
-	open := []span{of(ends()), of(n.External)}
+	open := []span{spanOf(ends()), spanOf(n.External)}
 	for i := range peers {
 		open = append(open, spans(peers[i].Pods)...)
 	}
@@ -93,9 +93,9 @@ func Of(n Networks, peer *Peer, peers []Peer) (Rules, error) {
 		return Rules{}, ErrNoExternal
 	}
 	first := n.External.Masked().Addr()
-	open := []span{of(ends()), of(netip.PrefixFrom(first, first.BitLen()))}
+	open := []span{spanOf(ends()), spanOf(netip.PrefixFrom(first, first.BitLen()))}
 	if peer.Provides {
-		open = append(open, of(n.External))
+		open = append(open, spanOf(n.External))
 	}
 	if peer.Consumes {
 		for _, address := range n.Proxy {
@@ -124,7 +124,7 @@ func granted(prefixes, in []netip.Prefix) []netip.Prefix {
 // span is a range of IPv4 as numbers, both ends included.
 type span struct{ from, to uint32 }
 
-func of(p netip.Prefix) span {
+func spanOf(p netip.Prefix) span {
 	from := binary.BigEndian.Uint32(p.Masked().Addr().AsSlice())
 	return span{from, from | uint32(1<<(32-p.Bits())-1)}
 }
@@ -134,7 +134,7 @@ func spans(prefixes []netip.Prefix) []span {
 	var s []span
 	for _, p := range prefixes {
 		if p.IsValid() && p.Addr().Is4() {
-			s = append(s, of(p))
+			s = append(s, spanOf(p))
 		}
 	}
 	return s

@@ -159,7 +159,7 @@ func (p *planner) choose() {
 	}
 	for _, key := range order {
 		prefix := p.Granted[key]
-		if reason := p.check(key, prefix, taken); reason != "" {
+		if reason := p.checkView(key, prefix, taken); reason != "" {
 			p.plan.Refused[key] = reason
 			continue
 		}
@@ -188,8 +188,8 @@ func (p *planner) age(key string) int {
 	return len(p.Record.Views)
 }
 
-// check returns why a view cannot be listed beside others; empty if it can.
-func (p *planner) check(key string, prefix netip.Prefix, others []netip.Prefix) string {
+// checkView returns why a view cannot be listed beside others; empty if it can.
+func (p *planner) checkView(key string, prefix netip.Prefix, others []netip.Prefix) string {
 	if err := cmp.Or(CheckKey(key), CheckPrefix(prefix)); err != nil {
 		return err.Error()
 	}
