@@ -69,14 +69,7 @@ func newAgentCommand() *cobra.Command {
 			"networks, replace virtual kubelets that have read another list, and tell the brokers which views are installed.",
 		Args: program.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if err := o.validate(); err != nil {
-				return program.Usage(err)
-			}
-			log, config, err := daemon.Open(o.log)
-			if err != nil {
-				return err
-			}
-			return o.runAgent(command.Context(), config, log)
+			return o.runAgent(command.Context())
 		},
 	}
 	flags := command.Flags()
@@ -97,7 +90,14 @@ type caches struct{ ctrl.Manager }
 func (c caches) Caches() cache.Cache { return c.GetCache() }
 
 // runAgent runs the agent until ctx ends, or one of its parts fails.
-func (o *agentOptions) runAgent(ctx context.Context, config *rest.Config, log logr.Logger) error {
+func (o *agentOptions) runAgent(ctx context.Context) error {
+	if err := o.validate(); err != nil {
+		return program.Usage(err)
+	}
+	log, config, err := daemon.Open(o.log)
+	if err != nil {
+		return err
+	}
 	made, peers := daemon.NewParts[caches](), &peernet.Peers{}
 	health := ports.Port{Flag: "--health-address", Address: o.healthAddress, Serve: func(ctx context.Context, l net.Listener) error {
 		probes := diagnostics.Probes{Admits: peers.ExcludesKnown, Ready: made.Ready}
@@ -139,6 +139,7 @@ func (o *agentOptions) setup(ctx context.Context, config *rest.Config, peers *pe
 	if err != nil {
 		return nil, fmt.Errorf("make the manager for %s: %w", config.Host, err)
 	}
+	// Who asks, whose addresses are not its own, and what is told to brokers.
 	own, err := v1.Line{}.OwnIdentity(ctx, mgr.GetAPIReader(), o.liqoNamespace)
 	if err != nil {
 		return nil, err

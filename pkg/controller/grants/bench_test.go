@@ -85,7 +85,9 @@ func errNotHere(name string) error { return apierrors.NewNotFound(schema.GroupRe
 
 func (m *memory) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
 	items := reflect.ValueOf(list).Elem().FieldByName("Items")
-	store, found, err := m.of(reflect.New(items.Type().Elem()).Interface()), []any(nil), error(nil)
+	store := m.of(reflect.New(items.Type().Elem()).Interface())
+	var found []any
+	var err error
 	switch o := (&client.ListOptions{}).ApplyOptions(options); {
 	case o.FieldSelector != nil:
 		wanted := o.FieldSelector.Requirements()[0]

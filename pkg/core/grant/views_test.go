@@ -92,7 +92,7 @@ func TestViews(t *testing.T) {
 			verdict: grant.Denied, why: grant.ViewUnknown, says: "this node",
 		},
 		"HasNode": {
-			reason: "What runs runs on, and nothing more comes.", request: request("x", 1, accepted("cpu=1", "memory=9Gi", "pods=10")),
+			reason: "What runs goes on, and nothing more comes.", request: request("x", 1, accepted("cpu=1", "memory=9Gi", "pods=10")),
 			views: silent, verdict: grant.Accepted, granted: []string{"cpu=1", "memory=8Gi", "pods=10"}, why: grant.AgentMissing, told: all,
 			says: "not installed",
 		},

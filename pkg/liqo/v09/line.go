@@ -103,7 +103,7 @@ func (Line) OfferOf(offer client.Object) liqo.Offer { return OfferOf(offer.(*Res
 // WishOf implements line.Line. Liqo recreates a pod that has ended, if somebody deletes it and it is to be restarted
 // (liqo/pkg/liqo-controller-manager/shadowpod-controller@v0.9.4).
 func (Line) WishOf(wish client.Object) liqo.Wish {
-	s := wish.(*ShadowPod)
+	s := wish.(*ShadowPod) //nolint:revive // It is asked about its own kinds alone.
 	return liqo.Wish{Pod: PodSpec(s), Ended: podstate.EndedIn(s.Status.Phase)}
 }
 

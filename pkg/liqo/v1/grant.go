@@ -150,7 +150,7 @@ func setCondition(status *api.ResourceSliceStatus, a grant.Answer, now time.Time
 	changed = *was != want
 	*was = want
 	// Nothing else keeps somebody from writing another one, which others may go by.
-	once := append(status.Conditions[:at+1:at+1], slices.DeleteFunc(slices.Clone(status.Conditions[at+1:]), is)...)
+	once := slices.Concat(status.Conditions[:at+1], slices.DeleteFunc(slices.Clone(status.Conditions[at+1:]), is))
 	changed = changed || len(once) != len(status.Conditions)
 	status.Conditions = once
 	return changed

@@ -103,9 +103,9 @@ func issuedTo(t *testing.T, key ed25519.PrivateKey) *corev1.Secret {
 }
 
 // binds returns a binding of a ClusterRole everywhere.
-func binds(kind, name, role string, labels map[string]string) *rbacv1.ClusterRoleBinding {
+func binds(kind, name, role string) *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "b", Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Name: "b"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: "alice"}, {Kind: kind, Name: name}},
 	}
@@ -155,15 +155,15 @@ func TestCertificates(t *testing.T) {
 		"TakenSlice": {reason: "A ResourceSlice is looked at by Liqo.", request: slice, more: []client.Object{issuedTo(t, other)}},
 
 		"Admin": {
-			reason: "Somebody is called so.", request: tenant, more: []client.Object{binds("User", "c", "cluster-admin", nil)},
+			reason: "Somebody is called so.", request: tenant, more: []client.Object{binds("User", "c", "cluster-admin")},
 			want: "user c has rights of ClusterRole cluster-admin by ClusterRoleBinding b",
 		},
 		"AdminOfSlice": {
 			reason: "The name of a ResourceSlice can be chosen.", request: slice, want: "user " + sliceNameOfC,
-			more: []client.Object{binds("User", sliceNameOfC, "cluster-admin", nil)},
+			more: []client.Object{binds("User", sliceNameOfC, "cluster-admin")},
 		},
 		"AdminOfTenant": {
-			reason: "It is not that user.", request: slice, more: []client.Object{binds("User", "c", "cluster-admin", nil)},
+			reason: "It is not that user.", request: slice, more: []client.Object{binds("User", "c", "cluster-admin")},
 		},
 		"Staff": {
 			reason: "It is a group, and the next certificate is for that.", request: tenant,
@@ -174,19 +174,19 @@ func TestCertificates(t *testing.T) {
 		},
 		"Others": {
 			reason: "It is not they.", request: tenant,
-			more: []client.Object{binds("User", "cc", "cluster-admin", nil), bindsIn("shop", "Group", "v", "edit", nil)},
+			more: []client.Object{binds("User", "cc", "cluster-admin"), bindsIn("shop", "Group", "v", "edit", nil)},
 		},
 		"Account": {
-			reason: "It is no account of a pod.", request: tenant, more: []client.Object{binds("ServiceAccount", "c", "cluster-admin", nil)},
+			reason: "It is no account of a pod.", request: tenant, more: []client.Object{binds("ServiceAccount", "c", "cluster-admin")},
 		},
 		"Bound": {
 			reason: "Liqo gives it rights, and renews the certificate.", request: tenant,
-			more: []client.Object{binds("Group", "c", "liqo-virtual-kubelet-remote-clusterwide", nil), boundIn("tenant-c", "User"),
+			more: []client.Object{binds("Group", "c", "liqo-virtual-kubelet-remote-clusterwide"), boundIn("tenant-c", "User"),
 				boundIn("twin", "Group")},
 		},
 		"BoundSlice": {
 			reason: "So with its ResourceSlices.", request: slice,
-			more: []client.Object{binds("Group", "c", "liqo-virtual-kubelet-remote-clusterwide", nil), boundIn("twin", "Group")},
+			more: []client.Object{binds("Group", "c", "liqo-virtual-kubelet-remote-clusterwide"), boundIn("twin", "Group")},
 		},
 		"Meant": {
 			reason: "People here give it more.", request: tenant,

@@ -66,7 +66,7 @@ func (Line) Dropped(compactor *liqo.Compactor) map[client.Object]func(client.Obj
 			spec.PublicKey, spec.CSR, spec.Signature = nil, nil, nil
 		},
 		&api.ResourceSlice{}: func(o client.Object) {
-			s := o.(*api.ResourceSlice)
+			s := o.(*api.ResourceSlice) //nolint:revive // It is asked about its own kinds alone.
 			s.Spec.CSR = nil
 			maps.DeleteFunc(s.Annotations, func(key, _ string) bool { return !slices.Contains(readOfSlices(), key) })
 		},
@@ -138,14 +138,14 @@ func (Line) OfferOf(offer client.Object) liqo.Offer { return OfferOf(offer.(*api
 
 // WishOf implements line.Line. Of a pod that has ended Liqo makes no other one.
 func (Line) WishOf(wish client.Object) liqo.Wish {
-	s := wish.(*api.ShadowPod)
+	s := wish.(*api.ShadowPod) //nolint:revive // It is asked about its own kinds alone.
 	return liqo.Wish{Pod: &s.Spec.Pod, Ended: podstate.EndedIn(s.Status.Phase)}
 }
 
 // OwnNetworksOf implements line.Line. Those of this cluster say of which type they are (liqo/pkg/utils/ipam/networks.go@v1.2.0): pods,
 // Services, what is opened to peers, what the gateways have, and what people reserve. Until Liqo has decided, what is wanted counts.
 func (Line) OwnNetworksOf(o client.Object) []netip.Prefix {
-	n := o.(*api.Network)
+	n := o.(*api.Network) //nolint:revive // It is asked about its own kinds alone.
 	prefix, err := netip.ParsePrefix(cmp.Or(n.Status.CIDR, n.Spec.CIDR))
 	if n.Labels[api.LabelNetworkType] == "" || err != nil {
 		return nil

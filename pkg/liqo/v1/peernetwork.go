@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"reflect"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,7 +65,7 @@ func checkKept(w *peerwrite.Write, fields ...kept) error {
 		if err != nil {
 			return err
 		}
-		if !(f.optional && is == nil) && !reflect.DeepEqual(was, is) {
+		if (!f.optional || is != nil) && !reflect.DeepEqual(was, is) {
 			return fmt.Errorf("%s is not the peer's to set: %s", f.field, f.reason)
 		}
 	}
@@ -78,7 +79,7 @@ func valueOf(object map[string]any, field string) (any, error) {
 		return nil, fmt.Errorf("read %s: %w", field, err)
 	}
 	if got == "" {
-		return nil, nil
+		got = nil
 	}
 	return got, nil
 }
@@ -170,9 +171,8 @@ func checkPeersServer(w *peerwrite.Write, _, _ cluster.ID) error {
 	if err := checkTemplate(field, before.Spec.ServerTemplateRef, after.Spec.ServerTemplateRef, serverTemplate); err != nil {
 		return err
 	}
-	switch service := after.Spec.Endpoint.ServiceType; service {
-	case "", corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer:
-	default:
+	served := []corev1.ServiceType{"", corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer}
+	if service := after.Spec.Endpoint.ServiceType; !slices.Contains(served, service) {
 		return fmt.Errorf("spec.endpoint.serviceType is %q: no gateway of this cluster is reached so", service)
 	}
 	return checkKept(w,

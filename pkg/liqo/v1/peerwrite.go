@@ -377,6 +377,9 @@ func opensNothing(*peerwrite.Write, cluster.ID, cluster.ID) error { return errOp
 // liqo/pkg/liqo-controller-manager/authentication/forge@v1.2.0).
 const nonceName = "liqo-nonce"
 
+// marked is the value of labels and annotations by which something is said to be so.
+const marked = "true"
+
 var errSecret = errors.New("a peer makes Secret " + nonceName + ", empty, and has no other to write here: they are this cluster's own")
 
 func keepsSecret(*peerwrite.Write) error { return errSecret }
@@ -386,9 +389,8 @@ func checkPeersSecret(w *peerwrite.Write, _, _ cluster.ID) error {
 	if err := peerwrite.Decode(w.New, &s); err != nil {
 		return err
 	}
-	of, is := s.Labels[api.LabelNonce]
 	empty := len(s.Data) == 0 && (s.Type == "" || s.Type == corev1.SecretTypeOpaque)
-	if len(w.Old) > 0 || s.Name != nonceName || !is || of != "true" || !empty {
+	if len(w.Old) > 0 || s.Name != nonceName || s.Labels[api.LabelNonce] != marked || !empty {
 		return errSecret
 	}
 	for _, key := range secretMarks() {

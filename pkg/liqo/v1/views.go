@@ -47,8 +47,6 @@ type BrokerViews struct {
 
 // BrokerViewsIn returns what there is of the views of a broker whose Configuration has a name; nil if it is none of a broker. Objects are
 // those of this cluster, which is called own.
-//
-//nolint:nilnil // That there is none is an answer, which the only caller has to deal with.
 func BrokerViewsIn(ctx context.Context, objects client.Reader, own cluster.ID, name client.ObjectKey) (*BrokerViews, error) {
 	// Which broker.
 	var c api.Configuration
@@ -86,7 +84,7 @@ func isBroker(ctx context.Context, objects client.Reader, id cluster.ID) (bool, 
 		return false, fmt.Errorf("list ForeignClusters: %w", err)
 	}
 	return slices.ContainsFunc(records.Items, func(r api.ForeignCluster) bool {
-		return r.Spec.ClusterID == string(id) && r.Annotations[annotationBroker] == "true"
+		return r.Spec.ClusterID == string(id) && r.Annotations[annotationBroker] == marked
 	}), nil
 }
 

@@ -212,8 +212,8 @@ func (r *Reconciler) tell(
 	return errors.Join(failed...)
 }
 
-// write writes one companion; is is nil if there is none. One of its name that somebody else has made stays, and is an error. The family of
-// addresses, which never changes, is the same for all.
+// write writes one companion, in the place of what is there, which is nil if there is none. One of its name that somebody else has made
+// stays, and is an error. The family of addresses, which never changes, is the same for all.
 func (r *Reconciler) write(ctx context.Context, is, want *discoveryv1.EndpointSlice) error {
 	if is == nil {
 		return r.cfg.Client.Create(ctx, want)

@@ -18,7 +18,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
-	"github.com/capacitorset/liqo-broker/pkg/transit/transittest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/transittest"
 )
 
 func run(t *testing.T, w *transittest.World) error {

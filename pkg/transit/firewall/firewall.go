@@ -140,7 +140,8 @@ func (r *Reconciler) wanted(ctx context.Context) (map[client.ObjectKey]*api.Fire
 	return wanted, nil
 }
 
-// ensure writes one; is is nil if there is none with the label by which it is known, which somebody may have taken off.
+// ensure writes one, in the place of what is there, which is nil if there is none with the label by which it is known: somebody may have
+// taken that off.
 func (r *Reconciler) ensure(ctx context.Context, is, want *api.FirewallConfiguration) error {
 	if is == nil {
 		err := r.cfg.Client.Create(ctx, want.DeepCopy())

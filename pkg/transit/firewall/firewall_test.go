@@ -15,7 +15,7 @@ import (
 
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
-	"github.com/capacitorset/liqo-broker/pkg/transit/transittest"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/transittest"
 )
 
 const namespace = "liqo-broker"

@@ -148,13 +148,13 @@ func parse(told []byte) (map[string]*dto.MetricFamily, error) {
 // dropOthers drops what families say of pods that are not among some, and reports whether there was any.
 func dropOthers(families map[string]*dto.MetricFamily, pods map[types.NamespacedName]*corev1.Pod) (dropped bool) {
 	maps.DeleteFunc(families, func(_ string, family *dto.MetricFamily) bool {
-		family.Metric = slices.DeleteFunc(family.Metric, func(metric *dto.Metric) bool {
+		family.Metric = slices.DeleteFunc(family.GetMetric(), func(metric *dto.Metric) bool {
 			pod, of := podOf(metric)
 			other := of && pods[pod] == nil
 			dropped = dropped || other
 			return other
 		})
-		return len(family.Metric) == 0
+		return len(family.GetMetric()) == 0
 	})
 	return dropped
 }
@@ -198,6 +198,7 @@ func (u *usage) countPods(
 			if _, twice := counted[key]; twice || !hasContainer(pod, c.Name) {
 				continue
 			}
+			// What it has used by now, in the words of a kubelet.
 			now := u.counted[key].count(at, float64(*c.CPU.UsageNanoCores)/1e9)
 			counted[key] = now
 			metric := func() *dto.Metric {

@@ -72,11 +72,12 @@ func (m *metered) Stats(context.Context) (*statsv1alpha1.Summary, error) {
 
 // ofAgent is what Liqo's metric agent tells of pods at 1000 s.
 func ofAgent(pods ...string) string {
-	text := "# HELP container_cpu_usage_seconds_total [STABLE] Of a kubelet.\n# TYPE container_cpu_usage_seconds_total counter\n"
+	var text strings.Builder
+	text.WriteString("# HELP container_cpu_usage_seconds_total [STABLE] Of a kubelet.\n# TYPE container_cpu_usage_seconds_total counter\n")
 	for _, pod := range pods {
-		text += fmt.Sprintf("container_cpu_usage_seconds_total{container=\"web\",namespace=\"shop\",pod=%q} 7 1000000\n", pod)
+		fmt.Fprintf(&text, "container_cpu_usage_seconds_total{container=\"web\",namespace=\"shop\",pod=%q} 7 1000000\n", pod)
 	}
-	return text + "# HELP node_cpu_usage_seconds_total [STABLE] Of the nodes.\n# TYPE node_cpu_usage_seconds_total counter\n" +
+	return text.String() + "# HELP node_cpu_usage_seconds_total [STABLE] Of the nodes.\n# TYPE node_cpu_usage_seconds_total counter\n" +
 		"node_cpu_usage_seconds_total 9 1000000\n"
 }
 

@@ -24,9 +24,10 @@ import (
 )
 
 const (
-	// Name is that of the ConfigMap, and Key where in it the report is.
+	// Name is that of the ConfigMap.
 	Name = "liqo-broker-report"
-	Key  = "report"
+	// Key is where in it the report is.
+	Key = "report"
 	// MaxBytes is how long a report may be.
 	MaxBytes = 64 << 10
 	// MaxLinks is how many tunnels a report tells of.
@@ -129,6 +130,7 @@ func Parse(text string) (Report, error) {
 		return Report{}, fmt.Errorf("the report has version %d: want %d", w.Version, version)
 	}
 
+	// What single parts say.
 	var wrong mistakes
 	r := Report{At: w.At, Views: map[string]netip.Prefix{}}
 	if len(w.Agent) > 0 && json.Unmarshal(w.Agent, &r.Agent) == nil {
@@ -144,6 +146,7 @@ func Parse(text string) (Report, error) {
 			r.Views[key] = prefix
 		}
 	}
+	// Of each cluster the first one counts.
 	told := map[cluster.ID]bool{}
 	for i, raw := range w.Links {
 		link, err := parseLink(raw)
@@ -198,10 +201,8 @@ func parseLink(raw json.RawMessage) (Link, error) {
 	link := Link{Cluster: cluster.ID(w.Cluster), Connected: w.Connected}
 	var text string
 	var at time.Time
-	if json.Unmarshal(w.RoundTrip, &text) != nil || json.Unmarshal(w.At, &at) != nil || at.IsZero() {
-		return link, nil
-	}
-	if took, err := time.ParseDuration(text); err == nil && took > 0 && link.Connected {
+	timed := json.Unmarshal(w.RoundTrip, &text) == nil && json.Unmarshal(w.At, &at) == nil && !at.IsZero()
+	if took, err := time.ParseDuration(text); timed && err == nil && took > 0 && link.Connected {
 		link.RoundTrip, link.At = took, at
 	}
 	return link, nil

@@ -23,8 +23,10 @@ import (
 )
 
 const (
-	// Own is the broker, and Liqo the namespace of its Liqo.
-	Own, Liqo = "broker", "liqo"
+	// Own is the broker.
+	Own = "broker"
+	// Liqo is the namespace of its Liqo.
+	Liqo = "liqo"
 	// Twin is the namespace of consumer c.
 	Twin = "web-c"
 )
