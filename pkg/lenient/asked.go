@@ -8,11 +8,15 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
+// Decoder is one of package admission.
+type Decoder interface {
+	DecodeRaw(object runtime.RawExtension, into runtime.Object) error
+}
+
 // Decode reads an object about which the API server asks, by an empty one of its kind, which stays empty. What Check finds is an error.
-func Decode(decoder admission.Decoder, object runtime.RawExtension, kind client.Object) (client.Object, error) {
+func Decode(decoder Decoder, object runtime.RawExtension, kind client.Object) (client.Object, error) {
 	into := kind.DeepCopyObject().(client.Object) //nolint:revive // A copy is of the same type.
 	if err := Check(object.Raw, into); err != nil {
 		return nil, err
