@@ -17,6 +17,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/addressing"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/core/views"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
@@ -181,7 +182,7 @@ func (b *BrokerViews) readPods(ctx context.Context, objects client.Reader) error
 		case pod.Namespace == b.Tenant && pod.Labels[labelComponent] == componentKubelet:
 			if pod.DeletionTimestamp.IsZero() {
 				b.State.Kubelets = append(b.State.Kubelets, views.Kubelet{
-					Name: pod.Name, Made: pod.CreationTimestamp.Time, Ready: isPodReady(pod),
+					Name: pod.Name, Made: pod.CreationTimestamp.Time, Ready: podstate.Ready(pod),
 				})
 			}
 		case on[pod.Spec.NodeName]:
@@ -193,12 +194,6 @@ func (b *BrokerViews) readPods(ctx context.Context, objects client.Reader) error
 		}
 	}
 	return nil
-}
-
-func isPodReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 // Planned returns the Configuration as it is and as a plan wants it; the latter is nil if it is so already. Whoever writes it must see that
