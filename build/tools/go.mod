@@ -8,6 +8,7 @@ tool (
 )
 
 require (
+	github.com/jgautheron/goconst v1.8.2
 	golang.org/x/tools v0.47.0
 	k8s.io/apiextensions-apiserver v0.35.10
 	sigs.k8s.io/controller-tools v0.20.1
