@@ -130,11 +130,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 	// One that cannot be written keeps no other from being answered, unless nothing can be written.
 	var failed []error
+	var later ctrl.Result // When classes that wait may be told.
 	written, began := 0, r.clock.Now()
 	perProvider := c.EffectiveNodes() == v1alpha1.NodesPerProvider
 	for i, answer := range grant.Decide(requests.Values, snap.NodeOffers(id), perProvider, r.views(id)) {
 		before := requests.Slices[i]
-		answered := v1.Answered(before, answer, classes, r.clock.Now())
+		answered, wait := v1.Answered(before, answer, classes, r.clock.Now())
+		if wait > 0 && (later.RequeueAfter == 0 || wait < later.RequeueAfter) {
+			later.RequeueAfter = wait
+		}
 		if answered == nil {
 			continue
 		}
@@ -157,7 +161,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			r.recorder.Eventf(&c, corev1.EventTypeWarning, reasonDenied, "ResourceSlice %s is denied: %s", answered.GetName(), answer.Message)
 		}
 	}
-	return ctrl.Result{}, errors.Join(failed...)
+	if len(failed) > 0 {
+		return ctrl.Result{}, errors.Join(failed...)
+	}
+	return later, nil
 }
 
 // again has the rest of what a consumer asks for answered when others have had their turn: soon, or after failures more and more seldom.

@@ -485,6 +485,8 @@ func TestHeals(t *testing.T) {
 				want := written.DeepCopy()
 				change(w, written, tc.change)
 				w.settle("each")
+				w.clock.SetTime(w.clock.Now().Add(time.Hour)) // Classes wait.
+				w.settle("each")
 				if err := w.Get(t.Context(), client.ObjectKeyFromObject(written), written); err != nil {
 					t.Fatal(err)
 				}
@@ -514,6 +516,59 @@ func TestProviderGoes(t *testing.T) {
 	}
 	w.settle("each")
 	w.expect("It is there again.", "each", a, "Accepted Granted cpu=4 memory=4Gi pods=10 to=a/a ingress=nginx")
+}
+
+// TestChangingClasses has a provider that lists other classes each minute, and a daemon that starts again each minute: of each consumer one
+// change in ten minutes is written, and the last one is.
+func TestChangingClasses(t *testing.T) {
+	a, b := nodename.Name(own, v1.Identity("a")), nodename.Name(own, v1.Identity("b"))
+	objects := slices.Concat(peer("a"), peer("b"), consumer("one", v1alpha1.NodesOne), consumer("each", v1alpha1.NodesPerProvider))
+	w := newWorld(t, append(objects, provider("a", "4"), provider("b", "2"), bought("a", "nginx"), bought("b", "haproxy"),
+		slice("one", own, 1, nil), slice("each", a, 1, nil), slice("each", b, 2, nil))...)
+	w.settle("one", "each")
+	told := []string{}
+	for minute := range 35 {
+		w.clock.SetTime(time.Unix(5_000, 0).Add(time.Duration(minute+1) * time.Minute))
+		change(w, bought("a", "nginx"), func(s *api.ResourceSlice) {
+			s.Status.IngressClasses = []api.IngressClass{{Name: fmt.Sprint("c", minute)}}
+		})
+		w.reconciler = New(Config{
+			Client: w.Client, Reader: w.reconciler.reader, Capacity: w.reconciler.reader.Capacity, Recorder: w.events, Clock: w.clock,
+		})
+		if writes := w.reconcile("one") + w.reconcile("each"); writes > 0 {
+			told = append(told, fmt.Sprintf("%d writes after %d minutes", writes, minute+1))
+		}
+	}
+	want := []string{"2 writes after 10 minutes", "2 writes after 20 minutes", "2 writes after 30 minutes"}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	w.expect("It has what there was last.", "one", own, "Accepted Granted cpu=6 memory=8Gi pods=20 ingress=haproxy ingress=c29")
+	w.expect("So has a node of the provider.", "each", a, "Accepted Granted cpu=4 memory=4Gi pods=10 to=a/a ingress=c29")
+	w.expect("That of another is as it was.", "each", b, "Accepted Granted cpu=2 memory=4Gi pods=10 to=b/b ingress=haproxy")
+
+	// All else is told meanwhile. What waits is told without another word of anybody, first what has waited for long.
+	list := func(class string) {
+		change(w, bought("b", "haproxy"), func(s *api.ResourceSlice) { s.Status.IngressClasses = []api.IngressClass{{Name: class}} })
+	}
+	change(w, provider("a", "4"), func(p *v1alpha1.Provider) { p.Status.Offered = amounts("3", "4Gi") })
+	list("x")
+	for _, step := range []struct {
+		writes int
+		again  time.Duration
+		a, b   string
+	}{{2, 5 * time.Minute, "c29", "x"}, {0, 5 * time.Minute, "c29", "x"}, {1, 5 * time.Minute, "c34", "x"}, {1, 0, "c34", "y"}} {
+		w.writes = 0
+		got, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "each"}})
+		if err != nil || got.RequeueAfter != step.again || w.writes != step.writes {
+			t.Errorf("Reconcile(): %v, %v after %d writes, want %s after %d", got, err, w.writes, step.again, step.writes)
+		}
+		w.expect("It is told in time.", "each", a, "Accepted Granted cpu=3 memory=4Gi pods=10 to=a/a ingress="+step.a)
+		w.expect("So is the other.", "each", b, "Accepted Granted cpu=2 memory=4Gi pods=10 to=b/b ingress="+step.b)
+		if list("y"); step.writes != 2 {
+			w.clock.SetTime(w.clock.Now().Add(got.RequeueAfter))
+		}
+	}
 }
 
 // TestMadeAnew has a ResourceSlice deleted and made again while its answer is on its way: what was decided of the old one is not written

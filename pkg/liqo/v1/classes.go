@@ -10,6 +10,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +21,10 @@ import (
 
 // maxClasses is how many classes of a kind are listed, and how many of what one ResourceSlice lists are looked at.
 const maxClasses = 64
+
+// classInterval is the least time between two changes of the classes on a node of a consumer. Each may restart its virtual kubelet, and a
+// provider may list others as often as it likes.
+const classInterval = 10 * time.Minute
 
 // Classes are those of ingresses and of load balancers that clusters have for others: at most maxClasses. The zero Classes are none.
 type Classes struct{ ingress, loadBalancer classNames }
@@ -185,6 +190,27 @@ func (c classNames) inOrder(was string) iter.Seq2[string, bool] {
 			}
 		}
 	}
+}
+
+// lists reports whether a status lists the same classes.
+func lists(status *api.ResourceSliceStatus, ingress []api.IngressClass, loadBalancer []api.LoadBalancerClass) bool {
+	return slices.Equal(status.IngressClasses, ingress) && slices.Equal(status.LoadBalancerClasses, loadBalancer)
+}
+
+// classesWait returns for how long the classes that a status lists have to stay. Where there is no node yet they need not, nor where the
+// condition says a time that is to come: another clock has written it.
+func classesWait(status *api.ResourceSliceStatus, now time.Time) time.Duration {
+	for i := range status.Conditions {
+		c := &status.Conditions[i]
+		if c.Type != api.SliceResources {
+			continue
+		}
+		if age := now.Sub(c.LastTransitionTime.Time); c.Status == api.SliceAccepted && age >= 0 {
+			return max(0, classInterval-age)
+		}
+		return 0
+	}
+	return 0
 }
 
 // GivesClasses reports whether an object of Kinds.Offer is one by which a provider has classes for this cluster.

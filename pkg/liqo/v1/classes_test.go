@@ -10,12 +10,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/grant"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
 )
 
@@ -264,6 +269,74 @@ func TestClassThatCounts(t *testing.T) {
 			}
 			if len(ingress) != len(tc.has) || len(loadBalancer) != len(tc.has) {
 				t.Errorf("%s: %d and %d are listed, want %d", tc.reason, len(ingress), len(loadBalancer), len(tc.has))
+			}
+		})
+	}
+}
+
+// TestClassesWait has a provider list other classes some time after a consumer was told of some: the consumer is told again in time, and of
+// all else at once.
+func TestClassesWait(t *testing.T) {
+	accepted := func(s *api.ResourceSlice) { s.Status.Conditions[1].Status = api.SliceAccepted }
+	cases := map[string]struct {
+		reason string
+		after  time.Duration
+		was    func(*api.ResourceSlice)
+		has    Classes
+		told   string
+		wait   time.Duration
+	}{
+		"First": {
+			"It has no node yet.", time.Second,
+			func(s *api.ResourceSlice) {
+				s.Status.Conditions[1].Status, s.Status.IngressClasses = api.SliceDenied, nil
+			},
+			Classes{ingress: classNames{"new": false}}, "new", 0,
+		},
+		"Undecided": {
+			"Nor has one of which nothing was decided.", time.Second,
+			func(s *api.ResourceSlice) {
+				s.Status.Conditions, s.Status.IngressClasses = s.Status.Conditions[:1], nil
+			},
+			Classes{ingress: classNames{"new": false}}, "new", 0,
+		},
+		"Soon":   {"Another class waits.", time.Minute, accepted, Classes{ingress: classNames{"new": false}}, "old", 9 * time.Minute},
+		"Gone":   {"So does one that is gone.", 599 * time.Second, accepted, Classes{}, "old", time.Second},
+		"Usual":  {"So does another default.", 0, accepted, Classes{ingress: classNames{"old": true}}, "old", 10 * time.Minute},
+		"Due":    {"It has waited.", 10 * time.Minute, accepted, Classes{ingress: classNames{"new": false}}, "new", 0},
+		"Later":  {"It may be long ago.", time.Hour, accepted, Classes{}, "", 0},
+		"Future": {"Another clock has said when.", -time.Second, accepted, Classes{ingress: classNames{"new": false}}, "new", 0},
+		"Same":   {"Nothing waits for nothing.", time.Minute, accepted, Classes{ingress: classNames{"old": false}}, "old", 0},
+		"Balancer": {
+			"Those of load balancers wait as well.", time.Minute, accepted,
+			Classes{ingress: classNames{"old": false}, loadBalancer: classNames{"new": false}}, "old", 9 * time.Minute,
+		},
+	}
+	amount := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := withClasses(fromConsumer(slice(api.SliceAccepted, api.SliceAccepted)), []string{"old"}, nil)
+			s.Status.Conditions[1].LastTransitionTime = then()
+			tc.was(s)
+			at := then().Add(tc.after)
+			got, wait := Answered(s, grant.Answer{Verdict: grant.Accepted, Granted: amount}, NodeClasses{all: tc.has}, at)
+			if got == nil {
+				t.Fatalf("%s\nthe amount is not told", tc.reason)
+			}
+			told, balancers := "", len(got.Status.LoadBalancerClasses)
+			for _, class := range got.Status.IngressClasses {
+				told += class.Name
+			}
+			if told != tc.told || balancers > 0 || wait != tc.wait {
+				t.Errorf("%s\nit is told of %q, and of %d load balancers, and waits for %s, want %q and %s",
+					tc.reason, told, balancers, wait, tc.told, tc.wait)
+			}
+			want := then()
+			if tc.told != "old" {
+				want = metav1.NewTime(at)
+			}
+			if since := got.Status.Conditions[1].LastTransitionTime; !since.Equal(&want) {
+				t.Errorf("%s\nits classes are those of %s, want %s", tc.reason, since, want)
 			}
 		})
 	}

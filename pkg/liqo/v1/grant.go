@@ -78,18 +78,23 @@ func isCordoned(s *api.ResourceSlice) bool {
 	return cordoned && !slices.Contains([]string{"false", "False", "0"}, wanted)
 }
 
-// Answered returns a ResourceSlice as it is with an answer, at a time, or nil if it is so already. What Liqo decides of it stays: whoever
-// writes the result must see that nobody has written in between, because conditions are one list, and Liqo writes all of the status.
+// Answered returns a ResourceSlice as it is with an answer, at a time, or nil if it is so already, and after how long it has to be looked
+// at again, because classes wait; zero if none do. What Liqo decides of it stays: whoever writes the result must see that nobody has
+// written in between, because conditions are one list, and Liqo writes all of the status.
 //
 // Nothing of a kind is copied to a provider that lists none of its classes. Volumes stay with the consumer, so that none of storage are
 // listed. Of ingresses and load balancers those are listed that providers have for this cluster. What a node says of a provider of which
-// nothing is known stays: for another text Liqo restarts the consumer's virtual kubelet, and the provider may come back.
-func Answered(s *api.ResourceSlice, a grant.Answer, classes NodeClasses, now time.Time) *api.ResourceSlice {
+// nothing is known stays: for another text Liqo restarts the consumer's virtual kubelet, and the provider may come back. For the same
+// reason other classes are told classInterval after the last ones at the earliest. When that was, the condition says.
+func Answered(
+	s *api.ResourceSlice, a grant.Answer, classes NodeClasses, now time.Time,
+) (answered *api.ResourceSlice, wait time.Duration) {
 	if a.Verdict == grant.Open {
-		return nil
+		return nil, 0
 	}
 	// What there is for it.
-	answered := s.DeepCopy()
+	answered = s.DeepCopy()
+	was, is, changed := &s.Status, &answered.Status, false
 	var labels, selector map[string]string
 	var ingress []api.IngressClass
 	var loadBalancer []api.LoadBalancerClass
@@ -98,9 +103,14 @@ func Answered(s *api.ResourceSlice, a grant.Answer, classes NodeClasses, now tim
 		labels = liqo.LabelViews(nil, a.Views) // The consumer has to install them first.
 	case a.Unknown:
 		labels, selector = s.Status.NodeLabels, s.Status.NodeSelector
-		ingress, loadBalancer = s.Status.IngressClasses, s.Status.LoadBalancerClasses
+		ingress, loadBalancer = was.IngressClasses, was.LoadBalancerClasses
 	default:
-		ingress, loadBalancer = classes.on(a.Provider).listed(&s.Status)
+		ingress, loadBalancer = classes.on(a.Provider).listed(was)
+		if !lists(was, ingress, loadBalancer) {
+			if wait = classesWait(was, now); wait > 0 {
+				ingress, loadBalancer = was.IngressClasses, was.LoadBalancerClasses
+			}
+		}
 		if a.Provider != "" {
 			labels = map[string]string{liqo.LabelProvider: string(a.Provider)}
 			selector = map[string]string{liqo.LabelRemoteClusterID: string(a.Provider)}
@@ -109,7 +119,6 @@ func Answered(s *api.ResourceSlice, a grant.Answer, classes NodeClasses, now tim
 	}
 
 	// What of that is not written yet.
-	was, is, changed := &s.Status, &answered.Status, false
 	set := func(same bool, write func()) {
 		if !same {
 			write()
@@ -120,16 +129,17 @@ func Answered(s *api.ResourceSlice, a grant.Answer, classes NodeClasses, now tim
 	set(maps.Equal(was.NodeLabels, labels), func() { is.NodeLabels = labels })
 	set(maps.Equal(was.NodeSelector, selector), func() { is.NodeSelector = selector })
 	set(len(was.StorageClasses) == 0, func() { is.StorageClasses = nil })
-	set(slices.Equal(was.IngressClasses, ingress), func() { is.IngressClasses = ingress })
-	set(slices.Equal(was.LoadBalancerClasses, loadBalancer), func() { is.LoadBalancerClasses = loadBalancer })
-	if !setCondition(is, a, now) && !changed {
-		return nil
+	same := lists(was, ingress, loadBalancer)
+	set(same, func() { is.IngressClasses, is.LoadBalancerClasses = ingress, loadBalancer })
+	if !setCondition(is, a, !same, now) && !changed {
+		return nil, wait
 	}
-	return answered
+	return answered, wait
 }
 
-// setCondition writes into a status what was decided of the resources, once, and reports whether that changes it.
-func setCondition(status *api.ResourceSliceStatus, a grant.Answer, now time.Time) (changed bool) {
+// setCondition writes into a status what was decided of the resources, once, and reports whether that changes it. The condition is as old
+// as its status, or as the classes beside it if others are told.
+func setCondition(status *api.ResourceSliceStatus, a grant.Answer, otherClasses bool, now time.Time) (changed bool) {
 	want := api.ResourceSliceCondition{
 		Type: api.SliceResources, Status: api.SliceDenied, Reason: string(a.Reason), Message: a.Message,
 		LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
@@ -144,7 +154,7 @@ func setCondition(status *api.ResourceSliceStatus, a grant.Answer, now time.Time
 		return true
 	}
 	was := &status.Conditions[at]
-	if was.Status == want.Status {
+	if was.Status == want.Status && !otherClasses {
 		want.LastTransitionTime = was.LastTransitionTime
 	}
 	changed = *was != want

@@ -249,7 +249,7 @@ func TestAnswered(t *testing.T) {
 		},
 		"OfLiqo": {
 			"Nothing of what Liqo gave stays, but who the consumer is.", ofLiqo, yes, NodeClasses{},
-			new(status(list("2"), decided(api.SliceAccepted, "Yes", "because", then()))),
+			new(status(list("2"), decided(api.SliceAccepted, "Yes", "because", later))),
 		},
 		"DenyAll": {
 			"Who is denied has nothing.", ofLiqo, no, NodeClasses{all: Classes{classNames{"nginx": true}, nil}},
@@ -261,7 +261,10 @@ func TestAnswered(t *testing.T) {
 			s := fromConsumer(slice("", ""))
 			s.Status = tc.status
 			before := s.DeepCopy()
-			got := Answered(s, tc.answer, tc.classes, now())
+			got, wait := Answered(s, tc.answer, tc.classes, now())
+			if wait != 0 {
+				t.Errorf("%s\nit waits for %s", tc.reason, wait)
+			}
 			if diff := cmp.Diff(before, s); diff != "" {
 				t.Errorf("%s\nthe object of the cache is changed: -was +is\n%s", tc.reason, diff)
 			}
@@ -276,8 +279,8 @@ func TestAnswered(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s\nAnswered(): -want +got\n%s", tc.reason, diff)
 			}
-			if again := Answered(got, tc.answer, tc.classes, now().Add(time.Hour)); again != nil {
-				t.Errorf("%s\nan hour later it changes:\n%s", tc.reason, cmp.Diff(got, again))
+			if again, wait := Answered(got, tc.answer, tc.classes, now().Add(time.Second)); again != nil || wait != 0 {
+				t.Errorf("%s\na second later it changes, or waits for %s:\n%s", tc.reason, wait, cmp.Diff(got, again))
 			}
 		})
 	}
@@ -293,7 +296,7 @@ func TestAnswerKeepsWhatIsLiqos(t *testing.T) {
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(s), &read); err != nil {
 		t.Fatal(err)
 	}
-	answered := Answered(&read, grant.Answer{Verdict: grant.Accepted, Reason: "Yes"}, NodeClasses{}, now())
+	answered, _ := Answered(&read, grant.Answer{Verdict: grant.Accepted, Reason: "Yes"}, NodeClasses{}, now())
 	patch := client.MergeFromWithOptions(&read, client.MergeFromWithOptimisticLock{})
 	got, err := patch.Data(answered)
 	const want = `{"metadata":{"resourceVersion":"999"},"status":{"conditions":[` +
@@ -348,7 +351,7 @@ func TestAnsweredViews(t *testing.T) {
 		"Denied":   {Verdict: grant.Denied, Reason: grant.AgentMissing, Views: views},
 		"Accepted": {Verdict: grant.Accepted, Reason: grant.Granted, Provider: "p", Views: views},
 	} {
-		answered := Answered(&api.ResourceSlice{}, answer, NodeClasses{}, time.Unix(9000, 0))
+		answered, _ := Answered(&api.ResourceSlice{}, answer, NodeClasses{}, time.Unix(9000, 0))
 		if answered == nil || answered.Status.NodeLabels[label] != value {
 			t.Errorf("%s: %+v", name, answered)
 			continue
@@ -356,7 +359,7 @@ func TestAnsweredViews(t *testing.T) {
 		if provider := answered.Status.NodeLabels[liqo.LabelProvider]; provider != string(answer.Provider) {
 			t.Errorf("%s: the node is that of %q", name, provider)
 		}
-		if again := Answered(answered, answer, NodeClasses{}, time.Unix(9001, 0)); again != nil {
+		if again, _ := Answered(answered, answer, NodeClasses{}, time.Unix(9001, 0)); again != nil {
 			t.Errorf("%s: it is written again: %+v", name, again.Status)
 		}
 	}
