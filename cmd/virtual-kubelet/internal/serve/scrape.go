@@ -18,7 +18,8 @@ const scrapePath = "/apis/metrics.liqo.io/v1alpha1/scrape"
 
 // scrape answers a request for metrics with those of the foreign cluster, so
 // that a virtual node is scraped like any other. What pods use is told of those
-// too that the foreign cluster runs on another one.
+// too that the foreign cluster runs on another one. Whatever the path, nothing
+// is passed on that is about pods of other nodes, or that is not understood.
 func scrape(remote rest.Interface, homeCluster string, used *usage) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		result := remote.Get().AbsPath(scrapePath, homeCluster, r.URL.Path).Do(r.Context())
@@ -28,18 +29,21 @@ func scrape(remote rest.Interface, homeCluster string, used *usage) http.Handler
 		if err != nil {
 			body = nil
 		}
+		// What of it is about pods of this node.
+		var missing, unreadable error
 		if r.URL.Path == usagePath {
-			whole, missing, unreadable := used.complete(r.Context(), body)
+			body, missing, unreadable = used.complete(r.Context(), body)
 			if missing != nil {
 				klog.FromContext(r.Context()).V(1).Info("Nobody knows what some pods use", "reason", missing.Error())
 			}
-			if unreadable == nil && (err == nil || len(whole) > 0) {
-				body, code, err = whole, http.StatusOK, nil
-			} else {
-				err = errors.Join(err, missing, unreadable)
+			if unreadable == nil && len(body) > 0 {
+				code, err = http.StatusOK, nil
 			}
+		} else {
+			body, unreadable = used.own(r.Context(), body)
 		}
-		if err != nil {
+		if err != nil || unreadable != nil {
+			err = errors.Join(err, missing, unreadable)
 			http.Error(w, "the foreign cluster returned no metrics: "+err.Error(), http.StatusBadGateway)
 			return
 		}

@@ -91,43 +91,66 @@ func (c counter) count(at time.Time, cores float64) counter {
 
 func newUsage(pods usedPods) *usage { return &usage{pods: pods} }
 
-// complete returns what the metric agent has told of pods of the virtual node, which may be nothing, with what it has left out. What it
-// tells of others is not for it to say: a metrics-server would take it for what a pod on another node uses. Missing is why nobody knows
-// more.
-func (u *usage) complete(ctx context.Context, told []byte) (whole []byte, missing, err error) {
+// own returns what the metric agent has told of pods of the virtual node, which may be nothing. What it tells of others is not for it to
+// say: whoever scrapes would take it for what a pod on another node does.
+func (u *usage) own(ctx context.Context, told []byte) ([]byte, error) {
+	of, err := u.read(ctx, told)
+	if err != nil || !of.changed {
+		return told, err
+	}
+	return write(of.families)
+}
+
+// ofNode is what the metric agent tells of pods of the virtual node.
+type ofNode struct {
+	list     []*corev1.Pod
+	pods     map[types.NamespacedName]*corev1.Pod
+	families map[string]*dto.MetricFamily
+	// changed tells that the agent has told of others besides.
+	changed bool
+}
+
+func (u *usage) read(ctx context.Context, told []byte) (ofNode, error) {
 	families, err := parse(told)
 	if err != nil {
-		return nil, nil, err
+		return ofNode{}, err
 	}
 	list, err := u.pods.List(ctx)
 	if err != nil {
-		return nil, nil, fmt.Errorf("list the pods of the virtual node: %w", err)
+		return ofNode{}, fmt.Errorf("list the pods of the virtual node: %w", err)
 	}
 	pods := make(map[types.NamespacedName]*corev1.Pod, len(list))
 	for _, pod := range list {
 		pods[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}] = pod
 	}
-	changed := dropOthers(families, pods)
+	return ofNode{list: list, pods: pods, families: families, changed: dropOthers(families, pods)}, nil
+}
 
+// complete returns what own does, with what the metric agent has left out. Missing is why nobody knows more.
+func (u *usage) complete(ctx context.Context, told []byte) (whole []byte, missing, err error) {
+	of, err := u.read(ctx, told)
+	if err != nil {
+		return nil, nil, err
+	}
 	known := map[types.NamespacedName]bool{}
-	for _, metric := range families[cpuSeconds].GetMetric() {
+	for _, metric := range of.families[cpuSeconds].GetMetric() {
 		pod, _ := podOf(metric)
 		known[pod] = true
 	}
 	unknown := func(pod *corev1.Pod) bool {
 		return pod.Status.Phase == corev1.PodRunning && !known[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}]
 	}
-	if slices.ContainsFunc(list, unknown) {
+	if slices.ContainsFunc(of.list, unknown) {
 		if summary, err := u.pods.Stats(ctx); err != nil {
 			missing = fmt.Errorf("ask the metrics API of the foreign cluster: %w", err)
-		} else if u.countPods(summary.Pods, pods, known, families) {
-			changed = true
+		} else if u.countPods(summary.Pods, of.pods, known, of.families) {
+			of.changed = true
 		}
 	}
-	if !changed {
+	if !of.changed {
 		return told, missing, nil
 	}
-	whole, err = write(families)
+	whole, err = write(of.families)
 	return whole, missing, err
 }
 

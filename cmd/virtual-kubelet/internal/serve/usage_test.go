@@ -217,16 +217,43 @@ func TestScrape(t *testing.T) {
 		agent string
 		code  int
 		has   string
+		// hasNot is not in the answer, if it is not empty.
+		hasNot string
 	}{
 		"Whole": {
-			"what the agent leaves out is added", usagePath, metered{run: []string{"a"}, told: []string{"a"}}, ofAgent(), 200, startSeconds,
+			"what the agent leaves out is added", usagePath, metered{run: []string{"a"}, told: []string{"a"}}, ofAgent(), 200, startSeconds, "",
 		},
-		"NoAgent":    {"the metrics API is enough", usagePath, metered{run: []string{"a"}, told: []string{"a"}}, "", 200, startSeconds},
-		"OnlyAgent":  {"it is enough", usagePath, metered{run: []string{"a", "b"}, err: errors.New("none")}, ofAgent("b"), 200, `pod="b"`},
-		"Neither":    {"it is said what is missing", usagePath, metered{run: []string{"a"}, err: errors.New("not there")}, "", 502, "not there"},
-		"NoPods":     {"an agent that does not answer is not silently nothing", usagePath, metered{}, "", 502, "returned no metrics"},
-		"Unread":     {"what nobody understands nobody is told", usagePath, metered{run: []string{"a"}}, "<html>", 502, "read the metrics"},
-		"Containers": {"others are the agent's", "/metrics/cadvisor", metered{run: []string{"a"}, told: []string{"a"}}, "up 1\n", 200, "up 1"},
+		"NoAgent": {"the metrics API is enough", usagePath, metered{run: []string{"a"}, told: []string{"a"}}, "", 200, startSeconds, ""},
+		"OnlyAgent": {
+			"it is enough", usagePath, metered{run: []string{"a", "b"}, err: errors.New("none")}, ofAgent("b"), 200, `pod="b"`, "",
+		},
+		"Neither": {
+			"it is said what is missing", usagePath, metered{run: []string{"a"}, err: errors.New("not there")}, "", 502, "not there", "",
+		},
+		"NoPods": {"an agent that does not answer is not silently nothing", usagePath, metered{}, "", 502, "returned no metrics", ""},
+		"Unread": {"what nobody understands nobody is told", usagePath, metered{run: []string{"a"}}, "<html>", 502, "read the metrics", ""},
+		"Containers": {
+			"others are the agent's", "/metrics/cadvisor", metered{run: []string{"a"}, told: []string{"a"}}, "up 1\n", 200, "up 1", startSeconds,
+		},
+		"ContainersElsewhere": {
+			"nobody says what a pod elsewhere does", "/metrics/cadvisor", metered{run: []string{"a"}}, ofAgent("a", "elsewhere"), 200,
+			`pod="a"`, "elsewhere",
+		},
+		"ProbesElsewhere": {
+			"nor how it is", "/metrics/probes", metered{run: []string{"a"}}, ofAgent("a", "elsewhere"), 200, `pod="a"`, "elsewhere",
+		},
+		"KubeletElsewhere": {
+			"nor where it is", "/metrics", metered{run: []string{"a"}}, ofAgent("elsewhere"), 200, "node_cpu_usage_seconds_total 9", "elsewhere",
+		},
+		"ContainersUnread": {
+			"what nobody understands nobody is told", "/metrics/cadvisor", metered{run: []string{"a"}}, "<html>", 502, "read the metrics", "html>",
+		},
+		"ContainersLines": {
+			"what is parsed has a bound", "/metrics/cadvisor", metered{}, strings.Repeat("a 1\n", maxLines+1), 502, "and may have", "a 1",
+		},
+		"ContainersNone": {
+			"there is nothing of them", "/metrics/cadvisor", metered{run: []string{"a"}, told: []string{"a"}}, "", 502, "returned no", "",
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -247,6 +274,9 @@ func TestScrape(t *testing.T) {
 				httptest.NewRequestWithContext(t.Context(), http.MethodGet, tc.path, http.NoBody))
 			if recorder.Code != tc.code || !strings.Contains(recorder.Body.String(), tc.has) {
 				t.Errorf("%s: %d, want %d and %q in\n%s", tc.reason, recorder.Code, tc.code, tc.has, recorder.Body)
+			}
+			if tc.hasNot != "" && strings.Contains(recorder.Body.String(), tc.hasNot) {
+				t.Errorf("%s: there is %q in\n%s", tc.reason, tc.hasNot, recorder.Body)
 			}
 			if tc.path != usagePath && tc.pods.asked > 0 {
 				t.Errorf("%s: the metrics API is asked", tc.reason)

@@ -18,8 +18,8 @@ import (
 // etcd of a cluster gives at once, and less than the memory of a virtual kubelet.
 const maxAnswer = 256 << 20
 
-// maxUsage is how much it may answer about what the pods of a namespace use: that of one takes less than 1 KiB, and an empty container of
-// three bytes becomes hundreds in memory.
+// maxUsage is how much it may answer about what pods use, by the metrics API or by Liqo's metric agent: what a pod uses takes some KiB, and
+// an empty container of three bytes becomes hundreds in memory.
 const maxUsage = 16 << 20
 
 // bound bounds what is read of the answers of an API server. What has no end, watches, logs and streams, has no bound. A list that is asked
@@ -44,7 +44,7 @@ func (b *boundedTransport) RoundTrip(request *http.Request) (*http.Response, err
 		return response, err
 	}
 	limit := b.limit
-	if strings.Contains(request.URL.Path, "/apis/metrics.k8s.io/") {
+	if tellsUsage(request.URL.Path) {
 		limit = min(limit, maxUsage)
 	}
 	response.Body = &boundedBody{ReadCloser: response.Body, left: limit, request: request}
@@ -58,6 +58,11 @@ var errWatchList = errors.New("lists of foreign clusters have a bound, and begin
 func endless(request *http.Request) bool {
 	watch := request.URL.Query().Get("watch")
 	return watch == "true" || watch == "1" || strings.HasSuffix(request.URL.Path, "/log")
+}
+
+// tellsUsage reports whether an answer is about what pods use. An API server may be below a path.
+func tellsUsage(path string) bool {
+	return strings.Contains(path, "/apis/metrics.k8s.io/") || strings.Contains(path, "/apis/metrics.liqo.io/")
 }
 
 type boundedBody struct {

@@ -26,6 +26,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	const (
 		limit = 1 << 10
 		usage = "/apis/metrics.k8s.io/v1beta1/namespaces/shop/pods"
+		agent = "/apis/metrics.liqo.io/v1alpha1/scrape/home/metrics/cadvisor"
 	)
 	cases := map[string]struct {
 		reason string
@@ -41,6 +42,8 @@ func TestAnswersAreBounded(t *testing.T) {
 		"Log":     {"nor has a log", "/api/v1/namespaces/shop/pods/web/log?follow=true", 10 * limit, true, 0},
 		"Usage":   {"pods of many nodes", usage, maxUsage, true, maxAnswer},
 		"Usages":  {"it becomes a multiple of it in memory", usage, maxUsage + 1, false, maxAnswer},
+		"Agent":   {"metrics of pods of many nodes", agent, maxUsage, true, maxAnswer},
+		"Agents":  {"these are parsed as well", agent, maxUsage + 1, false, maxAnswer},
 		"NoWatch": {"a list that looks like a watch", "/api/v1/namespaces/shop/secrets?watch=false", limit + 1, false, 0},
 	}
 	for name, tc := range cases {
