@@ -215,11 +215,10 @@ func (g *guard) setup(ctx context.Context) (guardParts, error) {
 	if err != nil {
 		return guardParts{}, fmt.Errorf("reach the API server %s: %w", config.Host, err)
 	}
-	with, err := lines.FindOldest(resources, g.scheme)
+	with, err := g.find(resources)
 	if err != nil {
 		return guardParts{}, err
 	}
-	g.log.Info("Found Liqo", "line", with.Name())
 	own, err := with.OwnIdentity(ctx, direct, g.liqoNamespace)
 	if err != nil {
 		return guardParts{}, err
@@ -274,6 +273,20 @@ func (g *guard) setup(ctx context.Context) (guardParts, error) {
 		return guardParts{}, fmt.Errorf("set up the guard: %w", err)
 	}
 	return guardParts{mgr: mgr, tally: tally}, nil
+}
+
+// find returns by which line of Liqo the guard goes, and tells people. With the kinds of several it does not stop, as the daemon does: its
+// peers would get no pods then, and nobody would look at their tunnels.
+func (g *guard) find(d lines.Discoverer) (line.Line, error) {
+	with, several, err := lines.FindOldest(d, g.scheme)
+	if err != nil {
+		return nil, err
+	}
+	g.log.Info("Found Liqo", "line", with.Name())
+	if several {
+		g.log.Error(lines.ErrSeveral, "Refusing all certificates for peers of another line of Liqo", "line", with.Name())
+	}
+	return with, nil
 }
 
 // bounds returns how many objects a namespace of a peer may have. Each Service of a type that is allowed may have all that it takes.

@@ -11,12 +11,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -128,6 +131,55 @@ func TestGuardIsAskedByLiqo(t *testing.T) {
 		if others := otherIdentities(of); len(others) != len(lines.All())-1 {
 			t.Errorf("with Liqo %s there are the rules of %d other lines", of.Name(), len(others))
 		}
+	}
+}
+
+// apiKinds are the kinds that an API server has, by group and version.
+type apiKinds map[string]string
+
+func (k apiKinds) ServerResourcesForGroupVersion(version string) (*metav1.APIResourceList, error) {
+	kind, known := k[version]
+	if !known {
+		return nil, apierrors.NewNotFound(schema.GroupResource{}, version)
+	}
+	return &metav1.APIResourceList{APIResources: []metav1.APIResource{{Kind: kind}}}, nil
+}
+
+// TestGuardFindsLiqo holds that the guard goes on with the kinds of both lines, and says what it refuses then.
+func TestGuardFindsLiqo(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := lines.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	const refuses = "Refusing all certificates for peers of another line of Liqo"
+	for name, tc := range map[string]struct {
+		reason string
+		kinds  apiKinds
+		want   string // Empty if the guard stops.
+		says   bool
+	}{
+		"Zero": {"it runs", apiKinds{"discovery.liqo.io/v1alpha1": "ForeignCluster"}, "0.9", false},
+		"One":  {"so does this", apiKinds{"core.liqo.io/v1beta1": "ForeignCluster"}, "1.x", false},
+		"Both": {
+			"peers of the first one are here",
+			apiKinds{"discovery.liqo.io/v1alpha1": "ForeignCluster", "core.liqo.io/v1beta1": "ForeignCluster"}, "0.9", true,
+		},
+		"None": {"there are no peers", apiKinds{}, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var said []string
+			log := funcr.New(func(_, line string) { said = append(said, line) }, funcr.Options{})
+			got, err := (&guard{scheme: scheme, log: log}).find(tc.kinds)
+			if (err == nil) != (tc.want != "") || err == nil && got.Name() != tc.want {
+				t.Errorf("%s: find() = %v, %v, want %s", tc.reason, got, err, tc.want)
+			}
+			says := slices.ContainsFunc(said, func(line string) bool {
+				return strings.Contains(line, refuses) && strings.Contains(line, "delete the definitions of the one that does not run")
+			})
+			if says != tc.says {
+				t.Errorf("%s: it says %q", tc.reason, said)
+			}
+		})
 	}
 }
 

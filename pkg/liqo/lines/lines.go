@@ -76,11 +76,11 @@ func Find(d Discoverer, scheme *runtime.Scheme) (line.Line, error) {
 }
 
 // FindOldest returns what Find does, and of several lines the oldest: that is for who keeps the peers of that one in bounds, so that who
-// installs the definitions of another one does not let them out.
-func FindOldest(d Discoverer, scheme *runtime.Scheme) (line.Line, error) {
+// installs the definitions of another one does not let them out. It reports whether there are several, for who has to say so.
+func FindOldest(d Discoverer, scheme *runtime.Scheme) (oldest line.Line, several bool, err error) {
 	found, err := Find(d, scheme)
 	if errors.Is(err, ErrSeveral) {
-		return All()[0], nil
+		return All()[0], true, nil
 	}
-	return found, err
+	return found, false, err
 }

@@ -74,8 +74,11 @@ func TestFind(t *testing.T) {
 			if tc.oldest != "" {
 				wanted = nil
 			}
-			got, err = lines.FindOldest(tc.served, scheme)
+			got, several, err := lines.FindOldest(tc.served, scheme)
 			check("FindOldest", got, err, tc.oldest, wanted)
+			if want := errors.Is(tc.err, lines.ErrSeveral); several != want {
+				t.Errorf("%s\nFindOldest() finds several: %t, want %t", tc.reason, several, want)
+			}
 		})
 	}
 }
