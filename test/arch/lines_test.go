@@ -16,6 +16,8 @@ import (
 	"unicode/utf8"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/capacitorset/liqo-broker/test/docs"
 )
 
 // maxLine is how many characters a line of a Go file has at most; a tab is one.
@@ -72,6 +74,40 @@ func unbroken(t *testing.T, name, text string) map[int]bool {
 		return true
 	})
 	return lines
+}
+
+// maxProse is how many characters a line of a page in docs has at most: more do not fit beside each other where changes are looked at.
+const maxProse = 176
+
+// TestLinesOfPages checks that no line of a page in docs is longer than that. It passes over what cannot be broken: tables, what is
+// indented as code is, names of tests of Kubernetes, and pages that a program writes.
+func TestLinesOfPages(t *testing.T) {
+	pages, err := docs.Pages(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := regexp.MustCompile(`^(?: {4}|\s*\||\* \[sig-)`)
+	looked := 0
+	for page, text := range pages {
+		if !strings.HasPrefix(page, "docs/") || strings.Contains(text, "<!-- Written by make text. -->") {
+			continue
+		}
+		fenced := false
+		for i, line := range strings.Split(text, "\n") {
+			if strings.HasPrefix(strings.TrimSpace(line), "```") {
+				fenced = !fenced
+			}
+			if fenced || whole.MatchString(line) {
+				continue
+			}
+			if looked++; utf8.RuneCountInString(line) > maxProse {
+				t.Errorf("%s:%d has more than %d characters", page, i+1, maxProse)
+			}
+		}
+	}
+	if looked < 1000 {
+		t.Errorf("%d lines are looked at", looked)
+	}
 }
 
 // TestVetIsALinter holds that the linters have vet among them, and see what is compiled for journeys: make verify does not run it besides.
