@@ -9,7 +9,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -107,19 +106,6 @@ func TestCatalog(t *testing.T) {
 		}
 	}
 
-	// As a broker it does not begin, and says why.
-	kubectl(t, broker, "-n", "liqo-broker", "patch", "deployment", "liqo-broker", "--type", "json", "--patch",
-		`[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--with-orchestrator"}]`)
-	eventually(t, func(ctx context.Context) error {
-		said, err := broker.Kubectl(ctx, "-n", "liqo-broker", "logs", "--selector", "app.kubernetes.io/name=liqo-broker", "--tail=-1")
-		if err != nil {
-			return err
-		}
-		if why := "with Liqo 1.x the broker is a catalog only"; !strings.Contains(said, why) {
-			return fmt.Errorf("the daemon does not say that %s:\n%s", why, said)
-		}
-		return nil
-	})
 	next("kubectl delete -k deploy/catalog")
 	if len(r.Blocks) > 0 {
 		t.Errorf("nobody does what %s says", r.Blocks[0])

@@ -1,0 +1,292 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package stock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/capacitorset/liqo-broker/test/lab"
+)
+
+const (
+	// releaseTag is under which images are loaded that no page names otherwise.
+	releaseTag = "v0.1.0"
+	// twinPods is a Deployment of two pods that answer with their names.
+	twinPods = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: pair, namespace: %[1]s}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: pair}}
+  template:
+    metadata: {labels: {app: pair}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers:
+        - name: web
+          image: lab.local/web:1
+          resources: {requests: {cpu: 10m, memory: 16Mi}, limits: {cpu: 200m, memory: 64Mi}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: away, namespace: %[1]s}
+spec: {selector: {app: pair}, ports: [{port: 8080}]}
+`
+	// homely is a pod that the cluster runs itself, whatever is offloaded, with a Service.
+	homely = `
+apiVersion: v1
+kind: Service
+metadata: {name: home, namespace: %[1]s}
+spec: {selector: {app: homely}, ports: [{port: 8080}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: homely, namespace: %[1]s, labels: {app: homely}}
+spec:
+  nodeName: %[2]s
+  terminationGracePeriodSeconds: 1
+  containers: [{name: web, image: "lab.local/web:1"}]
+`
+)
+
+// TestBroker makes a broker of the cluster in the middle and a consumer of the first one, by the commands that people run, after the
+// clusters have used each other without. It is the last one, because gateways start again when the broker goes.
+func TestBroker(t *testing.T) {
+	apply(t, broker, fmt.Sprintf(homely, "default", broker.Name))
+	own := awaitReady(t, broker, "default", "homely").address
+	eventually(t, func(ctx context.Context) error { return reaches(ctx, consumer, own, "homely") }) // As Liqo comes, peers reach it.
+
+	for _, c := range []*lab.Cluster{broker, consumer} {
+		load(t, c, "liqo-broker-network-manager")
+	}
+	load(t, broker, "liqo-broker")
+	said := plugin(t, broker, "install", "--tag", releaseTag)
+	// What Liqo has granted before, the broker takes over when people say so.
+	takeOver := regexp.MustCompile(`kubectl (patch resourceslices\S* -n liqo-tenant-` + consumer.Name + ` .*)`).FindStringSubmatch(said)
+	if takeOver == nil {
+		t.Fatalf("install does not say how the broker takes over what Liqo has granted:\n%s", said)
+	}
+	kubectl(t, broker, strings.Fields(strings.ReplaceAll(takeOver[1], "'", ""))...)
+	plugin(t, consumer, "prepare", "--broker", broker.Name, "--tag", releaseTag)
+	eventually(t, func(ctx context.Context) error { return granted(ctx) })
+
+	const namespace = "brokered"
+	apply(t, consumer, fmt.Sprintf(`{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": %q}}`, namespace))
+	apply(t, consumer, offloading(namespace))
+	apply(t, consumer, fmt.Sprintf(twinPods, namespace)+"---"+fmt.Sprintf(homely, namespace, consumer.Name))
+	t.Run("addresses", func(t *testing.T) { checkAddresses(t, namespace) })
+	t.Run("services", func(t *testing.T) { checkServices(t, namespace) })
+	t.Run("overwritten", func(t *testing.T) { checkOverwritten(t, namespace) })
+	t.Run("closed", func(t *testing.T) {
+		for _, c := range []*lab.Cluster{consumer, provider} {
+			if err := reaches(t.Context(), c, own, "homely"); err == nil {
+				t.Errorf("%s reaches %s, a pod that the broker runs itself", c.Name, own)
+			}
+		}
+	})
+	t.Run("moved", func(t *testing.T) { checkMoved(t, namespace) })
+
+	// Everything can be undone.
+	kubectl(t, consumer, "delete", "namespace", namespace, "--timeout=2m")
+	plugin(t, consumer, "unprepare")
+	plugin(t, broker, "uninstall", "--force")
+	eventually(t, func(ctx context.Context) error { return reaches(ctx, consumer, own, "homely") })
+}
+
+// load loads one of our images into a cluster, as it was built last.
+func load(t *testing.T, c *lab.Cluster, image string) {
+	t.Helper()
+	archive, err := os.Open(filepath.Join("..", "..", "bin", "images", image+".tar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Load(t.Context(), archive, releaseTag)
+	if err := errors.Join(err, archive.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// plugin runs the plugin of kubectl on a cluster, and returns what it says.
+func plugin(t *testing.T, c *lab.Cluster, args ...string) string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), filepath.Join("..", "..", "bin", "kubectl-liqo_broker"), args...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+c.KubeconfigPath())
+	out, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %s: %v\n%s", c.Name, strings.Join(args, " "), err, out)
+	}
+	t.Logf("%s: %s:\n%s", c.Name, strings.Join(args, " "), out)
+	return string(out)
+}
+
+// offloading has the pods of a namespace of the consumer run anywhere.
+func offloading(namespace string) string {
+	return fmt.Sprintf(`
+apiVersion: offloading.liqo.io/v1beta1
+kind: NamespaceOffloading
+metadata: {name: offloading, namespace: %s}
+spec:
+  namespaceMappingStrategy: DefaultName
+  podOffloadingStrategy: Remote
+  clusterSelector: {nodeSelectorTerms: [{matchExpressions: [{key: liqo.io/remote-cluster-id, operator: In, values: [%s]}]}]}
+`, namespace, broker.Name)
+}
+
+// reaches fails unless a pod answers at an address to one that a cluster runs itself.
+func reaches(ctx context.Context, c *lab.Cluster, address, name string) error {
+	host, err := ask(ctx, c, address)
+	if err == nil && host != name {
+		err = fmt.Errorf("%s is answered by %q on %s, want %s", address, host, c.Name, name)
+	}
+	return err
+}
+
+// granted fails unless the consumer was granted something by the broker.
+func granted(ctx context.Context) error {
+	out, err := broker.Kubectl(ctx, "get", "resourceslices.authentication.liqo.io", "-n", "liqo-tenant-"+consumer.Name, "-l",
+		"liqo.io/replicated=true", "-o", `jsonpath={range .items[*]}{.spec.class} {.status.conditions[?(@.type=="Resources")].reason}{end}`)
+	if err == nil && out != "liqo-broker Granted" {
+		err = fmt.Errorf("the consumer's ResourceSlice is %q, want it of class liqo-broker, and granted", out)
+	}
+	return err
+}
+
+// pair returns the pods of the Deployment that a cluster shows, by their names.
+func pair(ctx context.Context, c *lab.Cluster, namespace string) (map[string]pod, error) {
+	out, err := c.Kubectl(ctx, "get", "pods", "-n", namespace, "-l", "app=pair", "-o", `jsonpath={range .items[*]}{.metadata.name},`+
+		`{.metadata.uid},{.status.phase},{.status.conditions[?(@.type=="Ready")].status},{.status.podIP}{"\n"}{end}`)
+	pods := map[string]pod{}
+	for line := range strings.Lines(out) {
+		fields := strings.Split(strings.TrimSpace(line), ",")
+		pods[fields[0]] = pod{uid: fields[1], phase: fields[2], ready: fields[3], address: fields[4]}
+	}
+	return pods, err
+}
+
+// checkAddresses waits until the consumer reaches both pods by the addresses under which it shows them. What it shows before reaches them
+// too, or nothing.
+func checkAddresses(t *testing.T, namespace string) {
+	t.Helper()
+	eventually(t, func(ctx context.Context) error {
+		pods, err := pair(ctx, consumer, namespace)
+		if err != nil {
+			return err
+		}
+		reached := 0
+		for name, p := range pods {
+			if p.address == "" {
+				continue
+			}
+			host, err := ask(ctx, consumer, p.address)
+			if err == nil && host != name {
+				t.Fatalf("the consumer shows %s with address %s, where %q answers", name, p.address, host)
+			}
+			if err == nil && p.ready == "True" {
+				reached++
+			}
+		}
+		if reached != 2 {
+			err = fmt.Errorf("the consumer reaches %d of its two pods: %v", reached, pods)
+		}
+		return err
+	})
+	if pods, err := pair(t.Context(), provider, namespace+"-"+consumer.Name+"-"+broker.Name); err != nil || len(pods) != 2 {
+		t.Errorf("the provider runs %v, %v, want both pods", pods, err)
+	}
+}
+
+// checkServices has either end ask the Service whose pods are at the other one.
+func checkServices(t *testing.T, namespace string) {
+	t.Helper()
+	for _, of := range []struct {
+		by                    *lab.Cluster
+		namespace, name, host string
+	}{
+		{consumer, namespace, "away", "pair-"},
+		{provider, namespace + "-" + consumer.Name + "-" + broker.Name, "away", "pair-"},
+		{provider, namespace + "-" + consumer.Name + "-" + broker.Name, "home", "homely"},
+		{consumer, namespace, "home", "homely"},
+	} {
+		eventually(t, func(ctx context.Context) error {
+			address, err := of.by.Kubectl(ctx, "get", "service", of.name, "-n", of.namespace, "-o", "jsonpath={.spec.clusterIP}")
+			if err != nil {
+				return err
+			}
+			host, err := ask(ctx, of.by, address)
+			if err == nil && !strings.HasPrefix(host, of.host) {
+				err = fmt.Errorf("%s of %s is answered by %q, want %s", of.name, of.by.Name, host, of.host)
+			}
+			return err
+		})
+	}
+}
+
+// checkOverwritten takes the views out of the list of networks, as liqoctl does when it is run again: they come back, and the pods are
+// reached as before.
+func checkOverwritten(t *testing.T, namespace string) {
+	t.Helper()
+	list := func(ctx context.Context) (string, error) {
+		return consumer.Kubectl(ctx, "get", "configurations.networking.liqo.io", "-n", "liqo-tenant-"+broker.Name, broker.Name, "-o",
+			"jsonpath={.spec.remote.cidr.pod}")
+	}
+	was, err := list(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _, more := strings.Cut(strings.Trim(was, "[]"), ",")
+	if !more {
+		t.Fatalf("the consumer lists %s behind the broker, want a view as well", was)
+	}
+	kubectl(t, consumer, "patch", "configurations.networking.liqo.io", "-n", "liqo-tenant-"+broker.Name, broker.Name, "--type=merge", "-p",
+		fmt.Sprintf(`{"spec": {"remote": {"cidr": {"pod": [%s]}}}}`, first))
+	eventually(t, func(ctx context.Context) error {
+		is, err := list(ctx)
+		if err == nil && is != was {
+			err = fmt.Errorf("the consumer lists %s behind the broker, want %s", is, was)
+		}
+		return err
+	})
+	checkAddresses(t, namespace)
+}
+
+// checkMoved deletes a pod at the broker, as a drain does: there is another one, and the consumer's has not ended.
+func checkMoved(t *testing.T, namespace string) {
+	t.Helper()
+	before, err := pair(t.Context(), consumer, namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	twin := namespace + "-" + consumer.Name
+	for name := range before {
+		at, err := look(t.Context(), broker, twin, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kubectl(t, broker, "delete", "pod", "-n", twin, name, "--wait=false")
+		eventually(t, func(ctx context.Context) error {
+			p, err := look(ctx, broker, twin, name)
+			if err == nil && (p.uid == at.uid || p.ready != "True") {
+				err = fmt.Errorf("the broker has %s as %+v, want another one than %s, ready", name, p, at.uid)
+			}
+			return err
+		})
+		p, err := look(t.Context(), consumer, namespace, name)
+		if err != nil || p.uid != before[name].uid || p.phase != "Running" {
+			t.Errorf("the consumer has %s as %+v, %v, want %s to run on", name, p, err, before[name].uid)
+		}
+		break
+	}
+	checkAddresses(t, namespace)
+}
