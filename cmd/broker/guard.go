@@ -11,19 +11,15 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/capacitorset/liqo-broker/pkg/controller/fence"
@@ -32,17 +28,12 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/lines"
-	"github.com/capacitorset/liqo-broker/pkg/logging"
-	"github.com/capacitorset/liqo-broker/pkg/logging/capture"
 	"github.com/capacitorset/liqo-broker/pkg/netflag"
 	"github.com/capacitorset/liqo-broker/pkg/peernet"
 	"github.com/capacitorset/liqo-broker/pkg/program"
-	"github.com/capacitorset/liqo-broker/pkg/serving/diagnostics"
 	"github.com/capacitorset/liqo-broker/pkg/serving/lease"
-	"github.com/capacitorset/liqo-broker/pkg/serving/ports"
 	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
-	"github.com/capacitorset/liqo-broker/pkg/wake"
 	"github.com/capacitorset/liqo-broker/pkg/webhook"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/allowance"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/identities"
@@ -57,19 +48,15 @@ const guardName = "liqo-broker-guard"
 
 // guardOptions are the parsed command line of the guard.
 type guardOptions struct {
+	daemon.ReplicaOptions
+
 	webhookAddress      string
 	webhookAllow        netflag.Prefixes
 	webhookClientCAFile string
-	healthAddress       string
 	podSecurity         string
 	serviceTypes        []string
 	internet            bool
 	namespaceQuota      map[string]int64 // Beside the defaults.
-	liqoNamespace       string
-	leaderElect         bool
-	leaderNamespace     string
-	leaderIdentity      string // Another one each time if empty.
-	log                 logging.Options
 }
 
 // guard answers the API server about what peers write, and bounds their namespaces. It is a process of its own: nobody but the API server
@@ -77,23 +64,16 @@ type guardOptions struct {
 type guard struct {
 	guardOptions
 
-	level  isolation.Level
-	types  services.Types
-	rest   *rest.Config
-	log    logr.Logger
-	scheme *runtime.Scheme
-	peers  *peernet.Peers // Who peers are is not known until the parts are made.
-	parts  *wake.Later[guardParts]
-}
-
-// guardParts are those of the guard that need an API server.
-type guardParts struct {
-	mgr   ctrl.Manager
-	tally *allowance.Tally
+	replica *daemon.Replica // Nil before it is opened.
+	level   isolation.Level
+	types   services.Types
+	peers   *peernet.Peers // Who peers are is not known until the parts are made.
 }
 
 func newGuardCommand() *cobra.Command {
-	o := &guardOptions{}
+	o := &guardOptions{ReplicaOptions: daemon.ReplicaOptions{
+		HealthAddress: defaultHealthAddress, LiqoNamespace: liqo.DefaultNamespace, LeaderNamespace: guardName,
+	}}
 	command := &cobra.Command{
 		Use:   "guard",
 		Short: "Keep the peers of this cluster in bounds",
@@ -107,10 +87,14 @@ func newGuardCommand() *cobra.Command {
 			if err != nil {
 				return program.Usage(err)
 			}
-			if g.rest, err = ctrl.GetConfig(); err != nil {
-				return fmt.Errorf("find the Kubernetes API, by KUBECONFIG or a pod's service account: %w", err)
+			g.replica, err = daemon.OpenReplica(daemon.ReplicaConfig{
+				ReplicaOptions: o.ReplicaOptions, Name: guardName, Kinds: lines.AddToScheme,
+				CallsPerSecond: callsPerSecond, CallsAtOnce: callsAtOnce, Admits: g.peers.ExcludesKnown,
+			})
+			if err != nil {
+				return err
 			}
-			return g.run(command.Context())
+			return g.replica.Run(command.Context(), g.setup)
 		},
 	}
 	flags := command.Flags()
@@ -120,7 +104,6 @@ func newGuardCommand() *cobra.Command {
 		"prefix of the addresses of the API servers, which alone may call the webhooks; may be repeated; all but the peers' if empty")
 	flags.StringVar(&o.webhookClientCAFile, "webhook-client-ca-file", "",
 		"file with the CA certificates that verify the client certificates of the API servers at the webhooks; none are required if empty")
-	flags.StringVar(&o.healthAddress, "health-address", defaultHealthAddress, `address that serves /healthz and /readyz; "0" for none`)
 	// What peers may have here.
 	flags.StringVar(&o.podSecurity, "pod-security", string(isolation.DefaultLevel),
 		"Pod Security Standard that the pods of peers must meet: privileged, baseline or restricted")
@@ -130,25 +113,18 @@ func newGuardCommand() *cobra.Command {
 	flags.StringToInt64Var(&o.namespaceQuota, "namespace-quota", nil,
 		"maximum number of objects of a resource in each namespace of a peer here, by the name of the resource in a ResourceQuota; "+
 			"resources that are not named keep their defaults: "+quota.DefaultBounds(lines.All()[0]).String())
-	// How several replicas share the work, and where Liqo is.
-	flags.StringVar(&o.liqoNamespace, "liqo-namespace", liqo.DefaultNamespace, "namespace in which Liqo runs")
-	flags.BoolVar(&o.leaderElect, "leader-elect", false, "enable leader election: of several replicas only the leader writes")
-	flags.StringVar(&o.leaderIdentity, "leader-election-identity", "",
-		"name of this replica in the lease, which should survive a restart, such as the name of its pod; random if empty")
-	flags.StringVar(&o.leaderNamespace, "leader-election-namespace", guardName, "namespace of the replicas' lease")
-	o.log.AddFlags(flags)
+	// How several replicas share the work, who asks whether it works, and where Liqo is.
+	o.AddFlags(flags, "writes")
 	return command
 }
 
-// parse returns a guard that does not reach the API server yet.
+// parse returns a guard whose replica is not opened yet.
 func (o *guardOptions) parse() (*guard, error) {
-	for _, a := range []struct{ flag, address string }{{"--webhook-address", o.webhookAddress}, {"--health-address", o.healthAddress}} {
-		if a.flag == "--health-address" && a.address == "0" {
-			continue
-		}
-		if _, _, err := net.SplitHostPort(a.address); err != nil {
-			return nil, fmt.Errorf("%s=%s is not [HOST]:PORT: %w", a.flag, a.address, err)
-		}
+	if _, _, err := net.SplitHostPort(o.webhookAddress); err != nil {
+		return nil, fmt.Errorf("--webhook-address=%s is not [HOST]:PORT: %w", o.webhookAddress, err)
+	}
+	if err := o.Validate(); err != nil {
+		return nil, err
 	}
 	for name, bound := range o.namespaceQuota {
 		if bound < 0 {
@@ -163,65 +139,28 @@ func (o *guardOptions) parse() (*guard, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--service-types: %w", err)
 	}
-	log, err := logging.New(o.log)
-	if err != nil {
-		return nil, err
-	}
-	capture.Libraries(log)
-	scheme, err := daemon.Kinds(lines.AddToScheme)
-	if err != nil {
-		return nil, err
-	}
-	return &guard{
-		guardOptions: *o, level: level, types: types, log: log, scheme: scheme, peers: &peernet.Peers{}, parts: wake.NewLater[guardParts](),
-	}, nil
-}
-
-// run answers until the context ends, or one of the parts fails.
-func (g *guard) run(ctx context.Context) error {
-	health := ports.Port{Flag: "--health-address", Address: g.healthAddress, Serve: func(ctx context.Context, l net.Listener) error {
-		probes := diagnostics.Probes{Admits: g.peers.ExcludesKnown, Ready: g.ready}
-		return probes.Serve(ctx, l)
-	}}
-	return ports.Run(ctx, []ports.Port{health}, func(ctx context.Context) error {
-		p, err := g.setup(ctx)
-		if err != nil {
-			return err
-		}
-		g.parts.Set(p)
-		if err := p.mgr.Start(ctx); err != nil {
-			return fmt.Errorf("run the guard: %w", err)
-		}
-		return nil
-	})
-}
-
-// ready waits until the caches are filled and the webhooks are served. It returns false if ctx ends before.
-func (g *guard) ready(ctx context.Context) bool {
-	p, err := g.parts.Get(ctx)
-	return err == nil && p.mgr.GetCache().WaitForCacheSync(ctx) && p.tally.WaitForSync(ctx) &&
-		p.mgr.GetWebhookServer().StartedChecker()(nil) == nil
+	return &guard{guardOptions: *o, level: level, types: types, peers: &peernet.Peers{}}, nil
 }
 
 // setup makes the parts that need an API server.
-func (g *guard) setup(ctx context.Context) (guardParts, error) {
+func (g *guard) setup(ctx context.Context) (daemon.Made, error) {
 	// Who this cluster is, and how its peers are seen.
-	config := daemon.Calls(g.rest, callsPerSecond, callsAtOnce, g.scheme, g.log)
-	direct, err := client.NewWithWatch(config, client.Options{Scheme: g.scheme})
+	config := g.replica.Rest
+	direct, err := client.NewWithWatch(config, client.Options{Scheme: g.replica.Scheme})
 	if err != nil {
-		return guardParts{}, fmt.Errorf("reach the API server %s: %w", config.Host, err)
+		return daemon.Made{}, fmt.Errorf("reach the API server %s: %w", config.Host, err)
 	}
 	resources, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		return guardParts{}, fmt.Errorf("reach the API server %s: %w", config.Host, err)
+		return daemon.Made{}, fmt.Errorf("reach the API server %s: %w", config.Host, err)
 	}
 	with, err := g.find(resources)
 	if err != nil {
-		return guardParts{}, err
+		return daemon.Made{}, err
 	}
-	own, err := with.OwnIdentity(ctx, direct, g.liqoNamespace)
+	own, err := with.OwnIdentity(ctx, direct, g.LiqoNamespace)
 	if err != nil {
-		return guardParts{}, err
+		return daemon.Made{}, err
 	}
 	// Who may call the webhooks, and by which certificate the API server knows them.
 	announcer := &webhook.Announcer{Client: direct, Configuration: guardName}
@@ -233,36 +172,32 @@ func (g *guard) setup(ctx context.Context) (guardParts, error) {
 		}
 	}
 	// The manager, and what the webhooks read of it.
-	managed := ctrl.Options{
-		Scheme: g.scheme, Logger: g.log, Cache: guardCache(with), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+	mgr, err := g.replica.Manager(ctrl.Options{
+		Cache:         guardCache(with),
 		WebhookServer: webhook.NewServer(g.webhookAddress, certificate.Get, admits, g.webhookClientCAFile),
-	}
-	if g.leaderElect {
-		if err := (lease.Lease{Namespace: g.leaderNamespace, Name: guardName, Identity: g.leaderIdentity}).Elect(&managed, config); err != nil {
-			return guardParts{}, err
-		}
-	}
-	mgr, err := ctrl.NewManager(config, managed)
+	})
 	if err != nil {
-		return guardParts{}, fmt.Errorf("make the manager for %s: %w", config.Host, err)
+		return daemon.Made{}, err
 	}
 	if err := g.peers.Watch(ctx, mgr.GetCache(), with); err != nil {
-		return guardParts{}, err
+		return daemon.Made{}, err
 	}
 	if err := snapshot.AddIndexes(ctx, mgr.GetFieldIndexer(), with.Indexes()); err != nil {
-		return guardParts{}, err
+		return daemon.Made{}, err
 	}
 	reader := snapshot.New(with, mgr.GetClient(), own.ID, nil)
 	tally := allowance.NewTally(direct, with, clock.RealClock{})
 	grants := allowance.NewGrants(clock.RealClock{})
 	if err := grants.Watch(ctx, mgr.GetCache(), with); err != nil {
-		return guardParts{}, err
+		return daemon.Made{}, err
 	}
-	taken := allowance.New(allowance.Config{Scheme: g.scheme, Namespaces: mgr.GetClient(), Peers: reader, Tally: tally, Grants: grants})
+	taken := allowance.New(allowance.Config{
+		Scheme: g.replica.Scheme, Namespaces: mgr.GetClient(), Peers: reader, Tally: tally, Grants: grants,
+	})
 
 	// What the API server asks, and what is kept in the namespaces of peers.
 	if err := g.serve(mgr, reader, taken); err != nil {
-		return guardParts{}, err
+		return daemon.Made{}, err
 	}
 	err = errors.Join(
 		mgr.Add(lease.EveryReplica(certificate.Run)), mgr.Add(lease.EveryReplica(announcer.Keep)), mgr.Add(lease.EveryReplica(tally.Run)),
@@ -270,21 +205,23 @@ func (g *guard) setup(ctx context.Context) (guardParts, error) {
 		fence.Setup(mgr, fence.Config{Client: mgr.GetClient(), Peers: reader, Internet: g.internet}),
 	)
 	if err != nil {
-		return guardParts{}, fmt.Errorf("set up the guard: %w", err)
+		return daemon.Made{}, fmt.Errorf("set up the guard: %w", err)
 	}
-	return guardParts{mgr: mgr, tally: tally}, nil
+	return daemon.Made{Manager: mgr, Ready: func(ctx context.Context) bool {
+		return tally.WaitForSync(ctx) && mgr.GetWebhookServer().StartedChecker()(nil) == nil
+	}}, nil
 }
 
 // find returns by which line of Liqo the guard goes, and tells people. With the kinds of several it does not stop, as the daemon does: its
 // peers would get no pods then, and nobody would look at their tunnels.
 func (g *guard) find(d lines.Discoverer) (line.Line, error) {
-	with, several, err := lines.FindOldest(d, g.scheme)
+	with, several, err := lines.FindOldest(d, g.replica.Scheme)
 	if err != nil {
 		return nil, err
 	}
-	g.log.Info("Found Liqo", "line", with.Name())
+	g.replica.Log.Info("Found Liqo", "line", with.Name())
 	if several {
-		g.log.Error(lines.ErrSeveral, "Refusing all certificates for peers of another line of Liqo", "line", with.Name())
+		g.replica.Log.Error(lines.ErrSeveral, "Refusing all certificates for peers of another line of Liqo", "line", with.Name())
 	}
 	return with, nil
 }
@@ -316,7 +253,7 @@ func (g *guard) serve(mgr ctrl.Manager, reader *snapshot.Reader, taken *allowanc
 // handlers returns the webhooks by their paths. Direct reads from the API server itself.
 func (g *guard) handlers(reader *snapshot.Reader, taken *allowance.Handler, direct client.Reader) (map[string]admission.Handler, error) {
 	with := reader.Line()
-	isolate, err := isolation.New(with, g.scheme, g.level)
+	isolate, err := isolation.New(with, g.replica.Scheme, g.level)
 	if err != nil {
 		return nil, err
 	}
@@ -326,11 +263,11 @@ func (g *guard) handlers(reader *snapshot.Reader, taken *allowance.Handler, dire
 	}
 	return map[string]admission.Handler{
 		allowance.Path:       taken,
-		identities.Path:      identities.New(g.scheme, with.IdentityRules(), otherIdentities(with), direct, g.liqoNamespace),
+		identities.Path:      identities.New(g.replica.Scheme, with.IdentityRules(), otherIdentities(with), direct, g.LiqoNamespace),
 		isolation.Path:       isolate,
 		peers.Path:           peers.New(reader, direct, reader.Own()),
-		services.ConfinePath: services.NewConfinement(g.scheme, g.types),
-		services.GuardPath:   services.NewGuard(g.scheme, g.types),
+		services.ConfinePath: services.NewConfinement(g.replica.Scheme, g.types),
+		services.GuardPath:   services.NewGuard(g.replica.Scheme, g.types),
 		tunnels.Path:         tunnel,
 	}, nil
 }

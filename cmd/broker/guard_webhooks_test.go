@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
+	"github.com/capacitorset/liqo-broker/pkg/daemon"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/lines"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
@@ -104,7 +105,10 @@ func TestGuardWebhooks(t *testing.T) {
 	}
 
 	api := snapshottest.NewClient(t, interceptor.Funcs{})
-	g := &guard{guardOptions: guardOptions{liqoNamespace: "liqo"}, level: isolation.DefaultLevel, scheme: liqotest.Scheme(t)}
+	g := &guard{
+		guardOptions: guardOptions{ReplicaOptions: daemon.ReplicaOptions{LiqoNamespace: "liqo"}}, level: isolation.DefaultLevel,
+		replica: &daemon.Replica{Scheme: liqotest.Scheme(t)},
+	}
 	for _, of := range lines.All() {
 		served, err := g.handlers(snapshot.New(of, api, "own", nil), nil, api)
 		if err != nil {
@@ -169,7 +173,7 @@ func TestGuardFindsLiqo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var said []string
 			log := funcr.New(func(_, line string) { said = append(said, line) }, funcr.Options{})
-			got, err := (&guard{scheme: scheme, log: log}).find(tc.kinds)
+			got, err := (&guard{replica: &daemon.Replica{Scheme: scheme, Log: log}}).find(tc.kinds)
 			if (err == nil) != (tc.want != "") || err == nil && got.Name() != tc.want {
 				t.Errorf("%s: find() = %v, %v, want %s", tc.reason, got, err, tc.want)
 			}

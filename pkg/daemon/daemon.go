@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package daemon is what programs in a cluster begin with: in which namespace they are, how they call the API server, and what their
-// caches keep. It does not know what they do there.
+// caches keep. A [Replica] is all of one that has nothing but probes to serve itself. It does not know what they do there.
 package daemon
 
 import (

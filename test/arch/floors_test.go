@@ -59,6 +59,7 @@ var allowed = map[[2]string]string{
 	{"pkg/trade/core", "pkg/core"}:                          "Quantities, clusters and expressions are the same for the trade.",
 	{"pkg/sheet", "pkg/excerpt"}:                            "What does not fit into a cell is cut there as everywhere.",
 	{"pkg/daemon", "pkg/lenient"}:                           "Who reads Liqo's objects reads them leniently.",
+	{"pkg/daemon", "pkg/serving"}:                           "A replica answers probes, and leads by a lease.",
 	{"pkg/liqo/v09", "pkg/lenient"}:                         "Liqo's objects are read leniently.",
 	{"pkg/liqo/line", "pkg/liqo"}:                           "What is asked of Liqo is answered in values that all lines share.",
 	{"pkg/liqo/lines", "pkg/liqo/line"}:                     "What it finds is a line.",
