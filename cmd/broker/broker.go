@@ -267,7 +267,7 @@ func (b *broker) newBrokering(ctx context.Context, liqo line.Line, mgr ctrl.Mana
 	reader := snapshot.New(liqo, mgr.GetClient(), own.ID, modes.Serves)
 	o := &brokering{
 		cfg: &b.cfg, mgr: mgr, own: own, reader: reader, capacity: snapshot.NewCapacityCache(reader),
-		planner: twin.NewPlanner(mgr.GetEventRecorderFor(component), clock.RealClock{}),
+		planner: twin.NewPlanner(mgr.GetEventRecorderFor(component), clock.RealClock{}, nil),
 	}
 	changed := o.capacity.Changed
 	if liqo.HasPlugin() {

@@ -47,7 +47,7 @@ func TestOptionsReachTheControllers(t *testing.T) {
 	reader := snapshottest.Reader(mgr.GetClient(), own.ID)
 	o := brokering{
 		cfg: &b.cfg, mgr: mgr, own: own, reader: reader, capacity: snapshot.NewCapacityCache(reader),
-		planner: twin.NewPlanner(nil, clock.RealClock{}), metrics: m,
+		planner: twin.NewPlanner(nil, clock.RealClock{}, nil), metrics: m,
 	}
 	twins, givesBack := o.twinConfig(), o.giveBackConfig()
 	if twins.MaxNamespaces != 7 || twins.Mapping != b.cfg.mapping || twins.Own != own || twins.Metrics != m.twin {
@@ -98,7 +98,7 @@ func TestControllersOfLines(t *testing.T) {
 		noted, reader := &registry{Manager: mgr}, snapshot.New(of, mgr.GetClient(), "id-broker", nil)
 		o := brokering{
 			cfg: &b.cfg, mgr: noted, reader: reader, capacity: snapshot.NewCapacityCache(reader),
-			planner: twin.NewPlanner(nil, clock.RealClock{}), metrics: newBrokerMetrics(mgr.GetClient(), nil),
+			planner: twin.NewPlanner(nil, clock.RealClock{}, nil), metrics: newBrokerMetrics(mgr.GetClient(), nil),
 		}
 		if err := o.setupControllers(consumer.Modes{Orchestrator: true}); err != nil {
 			t.Fatalf("with Liqo %s: %v", of.Name(), err)

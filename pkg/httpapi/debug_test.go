@@ -107,7 +107,7 @@ func TestPlanOfANamespace(t *testing.T) {
 	}, liqotest.TwinNamespace(namespace, cluster.Identity{ID: "id-c", Name: "consumer"}), shadow, pod)
 	events := record.NewFakeRecorder(10)
 	h := newHandler(t, Config{Client: newClient(t, reviews()), Aggregator: true, Explainer: &twin.Explainer{
-		Client: c, Reader: snapshottest.Reader(c, ""), Planner: twin.NewPlanner(events, clock.RealClock{}),
+		Client: c, Reader: snapshottest.Reader(c, ""), Planner: twin.NewPlanner(events, clock.RealClock{}, nil),
 	}})
 	w := call(t, h, http.MethodGet, "/debug/namespaces/"+namespace, "Authorization", "Bearer operator")
 	var got explain.Namespace
@@ -128,7 +128,7 @@ func TestPlanOfANamespace(t *testing.T) {
 	// The plan of a namespace that is not there.
 	c = snapshottest.NewClient(t, interceptor.Funcs{})
 	h = newHandler(t, Config{Client: newClient(t, reviews()), Aggregator: true, Explainer: &twin.Explainer{
-		Client: c, Reader: snapshottest.Reader(c, ""), Planner: twin.NewPlanner(events, clock.RealClock{}),
+		Client: c, Reader: snapshottest.Reader(c, ""), Planner: twin.NewPlanner(events, clock.RealClock{}, nil),
 	}})
 	if w := call(t, h, http.MethodGet, "/debug/namespaces/"+namespace, "Authorization", "Bearer operator"); w.Code != http.StatusNotFound {
 		t.Errorf("without the namespace: %d %s", w.Code, w.Body)

@@ -768,7 +768,7 @@ func (h holds) Plan(context.Context, *corev1.Namespace, *snapshot.Twin) (plan pl
 }
 
 // plans returns a planner that remembers nothing yet.
-func plans() Plans { return twin.NewPlanner(record.NewFakeRecorder(100), clock.RealClock{}) }
+func plans() Plans { return twin.NewPlanner(record.NewFakeRecorder(100), clock.RealClock{}, nil) }
 
 // TestQuiet reconciles a settled provider: nothing is written.
 func TestQuiet(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -30,6 +31,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/grant"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
@@ -46,8 +48,11 @@ type chaos struct {
 	clock *testingclock.FakeClock
 	ids   []cluster.Identity
 	// stale are the pods as the broker's cache has them; nil if it is up to date.
-	stale   *corev1.PodList
-	full    map[cluster.ID]bool
+	stale *corev1.PodList
+	full  map[cluster.ID]bool
+	// asked tells that the consumer has to tell which providers it can reach, and reached are those of which it does.
+	asked   bool
+	reached map[cluster.ID]bool
 	deleted []string // By the broker, in this round.
 	serial  int
 	log     []string
@@ -56,11 +61,13 @@ type chaos struct {
 // newChaos returns a namespace with some workloads, two to four providers, and perhaps a policy.
 func newChaos(t *testing.T, seed uint64) *chaos {
 	t.Helper()
-	x := &chaos{t: t, r: rand.New(rand.NewPCG(seed, 7)), clock: testingclock.NewFakeClock(began), full: map[cluster.ID]bool{}}
+	x := &chaos{t: t, r: rand.New(rand.NewPCG(seed, 7)), clock: testingclock.NewFakeClock(began), full: map[cluster.ID]bool{},
+		reached: map[cluster.ID]bool{}}
+	x.asked = x.r.IntN(2) == 0
 	objects := []client.Object{liqotest.TwinNamespace(namespace, consumer)}
 	for i := range 2 + x.r.IntN(3) {
 		id := cluster.Identity{ID: cluster.ID(fmt.Sprint("id-", i)), Name: fmt.Sprint("p", i)}
-		x.ids = append(x.ids, id)
+		x.ids, x.reached[id.ID] = append(x.ids, id), x.r.IntN(3) > 0
 		objects = append(objects, x.newProvider(id), liqotest.VirtualNode(id, true))
 	}
 	if x.r.IntN(2) == 0 {
@@ -76,7 +83,7 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	cached := interceptor.NewClient(x.c.(client.WithWatch), interceptor.Funcs{List: x.list, Delete: x.remove})
 	x.twin = New(Config{
 		Client: cached, Live: x.c, Reader: snapshottest.Reader(cached, ""), Clock: x.clock,
-		Planner: NewPlanner(record.NewFakeRecorder(100_000), x.clock), Recorder: record.NewFakeRecorder(100_000), Own: broker,
+		Planner: NewPlanner(record.NewFakeRecorder(100_000), x.clock, x.views), Recorder: record.NewFakeRecorder(100_000), Own: broker,
 		Mapping: "DefaultName", Metrics: NewMetrics(prometheus.NewHistogram(prometheus.HistogramOpts{})),
 	})
 	x.twin.backoff = flowcontrol.NewFakeBackOff(firstBackoff, maxBackoff, x.clock)
@@ -94,6 +101,19 @@ func (x *chaos) newProvider(id cluster.Identity) *v1alpha1.Provider {
 	p.Generation, p.Status.ObservedGeneration = 1, 1
 	p.Spec.Scheduling = v1alpha1.SchedulingActive
 	return p
+}
+
+// views are those of the providers that the consumer reaches.
+func (x *chaos) views(cluster.ID) grant.Views {
+	v := grant.Views{Asked: x.asked, Granted: map[cluster.ID]grant.View{}, Acknowledged: map[string]netip.Prefix{}}
+	v.Told, v.Now = x.clock.Now(), x.clock.Now()
+	for i, id := range x.ids {
+		view := grant.View{Key: fmt.Sprint("n", i), Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i), 0, 0}), 16)}
+		if v.Granted[id.ID] = view; x.reached[id.ID] {
+			v.Acknowledged[view.Key] = view.Prefix
+		}
+	}
+	return v
 }
 
 // list answers from the cache.
@@ -399,9 +419,34 @@ func (x *chaos) happen() {
 		x.ask(fmt.Sprint("w", x.r.IntN(3)))
 	case n < 98:
 		x.full[id.ID] = !x.full[id.ID]
+	case n == 98 && x.asked:
+		x.tell()
 	default:
 		x.notef("the broker restarts")
 		x.twin.planner.memory = newMemory()
+	}
+}
+
+// tell has the consumer reach other providers, or fall silent.
+func (x *chaos) tell() {
+	silent := x.r.IntN(3) == 0
+	for _, id := range x.ids {
+		x.reached[id.ID] = !silent && x.r.IntN(2) == 0
+	}
+	x.notef("the consumer reaches %v", x.reached)
+}
+
+// checkPlaced fails if new pods go where the consumer does not reach them.
+func (x *chaos) checkPlaced() {
+	x.t.Helper()
+	o, _ := x.offloading()
+	if o == nil || !x.asked || x.stale != nil {
+		return
+	}
+	for _, id := range v09.OffloadingOf(o).Placing {
+		if !x.reached[id] {
+			x.t.Fatalf("new pods go to %s, which the consumer does not reach\n%s", id, x.story())
+		}
 	}
 }
 
@@ -442,6 +487,9 @@ func (x *chaos) reconcile() {
 	if err != nil && !apierrors.IsConflict(err) {
 		x.t.Fatalf("Reconcile(): %v\n%s", err, x.story())
 	}
+	if err == nil {
+		x.checkPlaced()
+	}
 	evicted := x.evict()
 	if len(x.deleted)+len(evicted) > 0 {
 		_, selected := x.offloading()
@@ -461,6 +509,7 @@ func (x *chaos) rest() {
 	x.t.Helper()
 	x.full[x.ids[x.r.IntN(len(x.ids))].ID] = false
 	for _, id := range x.ids {
+		x.reached[id.ID] = true
 		if x.link(id, true); x.newest(id).Spec.Scheduling != v1alpha1.SchedulingActive {
 			x.want(id, v1alpha1.SchedulingActive)
 		}

@@ -6,6 +6,7 @@ package twin
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -117,6 +118,8 @@ func waiting(twin *snapshot.Twin, plan placement.Plan) (reason, message string) 
 		return reasonUnserved, "The broker does not run the mode of the cluster; new pods wait"
 	case twin.Snapshot.Undecided:
 		return reasonUndecided, "A placement policy applies, which has chosen no provider yet; new pods wait"
+	case slices.ContainsFunc(twin.Snapshot.Providers, placement.Provider.AwaitsView):
+		return reasonViewUnknown, "The cluster has not told lately that it can reach a provider; new pods wait"
 	case len(plan.Select) == 0:
 		return reasonNoProvider, "No provider can be used for the namespace, which is not offloaded until one can; new pods wait"
 	case twin.Policy == nil:

@@ -5,6 +5,7 @@ package twin
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/grant"
 	"github.com/capacitorset/liqo-broker/pkg/core/placement"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
@@ -201,5 +203,85 @@ func TestExplain(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// reaches has the consumer tell which providers it can reach, or tell nothing.
+func (h *harness) reaches(told time.Time, providers ...cluster.Identity) {
+	views := grant.Views{Asked: true, Granted: map[cluster.ID]grant.View{}, Acknowledged: map[string]netip.Prefix{}, Told: told, Now: began}
+	for i, p := range []cluster.Identity{providerA, providerB} {
+		view := grant.View{Key: fmt.Sprint("n", i), Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i), 0, 0}), 16)}
+		if views.Granted[p.ID] = view; slices.Contains(providers, p) {
+			views.Acknowledged[view.Key] = view.Prefix
+		}
+	}
+	h.r.planner.views = func(of cluster.ID) grant.Views {
+		if of != consumer.ID {
+			return grant.Views{}
+		}
+		return views
+	}
+}
+
+// TestViews has a consumer of a namespace reach one provider after the other, fall silent, and be heard again.
+func TestViews(t *testing.T) {
+	h := start(t, slices.Concat([]client.Object{liqotest.TwinNamespace(namespace, consumer), ready(providerA), ready(providerB)},
+		workload("liqo-provider-a", "web-0", "web-1"))...)
+	const unreached = "the consumer has not told that it can reach it"
+	a, both := []cluster.ID{providerA.ID}, []cluster.ID{providerA.ID, providerB.ID}
+	steps := []struct {
+		reason            string
+		told              time.Time
+		reached           []cluster.Identity
+		selected, placing []cluster.ID
+		event             string
+		why               map[cluster.ID]string
+	}{
+		{
+			reason: "Before it has told anything its namespace goes nowhere.", event: reasonViewUnknown,
+			why: map[cluster.ID]string{providerA.ID: unreached, providerB.ID: unreached},
+		},
+		{
+			reason: "It goes where it is known.", told: began, reached: []cluster.Identity{providerA}, selected: a, placing: a,
+			event: reasonSelected,
+			why: map[cluster.ID]string{providerA.ID: "", providerB.ID: unreached},
+		},
+		{reason: "One more provider is added.", told: began, reached: []cluster.Identity{providerA, providerB}, selected: both, placing: both},
+		{
+			reason: "Where it is not known any more it stays, and gets no new pods.", told: began, reached: []cluster.Identity{providerB},
+			selected: both, placing: []cluster.ID{providerB.ID},
+		},
+		{
+			reason: "Silence takes nothing away.", told: began.Add(-grant.MaxSilence - 1), reached: []cluster.Identity{providerA, providerB},
+			selected: both, event: reasonViewUnknown,
+		},
+		{reason: "And it ends.", told: began, reached: []cluster.Identity{providerA, providerB}, selected: both, placing: both},
+	}
+	for _, step := range steps {
+		h.reaches(step.told, step.reached...)
+		result := h.reconcile()
+		var selected, placing []cluster.ID
+		if o := h.offloading(); o != nil {
+			selected, placing = v09.OffloadingOf(o).Selected, v09.OffloadingOf(o).Placing
+		}
+		if !slices.Equal(selected, step.selected) || !slices.Equal(placing, step.placing) || len(h.deleted) > 0 {
+			t.Errorf("%s\nselected %v, placing %v, deleted %v", step.reason, selected, placing, h.deleted)
+		}
+		if events := h.events(); !strings.Contains(events, step.event) {
+			t.Errorf("%s\nevents %q, want %s", step.reason, events, step.event)
+		}
+		if again := result.RequeueAfter; step.told.Equal(began) != (again > 0 && again <= grant.MaxSilence+1) {
+			t.Errorf("%s\nit is looked at again after %s", step.reason, again)
+		}
+		e := &Explainer{Client: h.client, Reader: h.r.reader, Planner: h.r.planner}
+		explained, _, err := e.Explain(t.Context(), namespace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range explained.Providers.Items {
+			if want, is := step.why[p.ID]; is && strings.Join(p.Why, "; ") != want {
+				t.Errorf("%s\nof %s is said %v", step.reason, p.ID, p.Why)
+			}
+		}
 	}
 }

@@ -15,7 +15,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/grant"
 	"github.com/capacitorset/liqo-broker/pkg/core/placement"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
@@ -35,15 +37,20 @@ type Planner struct {
 	recorder record.EventRecorder
 	clock    clock.PassiveClock
 	memory   *memory
+	views    func(consumer cluster.ID) grant.Views
 
 	mu       sync.Mutex // Of the refusals: each is noted once.
 	refusals *flowcontrol.Backoff
 }
 
-// NewPlanner returns a Planner that remembers nothing yet.
-func NewPlanner(recorder record.EventRecorder, now clock.PassiveClock) *Planner {
+// NewPlanner returns a Planner that remembers nothing yet. The views tell which providers a consumer has told that it can reach: new pods
+// go to no others. Without them nobody is asked.
+func NewPlanner(recorder record.EventRecorder, now clock.PassiveClock, views func(consumer cluster.ID) grant.Views) *Planner {
+	if views == nil {
+		views = func(cluster.ID) grant.Views { return grant.Views{} }
+	}
 	return &Planner{
-		recorder: recorder, clock: now, refusals: flowcontrol.NewBackOff(firstRefusal, maxRefusal), memory: newMemory(),
+		recorder: recorder, clock: now, refusals: flowcontrol.NewBackOff(firstRefusal, maxRefusal), memory: newMemory(), views: views,
 	}
 }
 
@@ -67,7 +74,7 @@ func (p *Planner) Remembers(namespace string) bool { return p.memory.has(namespa
 func (p *Planner) decide(
 	ns *corev1.Namespace, twin *snapshot.Twin, remembered func(time.Time, string, *snapshot.Twin) time.Duration,
 ) (plan placement.Plan, again time.Duration) {
-	again = p.markRefusing(ns, twin)
+	again = placement.Sooner(p.markRefusing(ns, twin), p.markUnreached(ns, twin))
 	now := p.clock.Now()
 	again = placement.Sooner(again, remembered(now, ns.Name, twin))
 	plan = placement.Decide(now, twin.Snapshot)
@@ -120,6 +127,19 @@ func (p *Planner) markRefusing(ns *corev1.Namespace, twin *snapshot.Twin) (again
 		}
 	}
 	return again
+}
+
+// markUnreached marks the providers of which the consumer has not told that it can reach them, and returns when to look at them again; zero
+// for never.
+func (p *Planner) markUnreached(ns *corev1.Namespace, twin *snapshot.Twin) (again time.Duration) {
+	consumer, _ := liqo.TwinOf(ns)
+	views := p.views(consumer)
+	twin.Snapshot.NeedsViews = views.Asked
+	for i := range twin.Snapshot.Providers {
+		provider := &twin.Snapshot.Providers[i]
+		provider.ViewUnknown = !views.Knows(provider.ID)
+	}
+	return views.Lasts()
 }
 
 func refusalID(ns *corev1.Namespace, provider cluster.ID) string {

@@ -109,7 +109,7 @@ func start(t *testing.T, objects ...client.Object) *harness {
 	}, objects...)
 	h.r = New(Config{
 		Client: h.client, Live: h.client, Reader: snapshottest.Reader(h.client, ""), Clock: clock.RealClock{},
-		Planner: NewPlanner(h.recorder, clock.RealClock{}), Recorder: h.recorder, Own: broker, Mapping: "DefaultName",
+		Planner: NewPlanner(h.recorder, clock.RealClock{}, nil), Recorder: h.recorder, Own: broker, Mapping: "DefaultName",
 		Metrics: NewMetrics(prometheus.NewHistogram(prometheus.HistogramOpts{})),
 	})
 	return h
@@ -719,7 +719,7 @@ func TestWriteFails(t *testing.T) {
 	}, slices.Concat(offloaded(providerA), workload("broker", "web-0"), []client.Object{off(providerA), ready(providerB)})...)
 	r := New(Config{
 		Metrics: h.r.metrics, Client: h.client, Live: h.client, Reader: snapshottest.Reader(h.client, ""), Clock: clock.RealClock{},
-		Planner: NewPlanner(h.recorder, clock.RealClock{}), Recorder: h.recorder, Mapping: "DefaultName",
+		Planner: NewPlanner(h.recorder, clock.RealClock{}, nil), Recorder: h.recorder, Mapping: "DefaultName",
 	})
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: namespace}}); !errors.Is(err, boom) {
 		t.Errorf("Reconcile(): %v, want %v", err, boom)

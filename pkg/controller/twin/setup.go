@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
@@ -52,6 +53,8 @@ type Config struct {
 	// MaxNamespaces is how many namespaces of a consumer are offloaded, the oldest first; zero for
 	// all.
 	MaxNamespaces int
+	// ViewsChanged brings the Consumers of which the views of the Planner may say something else, each by its name; nil if none do.
+	ViewsChanged <-chan event.GenericEvent
 	// Metrics are what the controller counts and measures.
 	Metrics *Metrics
 	Clock   clock.Clock
@@ -61,7 +64,7 @@ type Config struct {
 func Setup(mgr ctrl.Manager, cfg Config) error {
 	r, kinds := New(cfg), cfg.Reader.Line().Kinds()
 	ofNamespace := handler.EnqueueRequestsFromMapFunc(ofNamespace)
-	err := ctrl.NewControllerManagedBy(mgr).
+	b := ctrl.NewControllerManagedBy(mgr).
 		Named("twin").
 		For(&corev1.Namespace{}).
 		Watches(kinds.Offloading, ofNamespace).
@@ -71,9 +74,11 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 		Watches(&v1alpha1.PlacementPolicy{}, handler.EnqueueRequestsFromMapFunc(r.everywhere),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.PlacementDecision{}, handler.EnqueueRequestsFromMapFunc(r.following), builder.WithPredicates(choiceChanged())).
-		Watches(&v1alpha1.Consumer{}, handler.EnqueueRequestsFromMapFunc(r.ofConsumer), builder.WithPredicates(servingChanged())).
-		Complete(conflict.Requeue(r))
-	if err != nil {
+		Watches(&v1alpha1.Consumer{}, handler.EnqueueRequestsFromMapFunc(r.ofConsumer), builder.WithPredicates(servingChanged()))
+	if cfg.ViewsChanged != nil {
+		b = b.WatchesRawSource(source.Channel(cfg.ViewsChanged, handler.EnqueueRequestsFromMapFunc(r.ofConsumer)))
+	}
+	if err := b.Complete(conflict.Requeue(r)); err != nil {
 		return fmt.Errorf("set up the twin namespace controller: %w", err)
 	}
 	return nil

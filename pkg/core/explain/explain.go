@@ -184,6 +184,7 @@ func unused(p placement.Provider) []string {
 		{p.Health == placement.NotReady, "it is not ready"},
 		{p.Choice == placement.Unchosen, "the policy has not chosen it"},
 		{p.Choice == placement.Barred, "the policy cannot decide at present, and may exclude it"},
+		{p.ViewUnknown, "the consumer has not told that it can reach it"},
 	} {
 		if r.is {
 			why = append(why, r.says)

@@ -42,6 +42,7 @@ func TestProviders(t *testing.T) {
 		with("lost", func(p *placement.Provider) { p.LostSince = time.Unix(1, 0) }),
 		with("unchosen", func(p *placement.Provider) { p.Choice = placement.Unchosen }),
 		with("barred", func(p *placement.Provider) { p.Choice = placement.Barred }),
+		with("unreached", func(p *placement.Provider) { p.ViewUnknown = true }),
 	}}
 	plan := placement.Decide(time.Unix(2, 0), s)
 	got := map[cluster.ID]string{}
@@ -57,7 +58,7 @@ func TestProviders(t *testing.T) {
 		"off":      "it is drained; it is not ready", "withdrawn": "it takes back what it offers", "ending": "the peering with it ends",
 		"lost": "it is out of reach", "unchosen": "the policy has not chosen it",
 		"cordoned": "it is cordoned",
-		"barred":   "the policy cannot decide at present, and may exclude it",
+		"barred":   "the policy cannot decide at present, and may exclude it", "unreached": "the consumer has not told that it can reach it",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("why not: -want +got\n%s", diff)

@@ -43,6 +43,23 @@ func (v *Views) isFresh() bool {
 	return !v.Told.IsZero() && v.Now.Sub(v.Told).Abs() <= MaxSilence
 }
 
+// Knows reports whether new pods of the consumer may go to a provider: no agent has to acknowledge views, or it has told lately that it has
+// installed that of the provider, as it is now.
+func (v *Views) Knows(provider cluster.ID) bool { return !v.Asked || v.isFresh() && v.knows(provider) }
+
+// Lasts returns after how long Knows may say something else though nobody has told anything; zero for never.
+func (v *Views) Lasts() time.Duration {
+	age := v.Now.Sub(v.Told)
+	switch {
+	case !v.Asked || v.Told.IsZero() || age > MaxSilence:
+		return 0
+	case age < -MaxSilence: // The clock of the consumer is ahead.
+		return -age - MaxSilence
+	default:
+		return MaxSilence - age + time.Nanosecond
+	}
+}
+
 // knows reports whether the consumer has installed the view of a provider, as it is now.
 func (v *Views) knows(provider cluster.ID) bool {
 	view, is := v.Granted[provider]
@@ -50,7 +67,7 @@ func (v *Views) knows(provider cluster.ID) bool {
 }
 
 // missing returns why a node of a provider, or of all of them if that is empty, gets nothing more; empty if it does. On the node of all,
-// pods go only to providers whose views are known, for which others see to.
+// pods go only to providers that Knows tells, for which others see to.
 func (v *Views) missing(provider cluster.ID) (reason Reason, message string) {
 	switch {
 	case !v.Asked:

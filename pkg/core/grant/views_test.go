@@ -126,3 +126,41 @@ func TestViews(t *testing.T) {
 		})
 	}
 }
+
+// TestKnows asks where new pods of a consumer may go, and for how long that holds.
+func TestKnows(t *testing.T) {
+	p, q := netip.MustParsePrefix("10.69.0.0/16"), netip.MustParsePrefix("10.65.0.0/16")
+	now := time.Unix(10_000, 0)
+	of := func(told time.Duration, acknowledged netip.Prefix) grant.Views {
+		return grant.Views{
+			Asked: true, Granted: map[cluster.ID]grant.View{"a": {Key: "n1", Prefix: p}, "none": {Key: "n2"}},
+			Acknowledged: map[string]netip.Prefix{"n1": acknowledged, "n3": q}, Told: now.Add(told), Now: now,
+		}
+	}
+	silent := of(0, p)
+	silent.Told = time.Time{}
+	cases := map[string]struct {
+		reason   string
+		views    grant.Views
+		provider cluster.ID
+		want     bool
+		lasts    time.Duration
+	}{
+		"NotAsked":      {reason: "Who is not asked shows what it gets.", provider: "a", want: true},
+		"Acknowledged":  {"What is installed is shown as it is.", of(-time.Minute, p), "a", true, grant.MaxSilence - time.Minute + 1},
+		"AnotherPrefix": {"What was installed before is not what is granted.", of(0, q), "a", false, grant.MaxSilence + 1},
+		"NotGranted":    {"Of a provider without a view nothing is installed.", of(0, p), "b", false, grant.MaxSilence + 1},
+		"NoPrefix":      {"Nor of one that is not seen yet.", of(0, netip.Prefix{}), "none", false, grant.MaxSilence + 1},
+		"NeverTold":     {"Who says nothing has nothing.", silent, "a", false, 0},
+		"JustSo":        {"Five minutes of silence are not too long.", of(-grant.MaxSilence, p), "a", true, 1},
+		"Silent":        {"Longer ones are.", of(-grant.MaxSilence-1, p), "a", false, 0},
+		"Ahead":         {"A wrong clock tells nothing until its time has come.", of(time.Hour, p), "a", false, time.Hour - grant.MaxSilence},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.views.Knows(tc.provider); got != tc.want || tc.views.Lasts() != tc.lasts {
+				t.Errorf("%s: %t for %s", tc.reason, got, tc.views.Lasts())
+			}
+		})
+	}
+}

@@ -98,6 +98,9 @@ type Snapshot struct {
 	// Unserved tells that the broker does not serve the namespace's consumer: what runs
 	// stays, and nothing is added.
 	Unserved bool
+	// NeedsViews tells that the consumer shows right addresses only of providers of which it has
+	// told that it can reach them: of a cluster that is none of Providers it has not.
+	NeedsViews bool
 	// Level tells that the copies of a workload are to be spread over the providers as
 	// evenly as they can.
 	Level bool
@@ -219,7 +222,7 @@ func Decide(now time.Time, s Snapshot) Plan {
 		plan.Recreate = adrift(s.Copies, false)
 		return plan
 	}
-	plan.Place = place(plan.Select, providers)
+	plan.Place = place(plan.Select, providers, s.NeedsViews)
 	var leveled string
 	if s.Level {
 		var short []cluster.ID
@@ -327,10 +330,11 @@ func choose(s Snapshot, providers map[cluster.ID]member) []cluster.ID {
 // place returns the selected clusters on which new pods are to be placed: those that are
 // known, chosen, not barred, not cordoned, have not failed and are not withdrawn; if that
 // leaves none, all that are chosen and neither barred nor cordoned. Where no policy has
-// chosen, new pods do not go.
-func place(selected []cluster.ID, providers map[cluster.ID]member) []cluster.ID {
+// chosen, new pods do not go, nor where the consumer would show wrong addresses.
+func place(selected []cluster.ID, providers map[cluster.ID]member, needsViews bool) []cluster.ID {
 	chosen := slices.DeleteFunc(slices.Clone(selected), func(id cluster.ID) bool {
-		return providers[id].Choice != Chosen || providers[id].Scheduling == Cordoned
+		p, known := providers[id]
+		return p.Choice != Chosen || p.Scheduling == Cordoned || p.ViewUnknown || needsViews && !known
 	})
 	left := slices.DeleteFunc(slices.Clone(chosen), func(id cluster.ID) bool {
 		p, known := providers[id]

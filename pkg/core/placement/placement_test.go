@@ -420,7 +420,10 @@ func TestPolicy(t *testing.T) {
 	cordoned := Provider{ID: "a", Health: Ready, Scheduling: Cordoned, Namespace: Present, Room: cores(9)}
 	cordonedUnchosen, cordonedWithdrawn := cordoned, cordoned
 	cordonedUnchosen.Choice, cordonedWithdrawn.Health = Unchosen, Withdrawn
-	both, onlyB := []cluster.ID{"a", "b"}, []cluster.ID{"b"}
+	unreached := Provider{ID: "a", Health: Ready, Namespace: Present, Room: cores(9), ViewUnknown: true}
+	unreachedUnchosen, drainedB := unreached, Provider{ID: "b", Health: Ready, Scheduling: Drained, Namespace: Present}
+	unreachedUnchosen.Choice = Unchosen
+	both, onlyA, onlyB := []cluster.ID{"a", "b"}, []cluster.ID{"a"}, []cluster.ID{"b"}
 	cases := map[string]struct {
 		reason string
 		in     Snapshot
@@ -509,6 +512,65 @@ func TestPolicy(t *testing.T) {
 			in: Snapshot{Providers: []Provider{{ID: "b", Health: Ready, Namespace: Present, Choice: Barred}}, Selected: onlyB, Placing: onlyB,
 				Copies: copies("web", 4, "b")},
 			want: Plan{Select: onlyB},
+		},
+		"ViewUnknown": {
+			reason: "What the consumer would show wrongly keeps what runs there and gets nothing new; the others do.",
+			in: Snapshot{Providers: []Provider{unreached, on}, NeedsViews: true, Selected: both, Placing: onlyB,
+				Copies: copies("web", 4, "a", notReady)},
+			want: Plan{Select: both, Place: onlyB},
+		},
+		"ViewUnknownWaits": {
+			reason: "A pod that waits, and may go there, is made again for the others.",
+			in: Snapshot{Providers: []Provider{unreached, on}, NeedsViews: true, Selected: both, Placing: onlyB,
+				Copies: copies("web", 1, "", outdated)},
+			want: Plan{Select: both, Place: onlyB, Recreate: []string{"web-0"}},
+		},
+		"ViewUnknownEmpty": {
+			reason: "A silent consumer takes no namespace away, also where nothing runs.",
+			in: Snapshot{Providers: []Provider{unreached, on}, NeedsViews: true, Selected: both, Placing: onlyB,
+				Copies: copies("web", 2, "b")},
+			want: Plan{Select: both, Place: onlyB},
+		},
+		"ViewUnknownNew": {
+			reason: "No namespace comes to it.", in: Snapshot{Providers: []Provider{unreached, on}, NeedsViews: true},
+			want: Plan{Select: onlyB, Place: onlyB},
+		},
+		"ViewTold": {
+			reason: "It does when the consumer has told that it can reach the provider.",
+			in: Snapshot{Providers: []Provider{{ID: "a", Health: Ready, Room: cores(9)}, on}, NeedsViews: true, Selected: onlyB,
+				Copies: copies("web", 2, "b")},
+			want: Plan{Select: both, Place: both},
+		},
+		"AllViewsUnknown": {
+			reason: "Of a consumer that is silent all stays selected, and new pods wait.",
+			in: Snapshot{Providers: []Provider{unreached}, NeedsViews: true, Selected: onlyA, Placing: []cluster.ID{},
+				Copies: copies("web", 4, "a", waiting)},
+			want: Plan{Select: onlyA},
+		},
+		"NoView": {
+			reason: "Of one that never told anything nothing is selected, because an empty selection would be all.",
+			in:     Snapshot{Providers: []Provider{unreached}, NeedsViews: true},
+		},
+		"ViewUnknownDrained": {
+			reason: "What has to leave its provider does not go there.",
+			in: Snapshot{Providers: []Provider{drainedB, unreached}, NeedsViews: true, Selected: both, Placing: onlyB,
+				Copies: copies("web", 2, "b")},
+			want: Plan{Select: both, Place: onlyB, Held: []Held{{"web-0", "b", NoTarget}, {"web-1", "b", NoTarget}}},
+		},
+		"UnreachedUnchosen": {
+			reason: "What a policy has not chosen is left, whatever the consumer tells.",
+			in: Snapshot{Providers: []Provider{unreachedUnchosen, on}, NeedsViews: true, Selected: both, Placing: onlyB,
+				Copies: copies("web", 1, "a", notReady)},
+			want: Plan{Select: both, Place: onlyB, Recreate: []string{"web-0"}},
+		},
+		"NoProviderNoView": {
+			reason: "A cluster that is no provider at this moment is not reached either, also if no other one is left.",
+			in:     Snapshot{NeedsViews: true, Selected: onlyA, Copies: copies("web", 1, "a")},
+			want:   Plan{Select: onlyA},
+		},
+		"NoProvider": {
+			reason: "Where nobody is asked, it is all that is left for new pods.", in: Snapshot{Selected: onlyA, Copies: copies("web", 1, "a")},
+			want: Plan{Select: onlyA, Place: onlyA},
 		},
 		"Cordoned": {
 			reason: "What runs on a provider that is cordoned stays, and nothing new goes there.",

@@ -11,27 +11,28 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 )
 
-// Provider is what placement knows of a provider. Four parties have a say, and neither
+// Provider is what placement knows of a provider. Five parties have a say, and neither
 // knows what the others say: the provider itself (Health), people (Scheduling), the policy
-// (Choice), and what became of the namespace there (Namespace). New pods go only where all
-// four let them, and pods leave if one of them wants it:
+// (Choice), what became of the namespace there (Namespace), and the consumer (ViewUnknown).
+// New pods go only where all five let them, and pods leave if one of them wants it:
 //
-//	says        new pods go    what runs there
-//	NotReady    no             stays
-//	Ready       yes            stays
-//	Withdrawn   no             leaves
-//	Ending      no             Liqo evicts it
-//	Active      yes            stays
-//	Cordoned    no             stays
-//	Closing     they can       stays until none can come any more
-//	Drained     no             leaves
-//	Chosen      yes            stays
-//	Barred      no             stays
-//	Unchosen    no             leaves, if the provider is Ready and Active
-//	Absent      once Present   there is nothing
-//	Present     yes            stays
-//	Refused     no             leaves; never selected
-//	Passed      no             leaves; never selected
+//	says          new pods go    what runs there
+//	NotReady      no             stays
+//	Ready         yes            stays
+//	Withdrawn     no             leaves
+//	Ending        no             Liqo evicts it
+//	Active        yes            stays
+//	Cordoned      no             stays
+//	Closing       they can       stays until none can come any more
+//	Drained       no             leaves
+//	Chosen        yes            stays
+//	Barred        no             stays
+//	Unchosen      no             leaves, if the provider is Ready and Active
+//	Absent        once Present   there is nothing
+//	Present       yes            stays
+//	Refused       no             leaves; never selected
+//	Passed        no             leaves; never selected
+//	ViewUnknown   no             stays
 //
 // Nothing new goes to a provider that is lost, and what runs there is for [Failover].
 type Provider struct {
@@ -48,6 +49,10 @@ type Provider struct {
 	// Direct tells that the consumer of the namespace reaches the provider past the
 	// broker, so that its pods serve there also while the provider is lost.
 	Direct bool
+	// ViewUnknown tells that the consumer has not told lately that it can reach the provider,
+	// so that it might show wrong addresses of new pods there. Those of what runs were right
+	// when it came.
+	ViewUnknown bool
 }
 
 // Health is how a provider is. It says nothing of whether pods are wanted there.
@@ -121,7 +126,13 @@ type member struct {
 }
 
 // usable reports whether pods may be placed on the provider.
-func (p Provider) usable() bool {
+func (p Provider) usable() bool { return p.isOpen() && !p.ViewUnknown }
+
+// AwaitsView reports whether pods may be placed on the provider as soon as the consumer tells that it can reach it.
+func (p Provider) AwaitsView() bool { return p.isOpen() && p.ViewUnknown }
+
+// isOpen reports whether pods may be placed on the provider, as far as the consumer has no say.
+func (p Provider) isOpen() bool {
 	return p.Health == Ready && !p.lost() && p.Scheduling == Active && p.Choice == Chosen && p.mayHost()
 }
 

@@ -30,6 +30,7 @@ func anyProvider(r *rand.Rand, id cluster.ID) Provider {
 	if one(9) {
 		p.Room = nil
 	}
+	p.ViewUnknown = one(6)
 	if one(5) {
 		p.LostSince = now.Add(-time.Duration(r.IntN(60)-5) * time.Second)
 		if p.Health == Ready {
@@ -63,7 +64,7 @@ func anyCopy(r *rand.Rand, pod, workload string, ids []cluster.ID) Copy {
 // anySnapshot returns a namespace in any state.
 func anySnapshot(r *rand.Rand) Snapshot {
 	one := func(in int) bool { return r.IntN(in) == 0 }
-	s := Snapshot{Effective: true, Level: one(2), MoveSingletons: one(4), Undecided: one(30), Unserved: one(30)}
+	s := Snapshot{Effective: true, Level: one(2), MoveSingletons: one(4), Undecided: one(30), Unserved: one(30), NeedsViews: one(2)}
 	s.Failover = Failover{Mode: Mode(r.IntN(3)), Grace: time.Duration(r.IntN(40)) * time.Second, ReplaceSole: one(3)}
 	var clusters []cluster.ID
 	for i := range 1 + r.IntN(5) {
@@ -124,6 +125,7 @@ func TestPlans(t *testing.T) {
 		checkRemoved(t, s, plan)
 		checkReplaced(t, s, plan)
 		checkCordoned(t, s, plan)
+		checkViews(t, s, plan)
 		if t.Failed() {
 			t.Logf("%+v\nplan %+v", s, plan)
 		}
@@ -221,6 +223,37 @@ func checkCordoned(t *testing.T, s Snapshot, plan Plan) {
 			if c.Spot == OnProvider && c.Provider == p.ID && goes && p.mayHost() && !p.recedes() && !p.lost() {
 				t.Errorf("%s goes from %s, which is cordoned", c.Pod, p.ID)
 			}
+		}
+	}
+}
+
+// checkViews fails if a plan places pods where the consumer would show wrong addresses, or takes away what runs there and would stay
+// otherwise.
+func checkViews(t *testing.T, s Snapshot, plan Plan) {
+	t.Helper()
+	seen := map[cluster.ID]bool{}
+	for _, p := range s.Providers {
+		seen[p.ID] = !p.ViewUnknown
+		if !p.ViewUnknown {
+			continue
+		}
+		selected, goesOn := slices.Contains(s.Selected, p.ID), p.mayHost() && !p.recedes() && p.Scheduling != Drained && p.Choice != Unchosen
+		if !selected && slices.Contains(plan.Select, p.ID) {
+			t.Errorf("%s is selected, and the consumer does not reach it", p.ID)
+		}
+		if selected && goesOn && !slices.Contains(plan.Select, p.ID) {
+			t.Errorf("%s is not selected any more because the consumer does not reach it", p.ID)
+		}
+		for _, c := range s.Copies {
+			goes := slices.Contains(slices.Concat(plan.Replace, plan.Recreate, plan.Move), c.Pod)
+			if c.Spot == OnProvider && c.Provider == p.ID && goes && goesOn && !p.lost() {
+				t.Errorf("%s goes from %s because the consumer does not reach it", c.Pod, p.ID)
+			}
+		}
+	}
+	for _, id := range plan.Place {
+		if is, known := seen[id]; known && !is || !known && s.NeedsViews {
+			t.Errorf("pods are placed on %s, of which the consumer shows wrong addresses", id)
 		}
 	}
 }

@@ -69,7 +69,7 @@ func (w *world) newProcess() *process {
 		p.controllers[name] = own
 	}
 	recorder := &record.FakeRecorder{}
-	planner := twin.NewPlanner(recorder, clock.RealClock{})
+	planner := twin.NewPlanner(recorder, clock.RealClock{}, nil)
 	with("provider", func(c client.Client, r *snapshot.Reader) reconcile.Reconciler {
 		return provider.New(provider.Config{Client: c, Reader: r, Clock: clock.RealClock{}, Plans: planner})
 	})
