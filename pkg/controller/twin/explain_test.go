@@ -4,6 +4,7 @@
 package twin
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -244,7 +245,7 @@ func TestViews(t *testing.T) {
 		{
 			reason: "It goes where it is known.", told: began, reached: []cluster.Identity{providerA}, selected: a, placing: a,
 			event: reasonSelected,
-			why: map[cluster.ID]string{providerA.ID: "", providerB.ID: unreached},
+			why:   map[cluster.ID]string{providerA.ID: "", providerB.ID: unreached},
 		},
 		{reason: "One more provider is added.", told: began, reached: []cluster.Identity{providerA, providerB}, selected: both, placing: both},
 		{
@@ -283,5 +284,13 @@ func TestViews(t *testing.T) {
 				t.Errorf("%s\nof %s is said %v", step.reason, p.ID, p.Why)
 			}
 		}
+	}
+	// Of a cluster that is no provider at this moment the consumer has not told that it can reach it.
+	if err := errors.Join(h.client.Delete(t.Context(), ready(providerA)), h.client.Delete(t.Context(), ready(providerB))); err != nil {
+		t.Fatal(err)
+	}
+	h.reconcile()
+	if o := v09.OffloadingOf(h.offloading()); !slices.Equal(o.Selected, both) || len(o.Placing) > 0 || len(h.deleted) > 0 {
+		t.Errorf("without providers selected are %v, placing %v, deleted %v", o.Selected, o.Placing, h.deleted)
 	}
 }
