@@ -289,6 +289,7 @@ func TestViews(t *testing.T) {
 	if err := errors.Join(h.client.Delete(t.Context(), ready(providerA)), h.client.Delete(t.Context(), ready(providerB))); err != nil {
 		t.Fatal(err)
 	}
+	h.deleted = nil
 	h.reconcile()
 	if o := v09.OffloadingOf(h.offloading()); !slices.Equal(o.Selected, both) || len(o.Placing) > 0 || len(h.deleted) > 0 {
 		t.Errorf("without providers selected are %v, placing %v, deleted %v", o.Selected, o.Placing, h.deleted)

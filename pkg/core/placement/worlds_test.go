@@ -110,7 +110,9 @@ func settleSelection(t *testing.T, s Snapshot) Snapshot {
 func TestPlans(t *testing.T) {
 	worlds.Run(t, func(t *testing.T, seed uint64) {
 		r := rand.New(rand.NewPCG(seed, 20))
-		s := settleSelection(t, anySnapshot(r))
+		before := anySnapshot(r)
+		checkViews(t, before, Decide(now, before))
+		s := settleSelection(t, before)
 		plan := Decide(now, s)
 		shuffled := s
 		shuffled.Providers, shuffled.Copies = slices.Clone(s.Providers), slices.Clone(s.Copies)
@@ -127,7 +129,7 @@ func TestPlans(t *testing.T) {
 		checkCordoned(t, s, plan)
 		checkViews(t, s, plan)
 		if t.Failed() {
-			t.Logf("%+v\nplan %+v", s, plan)
+			t.Logf("before %+v\n%+v\nplan %+v", before, s, plan)
 		}
 	})
 }
