@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +26,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/transit/endpoints"
 	"github.com/capacitorset/liqo-broker/pkg/transit/firewall"
+	"github.com/capacitorset/liqo-broker/pkg/transit/reports"
 )
 
 const (
@@ -124,6 +126,7 @@ func (t *transitPath) register(mgr ctrl.Manager, own cluster.ID) error {
 			Client: mgr.GetClient(), Own: own, Namespace: t.namespace, Liqo: t.LiqoNamespace, Allowed: t.allow,
 		}),
 		endpoints.Setup(mgr, endpoints.Config{Client: mgr.GetClient(), Own: own}),
+		reports.Setup(mgr, reports.Config{Client: mgr.GetClient(), Own: own}),
 	)
 }
 
@@ -143,6 +146,7 @@ func transitCache(liqos string) (cache.Options, error) {
 			liqos: {}, cache.AllNamespaces: {LabelSelector: v1.TransitSelector()},
 		}},
 	}
+	maps.Copy(by, reports.Cached())
 	for kind, drop := range (v1.Line{}).Dropped(&liqo.Compactor{}) {
 		by[kind] = cache.ByObject{Transform: daemon.Without(drop)}
 	}

@@ -6,11 +6,14 @@ package main
 import (
 	"encoding/json"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
@@ -18,18 +21,20 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/transit"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/report"
+	"github.com/capacitorset/liqo-broker/pkg/transit/reports"
 	"github.com/capacitorset/liqo-broker/test/admission"
 )
 
-// transitPolicy returns the policy that bounds the account of the transit, as it is installed.
-func transitPolicy(t *testing.T) admissionregistrationv1.ValidatingAdmissionPolicySpec {
+// transitPolicy returns a policy of a name, as it is installed with the transit.
+func transitPolicy(t *testing.T, name string) admissionregistrationv1.ValidatingAdmissionPolicySpec {
 	t.Helper()
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), "../../deploy/transit")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range built.Resources() {
-		if r.GetKind() != "ValidatingAdmissionPolicy" {
+		if r.GetKind() != "ValidatingAdmissionPolicy" || r.GetName() != name {
 			continue
 		}
 		var p admissionregistrationv1.ValidatingAdmissionPolicy
@@ -38,7 +43,7 @@ func transitPolicy(t *testing.T) admissionregistrationv1.ValidatingAdmissionPoli
 		}
 		return p.Spec
 	}
-	t.Fatal("deploy/transit has no policy")
+	t.Fatalf("deploy/transit has no policy %s", name)
 	return admissionregistrationv1.ValidatingAdmissionPolicySpec{}
 }
 
@@ -54,6 +59,46 @@ func asObject(t *testing.T, o any) map[string]any {
 		t.Fatal(err)
 	}
 	return all
+}
+
+// refusalsOf returns why a policy refuses what the transit does to an object, in a namespace with labels.
+func refusalsOf(
+	t *testing.T, policy *admissionregistrationv1.ValidatingAdmissionPolicySpec, resource string, in map[string]string, before, after map[string]any,
+) []string {
+	t.Helper()
+	operation := "UPDATE"
+	switch {
+	case before == nil:
+		operation = "CREATE"
+	case after == nil:
+		operation = "DELETE"
+	}
+	orNull := func(o map[string]any) any {
+		if o == nil {
+			return nil
+		}
+		return o
+	}
+	input := map[string]any{
+		"object": orNull(after), "oldObject": orNull(before),
+		"request": map[string]any{
+			"operation": operation, "resource": map[string]any{"resource": resource},
+			"userInfo": map[string]any{"username": "system:serviceaccount:liqo-broker-transit:liqo-broker-transit"},
+		},
+		"namespaceObject": asObject(t, map[string]any{"metadata": map[string]any{"labels": in}}),
+	}
+	for _, c := range policy.MatchConditions {
+		if !admission.Holds(t, c.Expression, input) {
+			t.Fatal("the policy is not asked")
+		}
+	}
+	var refusals []string
+	for _, v := range policy.Validations {
+		if !admission.Holds(t, v.Expression, input) {
+			refusals = append(refusals, v.Message)
+		}
+	}
+	return refusals
 }
 
 func TestTransitPolicy(t *testing.T) {
@@ -134,39 +179,125 @@ func TestTransitPolicy(t *testing.T) {
 		"Node":           {"It says of none on which node it is.", slices, twin, nothing, endpoint("nodeName", "n"), true},
 		"Target":         {"Nor which pod.", slices, twin, nothing, endpoint("targetRef", map[string]any{"kind": "Pod"}), true},
 	}
-	policy := transitPolicy(t)
+	policy := transitPolicy(t, "transit.brokering.liqo.io")
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			operation := "UPDATE"
-			switch {
-			case tc.old == nil:
-				operation = "CREATE"
-			case tc.new == nil:
-				operation = "DELETE"
+			refusals := refusalsOf(t, &policy, tc.resource, tc.in, tc.old, tc.new)
+			if got := len(refusals) > 0; got != tc.refused {
+				t.Errorf("%s refused with %q, want refused: %t", tc.reason, strings.Join(refusals, "; "), tc.refused)
 			}
-			orNull := func(o map[string]any) any {
-				if o == nil {
-					return nil
-				}
-				return o
+		})
+	}
+}
+
+// TestReportsPolicy holds what of roles the transit may make, and that it reports nothing itself.
+func TestReportsPolicy(t *testing.T) {
+	const maps, roles, bindings = "configmaps", "roles", "rolebindings"
+	tenant := map[string]string{"liqo.io/remote-cluster-id": "c", "liqo.io/tenant-namespace": "true"}
+	twin := map[string]string{"liqo.io/remote-cluster-id": "c"}
+	cm, role, binding := reports.Forge("liqo-tenant-c", "c")
+	nothing := map[string]any(nil)
+	changed := func(o client.Object, by func(map[string]any)) map[string]any {
+		all := asObject(t, o)
+		by(all)
+		return all
+	}
+	rule := func(key string, value any) map[string]any {
+		return changed(role, func(all map[string]any) { all["rules"].([]any)[0].(map[string]any)[key] = value })
+	}
+	subject := func(key string, value any) map[string]any {
+		return changed(binding, func(all map[string]any) { all["subjects"].([]any)[0].(map[string]any)[key] = value })
+	}
+	ref := func(key string, value any) map[string]any {
+		return changed(binding, func(all map[string]any) { all["roleRef"].(map[string]any)[key] = value })
+	}
+	called := func(o client.Object, name string) map[string]any {
+		return changed(o, func(all map[string]any) { all["metadata"].(map[string]any)["name"] = name })
+	}
+	unlabelled := func(o client.Object) map[string]any {
+		return changed(o, func(all map[string]any) { delete(all["metadata"].(map[string]any), "labels") })
+	}
+	more := func(key string, o client.Object) map[string]any {
+		return changed(o, func(all map[string]any) { list := all[key].([]any); all[key] = append(list, list[0]) })
+	}
+	data := func(data map[string]any) map[string]any {
+		return changed(cm, func(all map[string]any) { all["data"] = data })
+	}
+	cases := map[string]struct {
+		reason   string
+		resource string
+		in       map[string]string
+		old, new map[string]any
+		refused  bool
+	}{
+		"Empty":   {"It makes what a consumer reports into.", maps, tenant, nothing, asObject(t, cm), false},
+		"Role":    {"And what lets it.", roles, tenant, nothing, asObject(t, role), false},
+		"Binding": {"And whom.", bindings, tenant, nothing, asObject(t, binding), false},
+		"Healed":  {"And heals it.", roles, tenant, rule("verbs", []any{"*"}), asObject(t, role), false},
+
+		"Elsewhere":    {"Only where consumers report.", roles, twin, nothing, asObject(t, role), true},
+		"Nobodys":      {"And not where nobody does.", bindings, map[string]string{"liqo.io/tenant-namespace": "true"}, nothing, subject("name", ""), true},
+		"Name":         {"Nothing else.", roles, tenant, nothing, called(role, "admin"), true},
+		"NameOfMap":    {"Of no kind.", maps, tenant, nothing, called(cm, "other"), true},
+		"Unlabelled":   {"It is known as the transit's.", roles, tenant, nothing, unlabelled(role), true},
+		"Taken":        {"What is somebody else's stays.", roles, tenant, unlabelled(role), asObject(t, role), true},
+		"Deleted":      {"It deletes nothing.", maps, tenant, asObject(t, cm), nothing, true},
+		"Reports":      {"It reports nothing.", maps, tenant, nothing, data(map[string]any{"report": "x"}), true},
+		"ReportsLater": {"Nor later.", maps, tenant, asObject(t, cm), data(map[string]any{"report": "x"}), true},
+		"Other":        {"Nor anything else.", maps, tenant, nothing, data(map[string]any{"other": ""}), true},
+		"Binary": {"In whatever form.", maps, tenant, nothing, changed(cm, func(all map[string]any) {
+			all["binaryData"] = map[string]any{"x": "AA=="}
+		}), true},
+		"Verbs":       {"It gives no other right.", roles, tenant, nothing, rule("verbs", []any{"get", "list"}), true},
+		"Names":       {"To nothing else.", roles, tenant, nothing, rule("resourceNames", []any{}), true},
+		"Resources":   {"Of no other kind.", roles, tenant, nothing, rule("resources", []any{"secrets"}), true},
+		"Groups":      {"Of no other group.", roles, tenant, nothing, rule("apiGroups", []any{"*"}), true},
+		"Rules":       {"And nothing besides.", roles, tenant, nothing, more("rules", role), true},
+		"Kind":        {"It gives it to no group.", bindings, tenant, nothing, subject("kind", "Group"), true},
+		"User":        {"To no other cluster.", bindings, tenant, nothing, subject("name", "p"), true},
+		"Users":       {"And to nobody besides.", bindings, tenant, nothing, more("subjects", binding), true},
+		"ClusterRole": {"It binds nobody to another role.", bindings, tenant, nothing, ref("kind", "ClusterRole"), true},
+		"OtherRole":   {"Of whatever name.", bindings, tenant, nothing, ref("name", "admin"), true},
+	}
+	policy := transitPolicy(t, "transit-reports.brokering.liqo.io")
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			refusals := refusalsOf(t, &policy, tc.resource, tc.in, tc.old, tc.new)
+			if got := len(refusals) > 0; got != tc.refused {
+				t.Errorf("%s refused with %q, want refused: %t", tc.reason, strings.Join(refusals, "; "), tc.refused)
 			}
-			input := map[string]any{
-				"object": orNull(tc.new), "oldObject": orNull(tc.old),
-				"request": map[string]any{
-					"operation": operation, "resource": map[string]any{"resource": tc.resource},
-					"userInfo": map[string]any{"username": "system:serviceaccount:liqo-broker-transit:liqo-broker-transit"},
-				},
-				"namespaceObject": asObject(t, map[string]any{"metadata": map[string]any{"labels": tc.in}}),
-			}
-			if !admission.Holds(t, policy.MatchConditions[0].Expression, input) {
-				t.Fatal("the policy is not asked")
-			}
-			var refusals []string
-			for _, v := range policy.Validations {
-				if !admission.Holds(t, v.Expression, input) {
-					refusals = append(refusals, v.Message)
-				}
-			}
+		})
+	}
+}
+
+// TestReportPolicy holds that who reports writes no more than the text of a report.
+func TestReportPolicy(t *testing.T) {
+	policy := transitPolicy(t, "reports.brokering.liqo.io")
+	named := policy.MatchConstraints.ResourceRules[0]
+	if !slices.Equal(named.ResourceNames, []string{report.Name}) || !slices.Equal(named.Operations, []admissionregistrationv1.OperationType{"UPDATE"}) {
+		t.Errorf("the policy is about %v", named)
+	}
+	before, _, _ := reports.Forge("liqo-tenant-c", "c")
+	cases := map[string]struct {
+		reason  string
+		by      func(*corev1.ConfigMap)
+		refused bool
+	}{
+		"Report":    {"A report is written.", func(c *corev1.ConfigMap) { c.Data[report.Key] = strings.Repeat("x", report.MaxBytes) }, false},
+		"Gone":      {"Or taken back.", func(c *corev1.ConfigMap) { c.Data = nil }, false},
+		"TooLong":   {"Not one that nobody reads.", func(c *corev1.ConfigMap) { c.Data[report.Key] = strings.Repeat("x", report.MaxBytes+1) }, true},
+		"Bytes":     {"Counted in bytes.", func(c *corev1.ConfigMap) { c.Data[report.Key] = strings.Repeat("Ω", report.MaxBytes/2+1) }, true},
+		"Other":     {"Nothing besides.", func(c *corev1.ConfigMap) { c.Data["other"] = "" }, true},
+		"Binary":    {"In whatever form.", func(c *corev1.ConfigMap) { c.BinaryData = map[string][]byte{"x": {1}} }, true},
+		"Finalizer": {"The namespace can be deleted.", func(c *corev1.ConfigMap) { c.Finalizers = []string{"example.com/x"} }, true},
+		"Label":     {"It stays what the transit knows.", func(c *corev1.ConfigMap) { c.Labels = nil }, true},
+		"Notes":     {"Nothing is written beside it.", func(c *corev1.ConfigMap) { c.Annotations = map[string]string{"a": "b"} }, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			after := before.DeepCopy()
+			tc.by(after)
+			refusals := refusalsOf(t, &policy, "configmaps", nil, asObject(t, before), asObject(t, after))
 			if got := len(refusals) > 0; got != tc.refused {
 				t.Errorf("%s refused with %q, want refused: %t", tc.reason, strings.Join(refusals, "; "), tc.refused)
 			}
