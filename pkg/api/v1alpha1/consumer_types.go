@@ -35,6 +35,19 @@ const (
 	ConsumerSuspended ConsumerScheduling = "Suspended"
 )
 
+// ConsumerViews is whether a consumer has to tell that it can reach providers.
+// +kubebuilder:validation:Enum=Acknowledged;Unchecked
+type ConsumerViews string
+
+// The values of a Consumer's spec.views.
+const (
+	// ViewsAcknowledged has nothing granted until the agent of the consumer has told that it
+	// reaches the pods of a provider.
+	ViewsAcknowledged ConsumerViews = "Acknowledged"
+	// ViewsUnchecked grants without asking.
+	ViewsUnchecked ConsumerViews = "Unchecked"
+)
+
 // Reasons of a Consumer's Ready condition, besides ReasonOffering, ReasonNotPeered,
 // ReasonPeeringEnds and ReasonClusterNameTaken.
 const (
@@ -116,6 +129,13 @@ type ConsumerSpec struct {
 	// +kubebuilder:default=One
 	// +optional
 	Nodes Nodes `json:"nodes,omitempty"`
+	// views is whether the consumer's agent has to acknowledge, with Liqo 1.x, the networks of
+	// providers before the consumer gets anything on them: without them it shows pods under
+	// wrong addresses. Unchecked is for consumers whose people list the networks by hand. With
+	// Liqo 0.9 it has no effect.
+	// +kubebuilder:default=Acknowledged
+	// +optional
+	Views ConsumerViews `json:"views,omitempty"`
 	// capacity says how much of the providers the broker offers to the consumer.
 	// +kubebuilder:default={}
 	// +optional
@@ -209,6 +229,10 @@ type ConsumerStatus struct {
 func (c *Consumer) IsSuspended() bool {
 	return c.Spec.Scheduling != "" && c.Spec.Scheduling != ConsumerActive
 }
+
+// HasToAcknowledge reports whether the consumer's agent has to tell that it can reach providers. It is true
+// for what the API server would refuse in spec.views.
+func (c *Consumer) HasToAcknowledge() bool { return c.Spec.Views != ViewsUnchecked }
 
 // IsServed reports whether the cluster has a peering with the broker at present, also one
 // that begins or ends, and is known by a name of its own.
