@@ -31,6 +31,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/placementpolicy/managed"
 	"github.com/capacitorset/liqo-broker/pkg/controller/provider"
 	"github.com/capacitorset/liqo-broker/pkg/controller/providerquery"
+	"github.com/capacitorset/liqo-broker/pkg/controller/reports"
 	"github.com/capacitorset/liqo-broker/pkg/controller/twin"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/daemon"
@@ -302,7 +303,8 @@ func (o *brokering) setupControllers(modes consumer.Modes) error {
 			Client: objects, Live: live, Recorder: recorder, Namespace: o.cfg.liqoNamespace,
 		}))
 	} else {
-		errs = append(errs, grants.Setup(o.mgr, o.grantsConfig()))
+		told := o.reports()
+		errs = append(errs, grants.Setup(o.mgr, o.grantsConfig(told)), reports.Setup(o.mgr, told))
 	}
 	if o.cfg.giveBackAfter > 0 {
 		errs = append(errs, giveback.Setup(o.mgr, o.giveBackConfig()))
@@ -316,11 +318,19 @@ func (o *brokering) setupControllers(modes consumer.Modes) error {
 }
 
 // grantsConfig returns what the controller needs that answers what consumers ask for.
-func (o *brokering) grantsConfig() grants.Config {
+func (o *brokering) grantsConfig(told *reports.Reports) grants.Config {
 	return grants.Config{
 		Client: o.mgr.GetClient(), Reader: o.reader, Capacity: o.capacity.Capacity, Recorder: o.mgr.GetEventRecorderFor(component),
-		Clock: clock.RealClock{},
+		Clock: clock.RealClock{}, Views: told.Views,
 	}
+}
+
+// reports returns what reads the reports of consumers. The client of the manager reads no ConfigMap from the cache, but these are there.
+func (o *brokering) reports() *reports.Reports {
+	return reports.New(reports.Config{
+		Client: o.mgr.GetClient(), Told: o.mgr.GetCache(), Reader: o.reader, Recorder: o.mgr.GetEventRecorderFor(component),
+		Clock: clock.RealClock{},
+	})
 }
 
 // giveBackConfig returns what the controller needs that gives pods back.

@@ -14,6 +14,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/giveback"
 	"github.com/capacitorset/liqo-broker/pkg/controller/inventory"
+	"github.com/capacitorset/liqo-broker/pkg/controller/reports"
 	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/daemon"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
@@ -38,6 +39,9 @@ func cacheOptions(of line.Line, brokers bool, inventoryNamespace string) cache.O
 		// Nobody changes one that was read, and each may name a thousand providers.
 		options.ByObject[&v1alpha1.PlacementDecision{}] = cache.ByObject{Transform: stripDecision(compactor), UnsafeDisableDeepCopy: new(true)}
 	}
+	if brokers && !of.HasPlugin() {
+		options.ByObject[&corev1.ConfigMap{}] = reports.Cached()
+	}
 	for object, drop := range of.Dropped(compactor) {
 		options.ByObject[object] = cache.ByObject{Transform: daemon.Without(drop)}
 	}
@@ -49,7 +53,7 @@ func cacheOptions(of line.Line, brokers bool, inventoryNamespace string) cache.O
 	return options
 }
 
-// uncached are read one by one and seldom, and never watched.
+// uncached are read one by one and seldom, and never watched. What consumers report with Liqo 1.x, which is in the cache, is read from that.
 func uncached() *client.CacheOptions {
 	return &client.CacheOptions{DisableFor: []client.Object{&corev1.ConfigMap{}}}
 }

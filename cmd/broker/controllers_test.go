@@ -56,7 +56,8 @@ func TestOptionsReachTheControllers(t *testing.T) {
 	if givesBack.After != 3*time.Minute || givesBack.Given != m.given {
 		t.Errorf("the controller that gives pods back goes by %+v", givesBack)
 	}
-	for _, config := range []reflect.Value{reflect.ValueOf(twins), reflect.ValueOf(givesBack), reflect.ValueOf(o.grantsConfig())} {
+	grants := o.grantsConfig(o.reports())
+	for _, config := range []reflect.Value{reflect.ValueOf(twins), reflect.ValueOf(givesBack), reflect.ValueOf(grants)} {
 		for field, value := range config.Fields() {
 			if value.IsZero() && field.Name != "Views" { // Nobody is asked for views yet.
 				t.Errorf("%s has no %s", config.Type(), field.Name)
@@ -104,7 +105,8 @@ func TestControllersOfLines(t *testing.T) {
 			t.Fatalf("with Liqo %s: %v", of.Name(), err)
 		}
 		for name, want := range map[string]bool{
-			"consumer": true, "twin": true, "grants": of.Name() == "1.x", "liqonamespace": of.Name() == "0.9",
+			"consumer": true, "twin": true, "grants": of.Name() == "1.x", "reports": of.Name() == "1.x",
+			"liqonamespace": of.Name() == "0.9",
 		} {
 			if slices.Contains(noted.names, name) != want {
 				t.Errorf("with Liqo %s there are the controllers %q", of.Name(), noted.names)

@@ -22,6 +22,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/lines"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/report"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/callers"
 	"github.com/capacitorset/liqo-broker/pkg/version"
@@ -129,6 +130,7 @@ func usesOfLiqo(with line.Line) []need {
 		{group: api.NetworkingGroup, version: api.Beta, resource: "connections", verbs: read},
 		{group: api.OffloadingGroup, version: api.Beta, resource: "namespaceoffloadings", verbs: append(read[:3:3], "create", "patch")},
 		{group: api.OffloadingGroup, version: api.Beta, resource: "shadowpods", verbs: read},
+		{version: "v1", resource: "configmaps", name: report.Name, verbs: read},
 		{version: "v1", resource: "namespaces", verbs: read},
 	}
 }

@@ -21,10 +21,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
+	"github.com/capacitorset/liqo-broker/pkg/controller/reports"
 	"github.com/capacitorset/liqo-broker/pkg/controller/watch"
 	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
@@ -51,7 +53,7 @@ type Reconciler struct {
 	capacity func(context.Context) (*capacity.Snapshot, error)
 	recorder record.EventRecorder
 	clock    clock.PassiveClock
-	views    func(cluster.ID) grant.Views
+	views    func(context.Context, cluster.ID) (grant.Views, error)
 }
 
 // Config is what the controller needs.
@@ -64,14 +66,14 @@ type Config struct {
 	Recorder record.EventRecorder
 	Clock    clock.PassiveClock
 	// Views tells which views a consumer is asked to install, and which it has; nil asks nobody.
-	Views func(consumer cluster.ID) grant.Views
+	Views func(ctx context.Context, consumer cluster.ID) (grant.Views, error)
 }
 
 // New returns a Reconciler.
 func New(cfg Config) *Reconciler {
 	views := cfg.Views
 	if views == nil {
-		views = func(cluster.ID) grant.Views { return grant.Views{} }
+		views = func(context.Context, cluster.ID) (grant.Views, error) { return grant.Views{}, nil }
 	}
 	return &Reconciler{
 		client: cfg.Client, reader: cfg.Reader, capacity: cfg.Capacity, recorder: cfg.Recorder, clock: cfg.Clock, views: views,
@@ -90,6 +92,13 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 		Watches(slice, watch.Later(watch.EveryConsumer(cfg.Client)), builder.WithPredicates(classes)).
 		// What is accepted, and on which node, is part of what is counted, which may know it a moment later.
 		Watches(slice, watch.Later(watch.OfTenant(cfg.Reader)))
+	if cfg.Views != nil {
+		b = b.
+			Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(cfg.Reader)), builder.WithPredicates(reports.Changed())).
+			Watches(v1.NewConfiguration(), watch.Later(watch.EveryConsumer(cfg.Client)), builder.WithPredicates(predicate.Funcs{
+				UpdateFunc: func(e event.UpdateEvent) bool { return v1.PodsChanged(e.ObjectOld, e.ObjectNew) },
+			}))
+	}
 	if err := b.Complete(conflict.Requeue(New(cfg))); err != nil {
 		return fmt.Errorf("set up the grants controller: %w", err)
 	}
@@ -128,12 +137,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	classes := v1.ClassesFor(id, granted)
 
+	views, err := r.views(ctx, id)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+
 	// One that cannot be written keeps no other from being answered, unless nothing can be written.
 	var failed []error
-	var later ctrl.Result // When classes that wait may be told.
+	later := ctrl.Result{RequeueAfter: views.Lasts()} // When the consumer was silent for too long, or classes that wait may be told.
 	written, began := 0, r.clock.Now()
 	perProvider := c.EffectiveNodes() == v1alpha1.NodesPerProvider
-	for i, answer := range grant.Decide(requests.Values, snap.NodeOffers(id), perProvider, r.views(id)) {
+	for i, answer := range grant.Decide(requests.Values, snap.NodeOffers(id), perProvider, views) {
 		before := requests.Slices[i]
 		answered, wait := v1.Answered(before, answer, classes, r.clock.Now())
 		if wait > 0 && (later.RequeueAfter == 0 || wait < later.RequeueAfter) {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -27,6 +28,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/grant"
 	"github.com/capacitorset/liqo-broker/pkg/core/nodename"
 	"github.com/capacitorset/liqo-broker/pkg/daemon"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
@@ -633,5 +636,62 @@ func TestSlowServer(t *testing.T) {
 	w.writes, w.before = 0, func() error { return forbidden }
 	if _, err := w.reconciler.Reconcile(t.Context(), one); !errors.Is(err, forbidden) || w.writes != asked {
 		t.Errorf("what refuses one takes others: Reconcile(): %v, after %d writes", err, w.writes)
+	}
+}
+
+// TestViews has a consumer whose agent tells, and falls silent: it is granted what it can reach, and looked at again when that counts no
+// more.
+func TestViews(t *testing.T) {
+	w := newWorld(t, append(consumer("one", v1alpha1.NodesOne), provider("a", "4"), slice("one", "x", 1, nil))...)
+	view := netip.MustParsePrefix("10.69.0.0/16")
+	views, boom := grant.Views{Asked: true, Granted: map[cluster.ID]grant.View{"a": {Key: "k", Prefix: view}}}, error(nil)
+	w.reconciler.views = func(_ context.Context, consumer cluster.ID) (grant.Views, error) {
+		if consumer != "one" {
+			t.Errorf("the views of %s are asked for", consumer)
+		}
+		now := views
+		now.Now = w.clock.Now()
+		return now, boom
+	}
+	again := func() time.Duration {
+		t.Helper()
+		w.settle("one")
+		result, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "one"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result.RequeueAfter
+	}
+	told := func() map[string]string {
+		t.Helper()
+		var s api.ResourceSlice
+		if err := w.Get(t.Context(), client.ObjectKey{Namespace: "tenant-one", Name: "x"}, &s); err != nil {
+			t.Fatal(err)
+		}
+		return s.Status.NodeLabels
+	}
+	if got := again(); got != 0 {
+		t.Errorf("who was never heard is looked at after %s", got)
+	}
+	w.expect("It is told the views first.", "one", "x", "Denied AgentMissing")
+	if diff := cmp.Diff(map[string]string{"view.brokering.liqo.io/k": "10.69.0.0_16"}, told()); diff != "" {
+		t.Error(diff)
+	}
+	views.Told, views.Acknowledged = w.clock.Now(), map[string]netip.Prefix{"k": view}
+	if got := again(); got <= grant.MaxSilence || got > grant.MaxSilence+time.Second {
+		t.Errorf("it is looked at again after %s", got)
+	}
+	w.expect("Then it has something.", "one", "x", "Accepted Granted cpu=4 memory=4Gi pods=10")
+	w.clock.SetTime(w.clock.Now().Add(grant.MaxSilence + time.Second))
+	change(w, provider("a", "4"), func(p *v1alpha1.Provider) { p.Status.Offered = amounts("8", "4Gi") })
+	again()
+	w.expect("It keeps that, and gets no more.", "one", "x", "Accepted AgentMissing cpu=4 memory=4Gi pods=10")
+
+	// While nobody can say what it has told, nothing changes.
+	boom = errors.New("boom")
+	w.writes = 0
+	_, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "one"}})
+	if !errors.Is(err, boom) || w.writes != 0 {
+		t.Errorf("%v, %d writes", err, w.writes)
 	}
 }

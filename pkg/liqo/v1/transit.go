@@ -118,6 +118,58 @@ func PodsSeen(ctx context.Context, objects client.Reader, own, id cluster.ID) ([
 	return pods, err
 }
 
+// ProviderPods returns under which prefix this cluster sees the pods of each peer that provides; those to which there is no network yet are
+// left out. Only what is in the tenant namespace of a peer tells of it.
+func ProviderPods(ctx context.Context, objects client.Reader, own cluster.ID) (map[cluster.ID]netip.Prefix, error) {
+	peers, err := reader{objects, own}.Peers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all api.ConfigurationList
+	if err := objects.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the configurations: %w", err)
+	}
+	provides, pods := map[string]cluster.ID{}, map[cluster.ID]netip.Prefix{}
+	for i := range peers {
+		if p := &peers[i]; p.Tenant != "" && p.Outgoing.Exists {
+			provides[p.Tenant] = p.ID
+		}
+	}
+	for i := range all.Items {
+		c := &all.Items[i]
+		id, is := provides[c.Namespace]
+		if !is || leadsTo(c.Labels) != id {
+			continue
+		}
+		if prefix, is := podsOf(c); is {
+			pods[id] = prefix
+		}
+	}
+	return pods, nil
+}
+
+// podsOf returns under which prefix this cluster sees the pods of a peer, of which others that are behind it are listed later.
+func podsOf(c *api.Configuration) (netip.Prefix, bool) {
+	seen := remapped(c).Pod
+	if len(seen) == 0 {
+		return netip.Prefix{}, false
+	}
+	prefix, err := netip.ParsePrefix(seen[0])
+	return prefix.Masked(), err == nil
+}
+
+// PodsChanged reports whether an update of a Configuration changes under which prefix this cluster sees the pods of a peer.
+func PodsChanged(before, after client.Object) bool {
+	was, one := before.(*api.Configuration)
+	is, other := after.(*api.Configuration)
+	if !one || !other {
+		return false
+	}
+	wasPods, _ := podsOf(was)
+	isPods, _ := podsOf(is)
+	return wasPods != isPods || leadsTo(was.Labels) != leadsTo(is.Labels)
+}
+
 // podsSeen reports also whether there is a network at all.
 func podsSeen(ctx context.Context, objects client.Reader, p *liqo.Peer) ([]netip.Prefix, bool, error) {
 	if p.Tenant == "" {

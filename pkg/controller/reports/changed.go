@@ -1,0 +1,25 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reports
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/report"
+)
+
+// Changed lets pass what happens to reports, and nothing that happens to other ConfigMaps, or to what is not the report in one.
+func Changed() predicate.Predicate {
+	return predicate.And(
+		predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == report.Name }),
+		predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+			before, one := e.ObjectOld.(*corev1.ConfigMap)
+			after, other := e.ObjectNew.(*corev1.ConfigMap)
+			return one && other && before.Data[report.Key] != after.Data[report.Key]
+		}},
+	)
+}

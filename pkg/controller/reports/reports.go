@@ -1,0 +1,200 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package reports reads, on a broker with Liqo 1.x, what the agents of consumers tell: which views of providers they have installed. It
+// tells people of reports that cannot be read.
+//
+// It does not decide what follows from a report: package grant of the core does.
+package reports
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/controller/watch"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/grant"
+	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/report"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
+)
+
+// reasonUnreadable is the reason of the event on a Consumer.
+const reasonUnreadable = "ReportUnreadable"
+
+// keyBytes make keys of views that nobody can guess, and that are the same for two providers by no accident.
+const keyBytes = 10
+
+// Config is what is needed to read reports.
+type Config struct {
+	// Client reads all but reports, and Told the reports, both from caches; Reader's line is Liqo 1.x.
+	Client, Told client.Reader
+	Reader       *snapshot.Reader
+	Recorder     record.EventRecorder
+	Clock        clock.PassiveClock
+}
+
+// Reports are those of all consumers. They may be used concurrently.
+type Reports struct {
+	cfg Config
+
+	mu sync.Mutex
+	// said is what people were told of the report of a consumer, so that they are told once of what is written again each minute.
+	said map[cluster.ID]string
+}
+
+// New returns Reports.
+func New(cfg Config) *Reports { return &Reports{cfg: cfg, said: map[cluster.ID]string{}} }
+
+// Cached returns what is kept in memory of ConfigMaps: those into which consumers report, and of them no more than is read.
+func Cached() cache.ByObject {
+	return cache.ByObject{Field: fields.OneTermEqualSelector(metav1.ObjectNameField, report.Name), Transform: strip}
+}
+
+// strip keeps of a ConfigMap the report. One that is too long stays so by a byte.
+func strip(o any) (any, error) {
+	cm, is := o.(*corev1.ConfigMap)
+	if !is {
+		return o, nil
+	}
+	cm.ManagedFields, cm.Annotations, cm.Labels, cm.BinaryData = nil, nil, nil, nil
+	text := cm.Data[report.Key]
+	if len(text) > report.MaxBytes {
+		text = strings.Clone(text[:report.MaxBytes+1]) // Else all of it would stay in memory.
+	}
+	cm.Data = map[string]string{report.Key: text}
+	return cm, nil
+}
+
+// Setup registers with a manager the controller that tells people of reports which cannot be read.
+func Setup(mgr ctrl.Manager, r *Reports) error {
+	err := ctrl.NewControllerManagedBy(mgr).Named("reports").
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(r.cfg.Reader)), builder.WithPredicates(Changed())).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("set up the reports controller: %w", err)
+	}
+	return nil
+}
+
+// Views returns under which prefixes this cluster sees the pods of providers, by keys that do not tell whose they are, and what a consumer
+// has told of them. A consumer that need not acknowledge them is asked for nothing.
+func (r *Reports) Views(ctx context.Context, consumer cluster.ID) (grant.Views, error) {
+	var c v1alpha1.Consumer
+	if err := r.cfg.Client.Get(ctx, client.ObjectKey{Name: string(consumer)}, &c); client.IgnoreNotFound(err) != nil {
+		return grant.Views{}, fmt.Errorf("get consumer %s: %w", consumer, err)
+	}
+	if !c.HasToAcknowledge() {
+		return grant.Views{}, nil
+	}
+	granted, err := r.granted(ctx, consumer)
+	if err != nil {
+		return grant.Views{}, err
+	}
+	told, _, err := r.told(ctx, consumer)
+	if err != nil {
+		return grant.Views{}, err
+	}
+	return grant.Views{Asked: true, Granted: granted, Acknowledged: told.Views, Told: told.At, Now: r.cfg.Clock.Now()}, nil
+}
+
+// granted returns the views of all providers but the consumer itself. They are those of full and cordoned ones, too, and of one that is
+// drained until no pod is there: a view that comes and goes would have virtual kubelets replaced, and the way to what runs closed.
+func (r *Reports) granted(ctx context.Context, consumer cluster.ID) (map[cluster.ID]grant.View, error) {
+	var providers v1alpha1.ProviderList
+	if err := r.cfg.Client.List(ctx, &providers, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list providers: %w", err)
+	}
+	pods, err := v1.ProviderPods(ctx, r.cfg.Client, r.cfg.Reader.Own())
+	if err != nil {
+		return nil, err
+	}
+	granted := map[cluster.ID]grant.View{}
+	for i := range providers.Items {
+		p := &providers.Items[i]
+		id := cluster.ID(p.Name)
+		prefix, seen := pods[id]
+		if !seen || id == consumer || p.Status.ObservedGeneration == 0 || !p.MayHavePods() {
+			continue
+		}
+		granted[id] = grant.View{Key: keyOf(p.UID), Prefix: prefix}
+	}
+	return granted, nil
+}
+
+// keyOf returns what the view of a provider is called. IDs of clusters can be guessed, and what is made of one with it; what the API server
+// calls an object cannot.
+func keyOf(provider types.UID) string {
+	sum := sha256.Sum256([]byte(provider))
+	return hex.EncodeToString(sum[:keyBytes])
+}
+
+// told returns what a consumer reports, in its tenant namespace and nowhere else, and what of that cannot be read. One that does not peer
+// has told nothing.
+func (r *Reports) told(ctx context.Context, consumer cluster.ID) (told report.Report, unreadable, err error) {
+	peer, err := r.cfg.Reader.Peer(ctx, consumer)
+	if err != nil || peer == nil || peer.Tenant == "" || !peer.Incoming.Exists {
+		return report.Report{}, nil, err
+	}
+	var cm corev1.ConfigMap
+	key := client.ObjectKey{Namespace: peer.Tenant, Name: report.Name}
+	if err := r.cfg.Told.Get(ctx, key, &cm); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			return report.Report{}, nil, nil
+		}
+		return report.Report{}, nil, fmt.Errorf("get configmap %s: %w", key, err)
+	}
+	if cm.Data[report.Key] == "" {
+		return report.Report{}, nil, nil // Nobody has reported yet.
+	}
+	told, unreadable = report.Parse(cm.Data[report.Key])
+	return told, unreadable, nil
+}
+
+// Reconcile tells people what of a consumer's report cannot be read, when that is something else than before.
+func (r *Reports) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var c v1alpha1.Consumer
+	if err := r.cfg.Client.Get(ctx, req.NamespacedName, &c); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	id := cluster.ID(c.Name)
+	_, unreadable, err := r.told(ctx, id)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if what, isNew := r.note(id, unreadable); isNew {
+		r.cfg.Recorder.Eventf(&c, corev1.EventTypeWarning, reasonUnreadable, "The report of the cluster's agent cannot be read: %s", what)
+	}
+	return ctrl.Result{}, nil
+}
+
+// note remembers what of a consumer's report cannot be read, and reports whether people are to be told.
+func (r *Reports) note(consumer cluster.ID, unreadable error) (what string, isNew bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if unreadable == nil {
+		delete(r.said, consumer)
+		return "", false
+	}
+	what = unreadable.Error()
+	isNew = r.said[consumer] != what
+	r.said[consumer] = what
+	return what, isNew
+}

@@ -1,0 +1,397 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reports_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	testingclock "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/controller/reports"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/grant"
+	"github.com/capacitorset/liqo-broker/pkg/core/views"
+	"github.com/capacitorset/liqo-broker/pkg/daemon"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/report"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/transittest"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
+)
+
+// world is the cluster of transittest with Providers p and q, which are seen as 10.69/16 and 10.65/16, and Consumer c.
+type world struct {
+	*testing.T
+	client.Client
+
+	reports *reports.Reports
+	events  *record.FakeRecorder
+	now     time.Time
+}
+
+func newWorld(t *testing.T, others ...client.Object) *world {
+	t.Helper()
+	scheme, err := daemon.Kinds(v1alpha1.AddToScheme, v1.Line{}.AddToScheme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects := slices.Concat(
+		transittest.Peer("c", "10.200.0.0/16", true), transittest.Peer("p", "10.69.0.0/16", false), transittest.Peer("q", "10.65.0.0/16", false),
+		[]client.Object{
+			provider("p"), provider("q"), &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "c"}}, told("c", ""),
+		},
+		others)
+	b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1alpha1.Provider{})
+	for _, i := range snapshot.Indexes(v1.Line{}) {
+		b = b.WithIndex(i.Object, i.Field, i.Extract)
+	}
+	w := &world{T: t, Client: b.Build(), events: record.NewFakeRecorder(10), now: time.Unix(10_000, 0)}
+	w.reports = reports.New(reports.Config{
+		Client: w, Told: w, Reader: snapshot.New(v1.Line{}, w, transittest.Own, nil), Recorder: w.events,
+		Clock: testingclock.NewFakePassiveClock(w.now),
+	})
+	return w
+}
+
+func provider(id string) *v1alpha1.Provider {
+	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: id, UID: types.UID("uid-of-" + id)}}
+	p.Status.ObservedGeneration = 1
+	return p
+}
+
+// told returns what is in the tenant namespace of a peer.
+func told(peer, text string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: transittest.Tenant(peer), Name: report.Name}, Data: map[string]string{report.Key: text},
+	}
+}
+
+func (w *world) views(consumer cluster.ID) grant.Views {
+	w.Helper()
+	v, err := w.reports.Views(w.Context(), consumer)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return v
+}
+
+// report has a consumer acknowledge views at a time.
+func (w *world) report(consumer string, at time.Time, acknowledged map[string]netip.Prefix) {
+	w.Helper()
+	r := report.Report{At: at, Views: acknowledged}
+	text, err := r.Format()
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.write(consumer, text)
+}
+
+func (w *world) write(consumer, text string) {
+	w.Helper()
+	is := told(consumer, "")
+	if err := w.Get(w.Context(), client.ObjectKeyFromObject(is), is); err != nil {
+		w.Fatal(err)
+	}
+	is.Data = map[string]string{report.Key: text}
+	if err := w.Update(w.Context(), is); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// change changes an object.
+func change[T client.Object](w *world, o T, by func(T)) {
+	w.Helper()
+	if err := w.Get(w.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+		w.Fatal(err)
+	}
+	by(o)
+	if err := w.Update(w.Context(), o); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func TestViews(t *testing.T) {
+	w := newWorld(t)
+	first := w.views("c")
+	if !first.Asked || !first.Told.IsZero() || len(first.Acknowledged) != 0 || !first.Now.Equal(w.now) {
+		t.Errorf("before anything is told: %+v", first)
+	}
+	p, q := first.Granted["p"], first.Granted["q"]
+	if len(first.Granted) != 2 || p.Prefix != netip.MustParsePrefix("10.69.0.0/16") || q.Prefix != netip.MustParsePrefix("10.65.0.0/16") {
+		t.Errorf("granted are %+v", first.Granted)
+	}
+	for _, v := range first.Granted {
+		if err := views.CheckKey(v.Key); err != nil {
+			t.Error(err)
+		}
+	}
+	if p.Key == q.Key {
+		t.Error("two providers have the same key")
+	}
+
+	w.report("c", w.now, map[string]netip.Prefix{p.Key: p.Prefix})
+	second := w.views("c")
+	if second.Granted["p"] != p || !second.Told.Equal(w.now) || !maps.Equal(second.Acknowledged, map[string]netip.Prefix{p.Key: p.Prefix}) {
+		t.Errorf("after it is told: %+v", second)
+	}
+	if !second.Knows("p") || second.Knows("q") {
+		t.Error("it knows another provider")
+	}
+}
+
+// TestKeyTellsNothing holds that who guesses what a provider is called cannot find it out by the key.
+func TestKeyTellsNothing(t *testing.T) {
+	one, other := newWorld(t), newWorld(t)
+	if err := other.Delete(t.Context(), provider("p")); err != nil {
+		t.Fatal(err)
+	}
+	again := provider("p")
+	again.UID = "another"
+	if err := other.Create(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := one.views("c").Granted["p"].Key, other.views("c").Granted["p"].Key; a == b || a == "" || b == "" {
+		t.Errorf("%q and %q follow from what the provider is called", a, b)
+	}
+}
+
+func TestGranted(t *testing.T) {
+	drained := func(p *v1alpha1.Provider) {
+		p.Spec.Scheduling = v1alpha1.SchedulingDrained
+		p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionDraining, Reason: v1alpha1.ReasonDrained}}
+	}
+	cases := map[string]struct {
+		reason string
+		change func(w *world)
+		left   bool
+	}{
+		"Full": {"A provider that has nothing is reached all the same.", func(*world) {}, true},
+		"Draining": {"The way to what still runs stays.", func(w *world) {
+			change(w, provider("p"), func(p *v1alpha1.Provider) { p.Spec.Scheduling = v1alpha1.SchedulingDrained })
+		}, true},
+		"Drained": {"Nobody goes to one that nobody may use.", func(w *world) {
+			change(w, provider("p"), func(p *v1alpha1.Provider) { p.Spec.Scheduling = v1alpha1.SchedulingDrained })
+			is := provider("p")
+			if err := w.Get(w.Context(), client.ObjectKeyFromObject(is), is); err != nil {
+				w.Fatal(err)
+			}
+			drained(is)
+			if err := w.Status().Update(w.Context(), is); err != nil {
+				w.Fatal(err)
+			}
+		}, false},
+		"New": {"Nor to one of which nothing was decided.", func(w *world) {
+			is := provider("p")
+			if err := w.Get(w.Context(), client.ObjectKeyFromObject(is), is); err != nil {
+				w.Fatal(err)
+			}
+			is.Status.ObservedGeneration = 0
+			if err := w.Status().Update(w.Context(), is); err != nil {
+				w.Fatal(err)
+			}
+		}, false},
+		"NotPeered": {"Nor to one that does not provide.", func(w *world) {
+			if err := w.Delete(w.Context(), &api.Identity{ObjectMeta: metav1.ObjectMeta{Namespace: transittest.Tenant("p"), Name: "p"}}); err != nil {
+				w.Fatal(err)
+			}
+		}, false},
+		"NoNetwork": {"Nor to one that is not seen.", func(w *world) {
+			change(w, &api.Configuration{ObjectMeta: metav1.ObjectMeta{Namespace: transittest.Tenant("p"), Name: "p"}},
+				func(c *api.Configuration) { c.Status.Remote = nil })
+		}, false},
+		"Forged": {"What another peer says of it counts for nothing.", func(w *world) {
+			change(w, &api.Configuration{ObjectMeta: metav1.ObjectMeta{Namespace: transittest.Tenant("p"), Name: "p"}},
+				func(c *api.Configuration) { c.Status.Remote = nil })
+			forged := &api.Configuration{Status: api.ConfigurationStatus{Remote: &api.ClusterNetworks{CIDR: api.CIDRs{Pod: []string{"10.1.0.0/16"}}}}}
+			if err := w.Create(w.Context(), transittest.Made(forged, transittest.Tenant("q"), "p",
+				map[string]string{liqo.LabelRemoteClusterID: "p"})); err != nil {
+				w.Fatal(err)
+			}
+		}, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			tc.change(w)
+			granted := w.views("c").Granted
+			if _, is := granted["p"]; is != tc.left || len(granted) == 0 {
+				t.Errorf("%s: %+v", tc.reason, granted)
+			}
+		})
+	}
+}
+
+// TestItself holds that a consumer that provides is told nothing of itself.
+func TestItself(t *testing.T) {
+	i := &api.Identity{Spec: api.IdentitySpec{ClusterID: "c", Type: api.IdentityControlPlane}}
+	w := newWorld(t, provider("c"), transittest.Made(i, transittest.Tenant("c"), "c", nil))
+	if _, is := w.views("c").Granted["c"]; is {
+		t.Error("it reaches itself through the broker")
+	}
+	if _, is := w.views("q").Granted["c"]; !is {
+		t.Error("and others do not")
+	}
+}
+
+// TestUnchecked holds that who lists networks by hand is asked for nothing.
+func TestUnchecked(t *testing.T) {
+	w := newWorld(t)
+	change(w, &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "c"}},
+		func(c *v1alpha1.Consumer) { c.Spec.Views = v1alpha1.ViewsUnchecked })
+	if v := w.views("c"); v.Asked || len(v.Granted) != 0 || !v.Knows("p") {
+		t.Errorf("it is asked: %+v", v)
+	}
+}
+
+func TestBelieved(t *testing.T) {
+	acknowledged := map[string]netip.Prefix{"k": netip.MustParsePrefix("10.69.0.0/16")}
+	cases := map[string]struct {
+		reason string
+		change func(w *world)
+	}{
+		"Elsewhere": {"What another peer says counts for that one.", func(w *world) {
+			if err := w.Create(w.Context(), told("q", "")); err != nil {
+				w.Fatal(err)
+			}
+			w.report("q", w.now, acknowledged)
+		}},
+		"Gone": {"Who may not consume has told nothing.", func(w *world) {
+			w.report("c", w.now, acknowledged)
+			if err := w.Delete(w.Context(), &api.Tenant{ObjectMeta: metav1.ObjectMeta{Namespace: transittest.Tenant("c"), Name: "c"}}); err != nil {
+				w.Fatal(err)
+			}
+		}},
+		"Nonsense": {"What is no report tells nothing.", func(w *world) { w.write("c", "nonsense") }},
+		"None": {"Where there is no ConfigMap nothing is told.", func(w *world) {
+			if err := w.Delete(w.Context(), told("c", "")); err != nil {
+				w.Fatal(err)
+			}
+		}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			tc.change(w)
+			if v := w.views("c"); !v.Asked || !v.Told.IsZero() || len(v.Acknowledged) != 0 {
+				t.Errorf("%s: %+v", tc.reason, v)
+			}
+		})
+	}
+}
+
+// TestUnreadable holds that people are told of a report that cannot be read once, and again when something else of it cannot be.
+func TestUnreadable(t *testing.T) {
+	w := newWorld(t)
+	look := func() []string {
+		t.Helper()
+		if _, err := w.reports.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "c"}}); err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		for len(w.events.Events) > 0 {
+			all = append(all, <-w.events.Events)
+		}
+		return all
+	}
+	for _, step := range []struct{ reason, text, says string }{
+		{"Nothing was told.", "", ""},
+		{"It is no report.", "nonsense", "cannot be read: read the report"},
+		{"People know it.", "nonsense", ""},
+		{"It is of another version.", `{"version":9}`, "version 9"},
+		{"It is good.", `{"version":1,"at":"2026-01-01T00:00:00Z"}`, ""},
+		{"Part of it is not.", `{"version":1,"at":"2026-01-01T00:00:00Z","views":{"k":"` + strings.Repeat("x", 9_000) + `"}}`, "view k"},
+		{"Part of it still is not, a minute later.", `{"version":1,"at":"2026-01-01T00:01:00Z","views":{"k":"` + strings.Repeat("x", 9_000) + `"}}`, ""},
+	} {
+		w.write("c", step.text)
+		got := look()
+		switch {
+		case step.says == "" && len(got) != 0, step.says != "" && (len(got) != 1 || !strings.Contains(got[0], step.says)):
+			t.Errorf("%s People are told %q", step.reason, got)
+		case len(got) == 1 && len(got[0]) > 1_000:
+			t.Errorf("%s People are told %d bytes", step.reason, len(got[0]))
+		}
+	}
+}
+
+// TestFails holds that what cannot be read is an error, and not a consumer of which nothing is asked.
+func TestFails(t *testing.T) {
+	w := newWorld(t)
+	boom := errors.New("boom")
+	r := reports.New(reports.Config{
+		Client: w, Told: failing{boom}, Reader: snapshot.New(v1.Line{}, w, transittest.Own, nil), Recorder: w.events,
+		Clock: testingclock.NewFakePassiveClock(w.now),
+	})
+	if _, err := r.Views(t.Context(), "c"); !errors.Is(err, boom) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestCached holds that of all ConfigMaps those of one name are in memory, and of them no more than a report.
+func TestCached(t *testing.T) {
+	by := reports.Cached()
+	if by.Field == nil || by.Field.Matches(fields.Set{"metadata.name": "other"}) || !by.Field.Matches(fields.Set{"metadata.name": report.Name}) {
+		t.Error("others are kept")
+	}
+	kept, err := by.Transform(&corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": "b"}},
+		Data:       map[string]string{report.Key: strings.Repeat("x", 1<<20), "other": "x"}, BinaryData: map[string][]byte{"x": {1}},
+	})
+	cm, is := kept.(*corev1.ConfigMap)
+	if err != nil || !is || len(cm.Data) != 1 || len(cm.Data[report.Key]) != report.MaxBytes+1 || len(cm.BinaryData)+len(cm.Annotations) > 0 {
+		t.Errorf("too much is kept, or what is too long for a report is one: %v", err)
+	}
+}
+
+func TestChanged(t *testing.T) {
+	other := told("c", "x")
+	other.Name = "other"
+	labelled := told("c", "x")
+	labelled.Labels = map[string]string{"a": "b"}
+	cases := map[string]struct {
+		reason        string
+		before, after *corev1.ConfigMap
+		passes        bool
+	}{
+		"Report":   {"Another report is looked at.", told("c", ""), told("c", "x"), true},
+		"Labelled": {"What is not the report does not matter.", told("c", "x"), labelled, false},
+		"Other":    {"Nor do others.", told("c", ""), other, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := reports.Changed().Update(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}); got != tc.passes {
+				t.Errorf("%s: %t", tc.reason, got)
+			}
+		})
+	}
+	if reports.Changed().Create(event.CreateEvent{Object: other}) || !reports.Changed().Create(event.CreateEvent{Object: labelled}) {
+		t.Error("what is made is looked at by another name")
+	}
+}
+
+// failing is a cache that is not there.
+type failing struct{ err error }
+
+func (f failing) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return f.err
+}
+
+func (f failing) List(context.Context, client.ObjectList, ...client.ListOption) error { return f.err }
