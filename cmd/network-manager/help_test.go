@@ -5,7 +5,12 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/capacitorset/liqo-broker/test/commandline"
 	"github.com/capacitorset/liqo-broker/test/golden"
@@ -26,6 +31,12 @@ func TestHelp(t *testing.T) {
 			t.Fatal(err)
 		}
 		golden.Check(t, name, out.String())
+	}
+	// Those of people that an upgrade keeps.
+	for file, command := range map[string]*cobra.Command{"transitflags.txt": newTransitCommand(), "agentflags.txt": newAgentCommand()} {
+		var flags strings.Builder
+		command.Flags().VisitAll(func(f *pflag.Flag) { fmt.Fprintln(&flags, f.Name) })
+		golden.Check(t, "../../../pkg/install/"+file, flags.String())
 	}
 }
 

@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	podsecurity "k8s.io/pod-security-admission/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -145,9 +145,7 @@ func (i *Installer) brokerUndo() ([]step, error) {
 			i.virtualKubelets("give the peerings Liqo's virtual kubelet", false, withoutFlags),
 		)
 	}
-	steps = append(steps,
-		i.leaving("remove the rules that hold without the daemon", admission, false),
-		i.leaving("remove the daemon, its kinds and the guard", base, true),
+	steps = append(append(steps, i.daemonUndo(base, admission)...),
 		step{"close the port of the remote IPAM", i.withoutPort(), nil},
 		step{"remove the remote IPAM from Liqo's network manager", i.withoutSidecars, i.rollout(liqoNamespace, networkManager)},
 		step{"let Liqo's gateway be as it was", i.stockGateway(), i.rollout(liqoNamespace, gateway)},
@@ -156,6 +154,14 @@ func (i *Installer) brokerUndo() ([]step, error) {
 		return append(steps, step{"remove what peers were told by the broker", i.told, nil}), nil
 	}
 	return append(steps, i.noRightsOfVirtualKubelets(), step{"remove what the broker has written", i.traces, nil}), nil
+}
+
+// daemonUndo are the steps back from daemonSteps.
+func (i *Installer) daemonUndo(base, admission []*unstructured.Unstructured) []step {
+	return []step{
+		i.leaving("remove the rules that hold without the daemon", admission, false),
+		i.leaving("remove the daemon, its kinds and the guard", base, true),
+	}
 }
 
 // withoutPort returns what closes the port of the remote IPAM.
@@ -228,11 +234,11 @@ func (i *Installer) manifests() ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	return base, i.setImages(base)
+	return base, i.setImages(base, BrokerName)
 }
 
-// setImages gives the Deployments of the daemon and of the guard the image and modes that were chosen.
-func (i *Installer) setImages(base []*unstructured.Unstructured) error {
+// setImages gives Deployments of ours one of the images that were chosen, and the modes.
+func (i *Installer) setImages(base []*unstructured.Unstructured, image string) error {
 	for _, object := range base {
 		if object.GetKind() != kindDeployment {
 			continue
@@ -242,7 +248,7 @@ func (i *Installer) setImages(base []*unstructured.Unstructured) error {
 			if err != nil {
 				return err
 			}
-			container.Image = i.options.image(BrokerName)
+			container.Image = i.options.image(image)
 			i.pullBy(&d.Spec.Template.Spec)
 			container.Args = slices.DeleteFunc(container.Args, func(arg string) bool {
 				return isMode(arg) && !slices.Contains(i.options.Modes, strings.TrimPrefix(arg, modePrefix))
@@ -337,12 +343,9 @@ func (i *Installer) policies(name, folder string) step {
 // rules returns what holds also while nobody answers, and what the operator does not want of it; nothing where Kubernetes has no such
 // policies.
 func (i *Installer) rules(ctx context.Context, folder string) (wanted, unwanted []*unstructured.Unstructured, err error) {
-	_, err = i.RESTMapper().RESTMapping(schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicy"}, "v1")
-	if meta.IsNoMatchError(err) {
-		return nil, nil, nil
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("ask the API server for admission policies: %w", err)
+	there, err := i.serves(policyKind(), "v1")
+	if err != nil || !there {
+		return nil, nil, err
 	}
 	if wanted, err = build(folder); err != nil {
 		return nil, nil, err
@@ -694,24 +697,32 @@ func (i *Installer) withoutSidecars(ctx context.Context) ([]change, error) {
 
 // told returns the changes that remove what the broker has told consumers and virtual kubelets.
 func (i *Installer) told(ctx context.Context) ([]change, error) {
+	return i.toldPeers(ctx, liqo.TenantNamespaceSelector(), []toldAs{
+		{remoteipam.DirectName, &corev1.ConfigMapList{}},
+		{remoteipam.AnnouncementName, &corev1.ConfigMapList{}},
+		{remoteipam.AnnouncementName, &rbacv1.RoleBindingList{}},
+	})
+}
+
+// toldAs is the name and the kind of an object by which peers are told something.
+type toldAs struct {
+	name string
+	list client.ObjectList
+}
+
+// toldPeers returns the changes that remove objects by which peers were told something.
+func (i *Installer) toldPeers(ctx context.Context, ofTenants labels.Selector, objects []toldAs) ([]change, error) {
 	var all []change
-	// What peers were told is in their tenant namespaces; objects of these names elsewhere are of somebody else.
+	// They are in the tenant namespaces of the peers; objects of these names elsewhere are of somebody else.
 	var tenants corev1.NamespaceList
-	if err := i.List(ctx, &tenants, client.MatchingLabelsSelector{Selector: liqo.TenantNamespaceSelector()}); err != nil {
+	if err := i.List(ctx, &tenants, client.MatchingLabelsSelector{Selector: ofTenants}); err != nil {
 		return nil, fmt.Errorf("list the tenant namespaces: %w", err)
 	}
 	inTenant := map[string]bool{}
 	for n := range tenants.Items {
 		inTenant[tenants.Items[n].Name] = true
 	}
-	for _, told := range []struct {
-		name string
-		list client.ObjectList
-	}{
-		{remoteipam.DirectName, &corev1.ConfigMapList{}},
-		{remoteipam.AnnouncementName, &corev1.ConfigMapList{}},
-		{remoteipam.AnnouncementName, &rbacv1.RoleBindingList{}},
-	} {
+	for _, told := range objects {
 		if err := i.List(ctx, told.list, client.MatchingFields{"metadata.name": told.name}); err != nil {
 			return nil, fmt.Errorf("list objects %s: %w", told.name, err)
 		}

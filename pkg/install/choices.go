@@ -105,12 +105,26 @@ var flags string
 //go:embed guardflags.txt
 var guardFlags string
 
+// transitFlags and agentFlags are those of the transit and of the agent.
+//
+//go:embed transitflags.txt
+var transitFlags string
+
+//go:embed agentflags.txt
+var agentFlags string
+
 // flagsOf returns the flags that a Deployment of ours has.
 func flagsOf(deployment string) []string {
-	if deployment == GuardName {
+	switch deployment {
+	case GuardName:
 		return strings.Fields(guardFlags)
+	case TransitName:
+		return strings.Fields(transitFlags)
+	case AgentName:
+		return strings.Fields(agentFlags)
+	default:
+		return strings.Fields(flags)
 	}
-	return strings.Fields(flags)
 }
 
 // keepDaemon gives the Deployment that is wanted the replicas of the one that is there, the Secrets with which it pulls images unless

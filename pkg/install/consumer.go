@@ -88,35 +88,35 @@ func (i *Installer) arrived(ctx context.Context, broker cluster.Identity) error 
 
 // called returns what a cluster is called, which chooses its name itself.
 func called(c cluster.Identity) string {
+	if c.Name == string(c.ID) {
+		return sheet.Plain(c.Name)
+	}
 	return fmt.Sprintf("%s (%s)", sheet.Plain(c.Name), sheet.Plain(string(c.ID)))
 }
 
 // flagOfRemoteIPAM begins the flags of Liqo's controller manager that name a broker's remote IPAM.
 const flagOfRemoteIPAM = flagExtraArgs + "=" + flagRemoteIPAM + "="
 
-// leaveOne makes this cluster the consumer of one broker less, and reports whether that is the last thing that it is: then nothing is done.
-func (i *Installer) leaveOne(ctx context.Context) (last bool, err error) {
-	broker, err := i.findBroker(ctx)
-	if err != nil {
-		return false, err
-	}
+// leaveOne are the steps by which this cluster is the consumer of one broker less, and whether that is the last thing that it is: then
+// there are none.
+func (i *Installer) leaveOne(ctx context.Context, broker cluster.Identity) (steps []step, last bool, err error) {
 	args, err := i.managerArgs(ctx)
 	if err != nil {
-		return false, err
+		return nil, false, err
 	}
 	flag := flagOfRemoteIPAM + "server=" + remoteIPAMOf(broker)
 	if !slices.Contains(args, flag) {
-		return false, requirement("this cluster is no consumer of %s: %s has no flag %s", called(broker), controllerManager, flag)
+		return nil, false, requirement("this cluster is no consumer of %s: %s has no flag %s", called(broker), controllerManager, flag)
 	}
 	err = i.Get(ctx, client.ObjectKey{Namespace: BrokerNamespace, Name: BrokerName}, &appsv1.Deployment{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return false, fmt.Errorf("read Deployment %s/%s: %w", BrokerNamespace, BrokerName, err)
+		return nil, false, fmt.Errorf("read Deployment %s/%s: %w", BrokerNamespace, BrokerName, err)
 	}
 	other := func(arg string) bool { return strings.HasPrefix(arg, flagOfRemoteIPAM) && arg != flag }
 	if err != nil && !slices.ContainsFunc(args, other) {
-		return true, nil
+		return nil, true, nil
 	}
-	return false, i.run.runSteps(ctx, i.askingNoMore(called(broker), flag))
+	return i.askingNoMore(called(broker), flag), false, nil
 }
 
 // askingNoMore are the steps by which virtual kubelets ask nobody for addresses whom a flag names that begins like this. They stay ours.

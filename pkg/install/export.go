@@ -26,13 +26,13 @@ import (
 
 // exported is what a repository of manifests holds in the place of an installation.
 type exported struct {
-	// role is the component of Liqo's patches: broker, consumer or trader.
+	// role is the component of Liqo's patches: broker, consumer or trader; empty where Liqo is not patched.
 	role string
 	// groups are objects of ours by the paths of their files, which are applied in the order of these.
 	groups map[string][]*unstructured.Unstructured
 	// remoteIPAM is where virtual kubelets ask for addresses, for a consumer.
 	remoteIPAM string
-	// kubelets is the step that no repository can take.
+	// kubelets is the step that no repository can take; without changes there is none.
 	kubelets step
 }
 
@@ -59,9 +59,11 @@ func (i *Installer) export(ctx context.Context, e exported) error {
 		}
 		files[path.Join(folder, kustomizationFile)] = text
 	}
-	left, err := e.kubelets.changes(ctx)
-	if err != nil {
-		return err
+	var left []change
+	if e.kubelets.changes != nil {
+		if left, err = e.kubelets.changes(ctx); err != nil {
+			return err
+		}
 	}
 
 	if err := writeNew(i.options.Export, files); err != nil {
@@ -83,6 +85,9 @@ const kustomizationFile = "kustomization.yaml"
 // components returns the kustomize components that patch Liqo, for its objects and for a HelmRelease of Flux, with the images that were
 // chosen.
 func (i *Installer) components(e exported) (map[string][]byte, error) {
+	if e.role == "" {
+		return map[string][]byte{}, nil
+	}
 	var stock Options
 	if err := stock.complete(); err != nil {
 		return nil, err
@@ -148,25 +153,37 @@ func (i *Installer) exportBroker(ctx context.Context) error {
 		return err
 	}
 	groups := map[string][]*unstructured.Unstructured{"offering/namespaceoffloading.yaml": offering}
-	if i.ofHelm {
-		fmt.Fprintln(i.run.out, "      without the daemon and the guard, which Helm runs")
-	} else {
-		base, err := i.manifests()
-		if err != nil {
-			return err
-		}
-		kinds := kindsOf(base)
-		if groups["broker/broker.yaml"], err = i.withChoices(ctx, base[kinds:]); err != nil {
-			return err
-		}
-		groups["broker/kinds.yaml"] = base[:kinds]
-		if rules, _, err := i.rules(ctx, "admission"); err != nil {
-			return err
-		} else if len(rules) > 0 {
-			groups["broker/rules.yaml"] = rules
-		}
+	if err := i.exportDaemon(ctx, groups); err != nil {
+		return err
 	}
 	return i.export(ctx, exported{role: "broker", groups: groups, kubelets: i.withKubelets(flags)})
+}
+
+// exportDaemon adds to the files what daemonSteps apply.
+func (i *Installer) exportDaemon(ctx context.Context, groups map[string][]*unstructured.Unstructured) error {
+	if i.ofHelm {
+		fmt.Fprintln(i.run.out, "      without the daemon and the guard, which Helm runs")
+		return nil
+	}
+	base, err := i.manifests()
+	if err != nil {
+		return err
+	}
+	kinds := kindsOf(base)
+	if groups["broker/broker.yaml"], err = i.withChoices(ctx, base[kinds:]); err != nil {
+		return err
+	}
+	groups["broker/kinds.yaml"] = base[:kinds]
+	return i.exportRules(ctx, groups, "broker/rules.yaml", "admission")
+}
+
+// exportRules adds to the files the rules of a folder, where Kubernetes has such.
+func (i *Installer) exportRules(ctx context.Context, groups map[string][]*unstructured.Unstructured, to, folder string) error {
+	rules, _, err := i.rules(ctx, folder)
+	if err == nil && len(rules) > 0 {
+		groups[to] = rules
+	}
+	return err
 }
 
 // exportConsumer writes what Prepare would apply.
@@ -191,22 +208,24 @@ func (i *Installer) exportGuard(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	wanted, err := i.guardObjects()
+	groups, err := i.guardFiles(ctx)
 	if err != nil {
 		return err
+	}
+	return i.export(ctx, exported{role: "trader", groups: groups, kubelets: i.withKubelets(flags)})
+}
+
+// guardFiles returns what the steps guarding apply.
+func (i *Installer) guardFiles(ctx context.Context) (map[string][]*unstructured.Unstructured, error) {
+	wanted, err := i.guardObjects()
+	if err != nil {
+		return nil, err
 	}
 	groups := map[string][]*unstructured.Unstructured{}
 	if groups["guard/guard.yaml"], err = i.withChoices(ctx, wanted); err != nil {
-		return err
+		return nil, err
 	}
-	rules, _, err := i.rules(ctx, "guard/policies")
-	if err != nil {
-		return err
-	}
-	if len(rules) > 0 {
-		groups["guard/rules.yaml"] = rules
-	}
-	return i.export(ctx, exported{role: "trader", groups: groups, kubelets: i.withKubelets(flags)})
+	return groups, i.exportRules(ctx, groups, "guard/rules.yaml", "guard/policies")
 }
 
 // withKubelets is the step that gives the virtual kubelets that exist what flags of Liqo's controller manager say.

@@ -80,7 +80,7 @@ func liqoCluster(t *testing.T, kinds []*unstructured.Unstructured, writes *int) 
 		versions = append(versions, o.GroupVersionKind().GroupVersion())
 	}
 	serves := meta.NewDefaultRESTMapper(versions)
-	serves.Add(line09{}.kind().WithVersion("v1alpha1"), meta.RESTScopeRoot)
+	serves.Add(recordKind(line09{}), meta.RESTScopeRoot)
 	for _, o := range kinds {
 		scope := meta.RESTScopeRoot
 		if o.GetNamespace() != "" {

@@ -30,23 +30,16 @@ const (
 )
 
 // Guard keeps the peers in bounds that a connector brings: it runs the guard, closes Liqo's IPAM to them, and has Liqo use our virtual
-// kubelet and ask the connector what to offer. A broker is guarded, and stays what it is.
+// kubelet and ask the connector what to offer. A broker is guarded, and stays what it is. With Liqo 1.x it runs the guard alone, with what
+// holds while that does not run, and needs no connector.
 func (i *Installer) Guard(ctx context.Context, seen *Setup) error {
 	if err := i.forward(ctx, seen); err != nil {
 		return err
 	}
-	trades, err := i.trades(ctx)
-	if err != nil {
+	if err := seen.line.mayGuard(ctx, i); err != nil {
 		return err
 	}
-	if !trades && i.options.Export == "" { // A repository brings both.
-		return requirement("there is no connector on this cluster, which Liqo could ask what to offer: kubectl apply %s",
-			version.Applied("deploy/connector"))
-	}
-	if err := i.unclaimed(ctx); err != nil {
-		return err
-	}
-	if err := i.sameRegistry(ctx); err != nil {
+	if err := i.sameRegistry(ctx, seen.line); err != nil {
 		return err
 	}
 	if i.options.Export != "" {
@@ -61,7 +54,7 @@ func (i *Installer) Guard(ctx context.Context, seen *Setup) error {
 
 // Unguard undoes Guard, on a cluster that does not trade any more.
 func (i *Installer) Unguard(ctx context.Context, seen *Setup) error {
-	if err := i.rights(ctx); err != nil {
+	if err := i.rights(ctx, seen.line); err != nil {
 		return err
 	}
 	trades, err := i.trades(ctx)
@@ -71,8 +64,8 @@ func (i *Installer) Unguard(ctx context.Context, seen *Setup) error {
 	if trades {
 		return requirement("the connector still brings peers: end its contracts, and kubectl delete %s", version.Applied("deploy/connector"))
 	}
-	if seen.Broker || len(seen.RemoteIPAMs) > 0 {
-		return requirement("this cluster is a broker, or the consumer of one, and needs our virtual kubelet: run uninstall or unprepare")
+	if err := seen.line.mayUnguard(seen); err != nil {
+		return err
 	}
 	steps, err := seen.line.guardUndo(i)
 	if err != nil {
@@ -112,10 +105,7 @@ func (i *Installer) guardSteps() ([]step, error) {
 		}
 		return addFlags(d, add, outdated)
 	}
-	return slices.Concat([]step{
-		i.runGuard(wanted),
-		i.policies("add the rules that hold without the guard", "guard/policies"),
-	}, i.pulling(liqoNamespace), []step{
+	return slices.Concat(i.guarding(wanted), i.pulling(liqoNamespace), []step{
 		i.shareOfGateway(),
 		i.beside("close Liqo's IPAM to all but virtual kubelets", patchIPAMGuard),
 		i.rightsOfVirtualKubelets(),
@@ -145,12 +135,13 @@ func (i *Installer) guardUndo() ([]step, error) {
 		}
 		return stockKubelet(d)
 	}
+	guard := i.guardingUndo(base, policies)
 	return []step{
 		i.configuring("have Liqo ask nobody, and use its own virtual kubelet", without),
 		i.virtualKubelets("give the peerings Liqo's virtual kubelet", false, without),
-		i.removing("remove the rules that hold without the guard", policies, nil),
+		guard[0],
 		{"open Liqo's IPAM again", i.alone(patchIPAMGuard), i.rollout(liqoNamespace, networkManager)},
-		i.removing("remove the guard", base, func(ctx context.Context) error { return i.gone(ctx, base) }),
+		guard[1],
 		i.noRightsOfVirtualKubelets(),
 		i.noShareOfGateway(),
 		{"remove what our virtual kubelets have written", i.traces, nil},
@@ -163,27 +154,41 @@ func isOtherPlugin(flag string) bool {
 	return is && address != "" && address != connectorPlugin
 }
 
-// runGuard is the step that runs the guard. One that is a release of Helm, with whatever it is part of, is only waited for.
-func (i *Installer) runGuard(wanted []*unstructured.Unstructured) step {
-	return step{"run the guard", func(ctx context.Context) ([]change, error) {
-		var d appsv1.Deployment
-		err := i.Get(ctx, client.ObjectKey{Namespace: GuardName, Name: GuardName}, &d)
-		if client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("read Deployment %s/%s: %w", GuardName, GuardName, err)
+// guarding are the steps that run the guard, with what holds while it does not.
+func (i *Installer) guarding(wanted []*unstructured.Unstructured) []step {
+	return []step{
+		i.running("run the guard", GuardName, wanted), i.policies("add the rules that hold without the guard", "guard/policies"),
+	}
+}
+
+// guardingUndo are the two steps back from guarding.
+func (i *Installer) guardingUndo(base, policies []*unstructured.Unstructured) []step {
+	return []step{
+		i.removing("remove the rules that hold without the guard", policies, nil),
+		i.removing("remove the guard", base, func(ctx context.Context) error { return i.gone(ctx, base) }),
+	}
+}
+
+// running is the step that runs one of our programs. One that is a release of Helm, with whatever it is part of, is only waited for.
+func (i *Installer) running(what, name string, wanted []*unstructured.Unstructured) step {
+	return step{what, func(ctx context.Context) ([]change, error) {
+		d, err := i.program(ctx, name)
+		if err != nil {
+			return nil, err
 		}
-		if err == nil && ofHelm(&d) {
+		if ofHelm(d) {
 			return nil, nil
 		}
 		chosen, err := i.withChoices(ctx, wanted)
 		if err != nil {
 			return nil, err
 		}
-		pull, err := i.pullSecrets(ctx, GuardName)
+		pull, err := i.pullSecrets(ctx, name)
 		if err != nil {
 			return nil, err
 		}
 		return i.apply(ctx, slices.Insert(chosen, kindsOf(chosen), pull...))
-	}, i.rollout(GuardName, GuardName)}
+	}, i.rollout(name, name)}
 }
 
 // guardObjects returns the objects of the guard, with the image that was chosen.
@@ -192,7 +197,7 @@ func (i *Installer) guardObjects() ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	return base, i.setImages(base)
+	return base, i.setImages(base, BrokerName)
 }
 
 // withoutGuard returns objects without those of the guard if somebody else needs it: who trades.

@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package install makes a cluster with Liqo 0.9 a broker, or the consumer of one, and a cluster with nothing but Liqo again.
+// Package install makes a cluster with Liqo a broker, or the consumer of one, and a cluster with nothing but Liqo again.
 //
 // It writes what is missing, in an order in which no Secret of Liqo's namespace leaves the cluster and Liqo never asks a plugin that is
 // not there; it keeps nothing of its own about how far it came, but looks. So a run that was interrupted is finished by the next one,
@@ -49,7 +49,7 @@ type Options struct {
 	AlsoBroker bool
 	// Downgrade lets older images take the place of newer ones.
 	Downgrade bool
-	// LiqoUnsupported goes on with another Liqo 0.9 than LiqoVersion.
+	// LiqoUnsupported goes on with another Liqo 0.9 than LiqoVersion, or another 1.x than Liqo1Version.
 	LiqoUnsupported bool
 	// Timeout is for how long each step may wait; zero is DefaultTimeout.
 	Timeout time.Duration
@@ -93,7 +93,7 @@ type Installer struct {
 	trading bool // The cluster has a connector, and needs what a guard brings.
 }
 
-// New returns an Installer that tells of its steps; the client knows the kinds of Kubernetes and of package v09.
+// New returns an Installer that tells of its steps; the client knows the kinds of Kubernetes and those of package lines.
 func New(c client.Client, options Options, out io.Writer) (*Installer, error) {
 	if err := options.Validate(); err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ func (i *Installer) Install(ctx context.Context, seen *Setup) error {
 	if err := i.mayBecomeBroker(seen); err != nil {
 		return err
 	}
-	return i.makeBroker(ctx, seen.line)
+	return i.makeBroker(ctx, seen)
 }
 
 // Upgrade is Install on a cluster that is a broker already, if perhaps not wholly. It makes no cluster one.
@@ -159,20 +159,20 @@ func (i *Installer) Upgrade(ctx context.Context, seen *Setup) error {
 	if err := seen.isBroker(); err != nil {
 		return err
 	}
-	return i.makeBroker(ctx, seen.line)
+	return i.makeBroker(ctx, seen)
 }
 
-func (i *Installer) makeBroker(ctx context.Context, l line) error {
-	if err := i.brokerRequirements(ctx); err != nil {
+func (i *Installer) makeBroker(ctx context.Context, seen *Setup) error {
+	if err := i.brokerRequirements(ctx, seen); err != nil {
 		return err
 	}
-	if err := i.sameRegistry(ctx); err != nil {
+	if err := i.sameRegistry(ctx, seen.line); err != nil {
 		return err
 	}
 	if i.options.Export != "" {
-		return l.exportBroker(ctx, i)
+		return seen.line.exportBroker(ctx, i)
 	}
-	steps, err := l.broker(i)
+	steps, err := seen.line.broker(i)
 	if err != nil {
 		return err
 	}
@@ -182,13 +182,13 @@ func (i *Installer) makeBroker(ctx context.Context, l line) error {
 // Uninstall undoes Install. What a connector needs stays: our virtual kubelet with its rights, the guard, and somebody whom Liqo asks. A
 // cluster that is something else than a broker is left alone, and that is an error; one with nothing but Liqo is as it should be.
 func (i *Installer) Uninstall(ctx context.Context, seen *Setup) error {
-	if err := i.rights(ctx); err != nil {
+	if err := i.rights(ctx, seen.line); err != nil {
 		return err
 	}
-	if err := i.mayCease(ctx, seen); err != nil {
+	if err := seen.line.mayCease(ctx, i, seen); err != nil {
 		return err
 	}
-	if err := i.unused(ctx); err != nil {
+	if err := i.unused(ctx, seen.line); err != nil {
 		return err
 	}
 	steps, err := seen.line.brokerUndo(i)
@@ -203,11 +203,11 @@ func (i *Installer) Prepare(ctx context.Context, seen *Setup) error {
 	if err := i.forward(ctx, seen); err != nil {
 		return err
 	}
-	broker, err := i.findBroker(ctx)
+	broker, err := i.findBroker(ctx, seen.line)
 	if err != nil {
 		return err
 	}
-	if err := i.sameRegistry(ctx); err != nil {
+	if err := i.sameRegistry(ctx, seen.line); err != nil {
 		return err
 	}
 	if i.options.Export != "" {
@@ -223,41 +223,38 @@ func (i *Installer) Prepare(ctx context.Context, seen *Setup) error {
 // Unprepare undoes Prepare: for all brokers, or for the one that the options name, so that the cluster stays the consumer of others. One
 // that trades stays guarded.
 func (i *Installer) Unprepare(ctx context.Context, seen *Setup) error {
-	if err := i.rights(ctx); err != nil {
+	if err := i.rights(ctx, seen.line); err != nil {
 		return err
 	}
 	if i.options.Broker != "" {
-		if only, err := i.leaveOne(ctx); err != nil || !only {
+		broker, err := i.findBroker(ctx, seen.line)
+		if err != nil {
 			return err
 		}
+		steps, last, err := seen.line.leave(ctx, i, broker)
+		if err != nil {
+			return err
+		}
+		if !last {
+			return i.run.runSteps(ctx, steps)
+		}
 	}
-	if err := i.notABroker(ctx); err != nil {
-		return err
-	}
-	trades, err := i.trades(ctx)
-	if err != nil {
-		return err
-	}
-	if trades { // Its guard needs our virtual kubelet.
-		return i.run.runSteps(ctx, i.askingNoMore("brokers", flagOfRemoteIPAM))
-	}
-	steps, err := seen.line.consumerUndo(i)
+	steps, err := seen.line.consumerUndo(ctx, i)
 	if err != nil {
 		return err
 	}
 	return i.run.runSteps(ctx, steps)
 }
 
-// sameRegistry takes the images from where the cluster has our virtual kubelet from, unless another place is given.
-func (i *Installer) sameRegistry(ctx context.Context) error {
+// sameRegistry takes the images from where the cluster has those of ours from that it uses, unless another place is given.
+func (i *Installer) sameRegistry(ctx context.Context, of line) error {
 	if i.options.registryGiven {
 		return nil
 	}
-	args, err := i.managerArgs(ctx)
+	image, err := of.image(ctx, i)
 	if err != nil {
 		return err
 	}
-	image := kubeletInUse(args)
 	if slash := strings.LastIndex(image, "/"); slash > 0 {
 		i.options.Registry = image[:slash]
 	}

@@ -167,6 +167,9 @@ func (j *Joining) meet(ctx context.Context, who Joiner, options Options, out io.
 	if j.Found != nil {
 		j.Found(who, &setup)
 	}
+	if setup.Liqo1() {
+		return nil, requirement("clusters with Liqo 1.x are peered by liqoctl: peer it with the broker, and run prepare if it is a consumer")
+	}
 	if setup.Own.ID == "" {
 		if setup.Own, err = v09.OwnIdentity(ctx, i, liqoNamespace); err != nil {
 			return nil, err

@@ -5,51 +5,91 @@ package install
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	liqoline "github.com/capacitorset/liqo-broker/pkg/liqo/line"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/lines"
 )
 
-// A line of Liqo's versions says how such a Liqo is made a broker's or a consumer's, and stock again. One that is known and not supported
-// says so in its check, and has no steps.
+// A line of Liqo's versions says how such a Liqo is made a broker's or a consumer's, and stock again.
 type line interface {
 	identified
+	required
+	looked
 	installed
-	guarded
+	undone
 	exporting
 }
 
-// identified is what a line is known by.
+// identified is what a line is known by, and what it says of a cluster.
 type identified interface {
-	// name is what people call it.
-	name() string
-	// kind is one of its kinds that no other line has.
-	kind() schema.GroupKind
-	// check returns its version; an error unless it runs here, of a version that the steps are for.
+	liqoline.Known
+	liqoline.Read
+	// TwinOfLiqo is that of liqoline.Twins.
+	TwinOfLiqo(twin *corev1.Namespace, peer cluster.Identity) bool
+	// check returns its version; an error unless it runs here, of a version that the steps back are for.
 	check(ctx context.Context, o objects) (version string, err error)
 }
 
-// installed is how it is changed, and changed back.
-type installed interface {
-	// broker and consumer are the steps of an installation, and the others those back.
-	broker(i *Installer) ([]step, error)
-	brokerUndo(i *Installer) ([]step, error)
-	consumer(i *Installer, broker cluster.Identity) ([]step, error)
-	consumerUndo(i *Installer) ([]step, error)
+// required is what must be there before anything is changed. All errors but those of reading are requirements.
+type required interface {
+	// rights are those that the steps need most; who has them is an administrator.
+	rights() []authorizationv1.ResourceAttributes
+	// fits returns an error unless a version is the one that was tried.
+	fits(version string) error
+	// needs returns an error unless the cluster has what all steps onwards need of it.
+	needs(ctx context.Context, o objects) error
+	// mayBroker returns an error unless the cluster can be a broker, and mayGuard unless it can be guarded by itself.
+	mayBroker(ctx context.Context, i *Installer, s *Setup) error
+	mayGuard(ctx context.Context, i *Installer) error
 }
 
-// guarded is how its guard comes, by itself, and goes.
-type guarded interface {
+// looked is how it shows what a cluster was made.
+type looked interface {
+	// marks adds to a Setup what is particular to the line.
+	marks(ctx context.Context, i *Installer, s *Setup) error
+	// image returns an image of ours that the cluster uses; empty if it uses none.
+	image(ctx context.Context, i *Installer) (string, error)
+}
+
+// installed is how it is changed.
+type installed interface {
+	// broker, consumer and guard are the steps of an installation.
+	broker(i *Installer) ([]step, error)
+	consumer(i *Installer, broker cluster.Identity) ([]step, error)
 	guard(i *Installer) ([]step, error)
+}
+
+// undone is how it is changed back.
+type undone interface {
+	removable
+	// brokerUndo, consumerUndo and guardUndo are the steps back.
+	brokerUndo(i *Installer) ([]step, error)
+	consumerUndo(ctx context.Context, i *Installer) ([]step, error)
 	guardUndo(i *Installer) ([]step, error)
+	// leave are the steps by which a cluster ceases to be the consumer of one of several brokers. They are not to be taken if that is the
+	// last thing that it is.
+	leave(ctx context.Context, i *Installer, broker cluster.Identity) (steps []step, last bool, err error)
+}
+
+// removable is whether the steps back may be taken. All errors but those of reading are requirements.
+type removable interface {
+	// mayCease returns an error if the cluster is no broker, and something else would be taken from it.
+	mayCease(ctx context.Context, i *Installer, s *Setup) error
+	// mayLose returns an error if what else the cluster is would go with the broker.
+	mayLose(ctx context.Context, i *Installer) error
+	// mayUnguard returns an error if the cluster needs the guard for what it is.
+	mayUnguard(s *Setup) error
 }
 
 // exporting is how what is installed becomes files.
@@ -59,40 +99,31 @@ type exporting interface {
 	exportGuard(ctx context.Context, i *Installer) error
 }
 
-// lines returns those that are known.
-func lines() []line { return []line{line09{}, line1{}} }
-
 // lineHere returns the line of Liqo that the API server has the kinds of.
 func (i *Installer) lineHere() (line, error) {
-	for _, l := range lines() {
-		_, err := i.RESTMapper().RESTMapping(l.kind())
-		switch {
-		case err == nil:
-			return l, nil
-		case !meta.IsNoMatchError(err):
-			return nil, fmt.Errorf("ask the API server for Liqo's kinds: %w", err)
-		}
+	found, err := lines.FindMapped(i.RESTMapper())
+	switch {
+	case errors.Is(err, lines.ErrNone):
+		return nil, requirement("this cluster has no Liqo: install Liqo %s or %s first", LiqoVersion, Liqo1Version)
+	case errors.Is(err, lines.ErrSeveral):
+		return nil, requirement("%w", err)
+	case err != nil:
+		return nil, err
+	case found.HasPlugin():
+		return line09{}, nil
+	default:
+		return line1{}, nil
 	}
-	return nil, requirement("this cluster has no Liqo: install Liqo 0.9 first")
 }
 
-// line09 is Liqo 0.9: its controller manager has flags for the virtual kubelets and for a resource plugin.
-type line09 struct{}
-
-// LiqoVersion is the one that the virtual kubelet is built of and that tests run. Others of its line are worked with on request only
-// (Options.LiqoUnsupported), and can be left by whoever has them.
-const LiqoVersion = "v0.9.4"
-
-// versions09 begins the tags of the images of line 0.9.
-const versions09 = "v0.9."
-
-func (line09) name() string { return "0.9" }
-
-func (line09) kind() schema.GroupKind {
-	return schema.GroupKind{Group: "discovery.liqo.io", Kind: "ForeignCluster"}
+// peers returns the clusters that this one knows.
+func (i *Installer) peers(ctx context.Context, of line) ([]liqo.Peer, error) {
+	return of.Reader(i, "").Peers(ctx)
 }
 
-func (line09) check(ctx context.Context, o objects) (string, error) {
+// managerTag returns the tag of the image of Liqo's controller manager; an error unless it begins like the versions of a line. The broker
+// needs one of them.
+func managerTag(ctx context.Context, o objects, begins, needed string) (string, error) {
 	var d appsv1.Deployment
 	err := o.Get(ctx, client.ObjectKey{Namespace: liqoNamespace, Name: controllerManager}, &d)
 	switch {
@@ -109,56 +140,8 @@ func (line09) check(ctx context.Context, o objects) (string, error) {
 		return "", err
 	}
 	tag := ImageTag(container.Image)
-	if !strings.HasPrefix(tag, versions09) {
-		return "", requirement("Liqo's controller manager has the image %s, and the broker needs Liqo %s", container.Image, LiqoVersion)
+	if !strings.HasPrefix(tag, begins) {
+		return "", requirement("Liqo's controller manager has the image %s, and the broker needs Liqo %s", container.Image, needed)
 	}
 	return tag, nil
 }
-
-func (line09) broker(i *Installer) ([]step, error)     { return i.brokerSteps() }
-func (line09) brokerUndo(i *Installer) ([]step, error) { return i.brokerUndo() }
-
-func (line09) consumer(i *Installer, broker cluster.Identity) ([]step, error) {
-	return i.consumerSteps(broker)
-}
-
-func (line09) consumerUndo(i *Installer) ([]step, error) { return i.consumerUndo(), nil }
-
-func (line09) guard(i *Installer) ([]step, error)     { return i.guardSteps() }
-func (line09) guardUndo(i *Installer) ([]step, error) { return i.guardUndo() }
-
-func (line09) exportBroker(ctx context.Context, i *Installer) error { return i.exportBroker(ctx) }
-
-func (line09) exportConsumer(ctx context.Context, i *Installer, broker cluster.Identity) error {
-	return i.exportConsumer(ctx, remoteIPAMOf(broker))
-}
-
-func (line09) exportGuard(ctx context.Context, i *Installer) error { return i.exportGuard(ctx) }
-
-// line1 is Liqo 1.x, which has neither these flags nor a resource plugin.
-type line1 struct{}
-
-func (line1) name() string { return "1.x" }
-
-func (line1) kind() schema.GroupKind {
-	return schema.GroupKind{Group: api.CoreGroup, Kind: api.ForeignClusterKind}
-}
-
-func (line1) unsupported() error {
-	return requirement("Liqo 1.x is not supported yet; this cluster has it, and the broker needs Liqo 0.9")
-}
-
-func (l line1) check(context.Context, objects) (string, error) { return "", l.unsupported() }
-func (l line1) broker(*Installer) ([]step, error)              { return nil, l.unsupported() }
-func (l line1) brokerUndo(*Installer) ([]step, error)          { return nil, l.unsupported() }
-
-func (l line1) consumer(*Installer, cluster.Identity) ([]step, error) { return nil, l.unsupported() }
-func (l line1) consumerUndo(*Installer) ([]step, error)               { return nil, l.unsupported() }
-func (l line1) guard(*Installer) ([]step, error)                      { return nil, l.unsupported() }
-func (l line1) guardUndo(*Installer) ([]step, error)                  { return nil, l.unsupported() }
-
-func (l line1) exportBroker(context.Context, *Installer) error { return l.unsupported() }
-func (l line1) exportConsumer(context.Context, *Installer, cluster.Identity) error {
-	return l.unsupported()
-}
-func (l line1) exportGuard(context.Context, *Installer) error { return l.unsupported() }

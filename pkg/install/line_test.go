@@ -30,7 +30,9 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/lines"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
 )
 
 // mapper knows the kinds of a line of Liqo; nil those of none.
@@ -38,10 +40,18 @@ func mapper(of line) meta.RESTMapper {
 	if of == nil {
 		return meta.NewDefaultRESTMapper(nil)
 	}
-	kind := of.kind().WithVersion("v1alpha1")
+	kind := recordKind(of)
 	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{kind.GroupVersion()})
 	m.Add(kind, meta.RESTScopeRoot)
 	return m
+}
+
+// recordKind is the kind of a line's records of peers.
+func recordKind(of line) schema.GroupVersionKind {
+	if of.HasPlugin() {
+		return schema.GroupVersionKind{Group: "discovery.liqo.io", Version: "v1alpha1", Kind: "ForeignCluster"}
+	}
+	return schema.GroupVersionKind{Group: api.CoreGroup, Version: api.Beta, Kind: "ForeignCluster"}
 }
 
 // at returns a client of a cluster that serves a line of Liqo and has some objects; its user may do everything, but for what an
@@ -49,7 +59,7 @@ func mapper(of line) meta.RESTMapper {
 func at(t *testing.T, of line, funcs interceptor.Funcs, objects ...client.Object) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v09.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), lines.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	if funcs.Create == nil {
@@ -149,7 +159,6 @@ func TestRefused(t *testing.T) {
 		says    string
 	}{
 		"NoLiqo":    {nil, counting, nil, Options{}, all, "this cluster has no Liqo"},
-		"Line1":     {line1{}, counting, nil, Options{}, all, "Liqo 1.x is not supported yet"},
 		"KindsOnly": {line09{}, counting, nil, Options{}, all, "no Deployment liqo/liqo-controller-manager"},
 		"OldLiqo": {
 			line09{}, counting, []client.Object{old}, Options{}, all,

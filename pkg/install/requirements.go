@@ -32,17 +32,12 @@ func ImageTag(image string) string {
 }
 
 // rights returns an error unless the caller has those that the steps need most; who has them is an administrator.
-func (i *Installer) rights(ctx context.Context) error {
+func (i *Installer) rights(ctx context.Context, of line) error {
 	if i.options.Export != "" {
 		return nil // Who only writes files need not.
 	}
 	var missing []string
-	for _, right := range []authorizationv1.ResourceAttributes{
-		{Verb: "patch", Group: "apps", Resource: "deployments", Namespace: liqoNamespace},
-		{Verb: "patch", Group: "rbac.authorization.k8s.io", Resource: "clusterroles"},
-		{Verb: "create", Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
-		{Verb: "patch", Group: "virtualkubelet.liqo.io", Resource: "virtualnodes"},
-	} {
+	for _, right := range of.rights() {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &right}}
 		if err := i.Create(ctx, review); err != nil {
 			return fmt.Errorf("ask the API server for your rights: %w", err)
@@ -58,7 +53,7 @@ func (i *Installer) rights(ctx context.Context) error {
 }
 
 // brokerRequirements returns an error unless the cluster can be a broker.
-func (i *Installer) brokerRequirements(ctx context.Context) error {
+func (i *Installer) brokerRequirements(ctx context.Context, seen *Setup) error {
 	if err := i.lookForHelm(ctx); err != nil {
 		return err
 	}
@@ -71,17 +66,7 @@ func (i *Installer) brokerRequirements(ctx context.Context) error {
 			return requirement("this cluster has another broker already, in namespace %s", d.Namespace)
 		}
 	}
-	peers, err := v09.Peers(ctx, i)
-	if err != nil {
-		return err
-	}
-	for n := range peers {
-		if peers[n].InBand {
-			return requirement("the peering with cluster %s is in-band, and the broker needs out-of-band peerings: end it and peer again",
-				called(peers[n].Identity))
-		}
-	}
-	return i.unclaimed(ctx)
+	return seen.line.mayBroker(ctx, i, seen)
 }
 
 // lookForHelm notes whether the broker is a release of Helm. What only its values can say is an error.
@@ -139,24 +124,22 @@ func (i *Installer) notABroker(ctx context.Context) error {
 	return nil
 }
 
-// unused returns an error if namespaces of consumers are here, or if this cluster is a consumer too, unless that does not matter.
-func (i *Installer) unused(ctx context.Context) error {
+// unused returns an error if namespaces of consumers are here, or if this cluster is something else that would go with the broker, unless
+// that does not matter.
+func (i *Installer) unused(ctx context.Context, of line) error {
 	if i.options.Force {
 		return nil
 	}
 	var namespaces corev1.NamespaceList
-	var peers v09.ForeignClusterList
-	if err := errors.Join(i.List(ctx, &namespaces), i.List(ctx, &peers)); err != nil {
+	peers, err := i.peers(ctx, of)
+	if err := errors.Join(i.List(ctx, &namespaces), err); err != nil {
 		return fmt.Errorf("list the namespaces of peers: %w", err)
-	}
-	ofLiqo := map[string]bool{}
-	for n := range peers.Items {
-		ofLiqo[v09.TwinNameOfLiqo(v09.Identity(&peers.Items[n]))] = true
 	}
 	var twins []string
 	for n := range namespaces.Items {
 		name := namespaces.Items[n].Name
-		if _, twin := liqo.TwinOf(&namespaces.Items[n]); twin && !ofLiqo[name] {
+		ofLiqo := slices.ContainsFunc(peers, func(p liqo.Peer) bool { return of.TwinOfLiqo(&namespaces.Items[n], p.Identity) })
+		if _, twin := liqo.TwinOf(&namespaces.Items[n]); twin && !ofLiqo {
 			twins = append(twins, name)
 		}
 	}
@@ -166,7 +149,7 @@ func (i *Installer) unused(ctx context.Context) error {
 			"--force, what "+
 			"runs goes on, and nobody places new pods", len(twins), strings.Join(twins[:min(shown, len(twins))], ", "))
 	}
-	return i.noConsumer(ctx)
+	return of.mayLose(ctx, i)
 }
 
 // noConsumer returns an error if this cluster is the consumer of another broker, which shares the virtual kubelet with the broker.
@@ -182,14 +165,14 @@ func (i *Installer) noConsumer(ctx context.Context) error {
 }
 
 // findBroker returns the peer whose consumer this cluster is to be. An ID counts for more than a name, which peers choose themselves.
-func (i *Installer) findBroker(ctx context.Context) (cluster.Identity, error) {
-	var peers v09.ForeignClusterList
-	if err := i.List(ctx, &peers); err != nil {
-		return cluster.Identity{}, fmt.Errorf("list the peers of this cluster: %w", err)
+func (i *Installer) findBroker(ctx context.Context, of line) (cluster.Identity, error) {
+	peers, err := i.peers(ctx, of)
+	if err != nil {
+		return cluster.Identity{}, err
 	}
-	identities := make([]cluster.Identity, len(peers.Items))
-	for n := range peers.Items {
-		identities[n] = v09.Identity(&peers.Items[n])
+	identities := make([]cluster.Identity, len(peers))
+	for n := range peers {
+		identities[n] = peers[n].Identity
 	}
 	return choosePeer(identities, i.options.Broker)
 }

@@ -7,15 +7,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 // Setup is what an installation has made of a cluster, as far as that shows.
@@ -26,10 +23,13 @@ type Setup struct {
 	Line, Version string
 	// Broker is whether the cluster is one, or about to become or to cease to be one; Helm is whether it is a release of Helm.
 	Broker, Helm bool
+	// Catalog is whether it only tells others whom it knows, with Liqo 1.x: then it is no broker. Guarded is whether it has the guard there
+	// without being a broker.
+	Catalog, Guarded bool
 	// Trades is whether it has a connector, which brings peers that are strangers.
 	Trades bool
 	// RemoteIPAMs are the addresses, without a port, at which the cluster's virtual kubelets ask brokers for addresses. They may be the
-	// same as those of the peers Brokers; a cluster that is no consumer has none.
+	// same as those of the peers Brokers; a cluster that is no consumer has none, nor has one with Liqo 1.x.
 	RemoteIPAMs []string
 	Brokers     []cluster.Identity
 	// Tag is that of our images which the cluster uses; empty if it uses none, or if they have a digest in its place.
@@ -39,6 +39,12 @@ type Setup struct {
 	line line
 }
 
+// Liqo1 reports whether Liqo 1.x runs on the cluster: there are neither our virtual kubelets nor a resource plugin.
+func (s *Setup) Liqo1() bool { return s.line != nil && !s.line.HasPlugin() }
+
+// consumes reports whether the cluster is the consumer of a broker.
+func (s *Setup) consumes() bool { return len(s.RemoteIPAMs)+len(s.Brokers) > 0 }
+
 // Look returns what an installation has made of this cluster. Its error is a requirement that the cluster does not meet, or says why
 // that cannot be known; what was seen until then is returned with it.
 func (i *Installer) Look(ctx context.Context) (Setup, error) {
@@ -47,8 +53,8 @@ func (i *Installer) Look(ctx context.Context) (Setup, error) {
 	if err != nil {
 		return s, err
 	}
-	s.line, s.Line = l, l.name()
-	if own, err := v09.OwnIdentity(ctx, i, liqoNamespace); err == nil { // It is only for people.
+	s.line, s.Line = l, l.Name()
+	if own, err := l.OwnIdentity(ctx, i, liqoNamespace); err == nil { // It is only for people.
 		s.Own = own
 	}
 	if s.Version, err = l.check(ctx, i.objects); err != nil {
@@ -65,30 +71,7 @@ func (i *Installer) Look(ctx context.Context) (Setup, error) {
 	if s.Trades, err = i.trades(ctx); err != nil && !apierrors.IsForbidden(err) { // Who may not see that is told so of the connector itself.
 		return s, err
 	}
-	args, err := i.managerArgs(ctx)
-	if err != nil {
-		return s, err
-	}
-	s.Tag = ImageTag(kubeletInUse(args))
-	for _, arg := range args {
-		s.Broker = s.Broker || strings.HasPrefix(arg, flagPlugin+"="+brokerPlugin)
-		if address, is := strings.CutPrefix(arg, flagExtraArgs+"="+flagRemoteIPAM+"=server="); is {
-			host, _, _ := strings.Cut(address, ":")
-			s.RemoteIPAMs = append(s.RemoteIPAMs, host)
-		}
-	}
-
-	// Which peers the addresses are those of.
-	peers, err := v09.Peers(ctx, i)
-	if err != nil {
-		return s, err
-	}
-	for n := range peers {
-		if id := peers[n].Identity; slices.Contains(s.RemoteIPAMs, remoteIPAMOf(id)) {
-			s.Brokers = append(s.Brokers, id)
-		}
-	}
-	return s, nil
+	return s, l.marks(ctx, i, &s)
 }
 
 // Reviewed is what was found of one step of an installation that was taken before.
@@ -109,7 +92,7 @@ func (i *Installer) Tag() string { return i.options.Tag }
 // ProbeImage returns the image of the pods that test the network of a consumer: ours that has the program for it, from the registry and
 // of the version of the virtual kubelet that the cluster uses.
 func (i *Installer) ProbeImage(ctx context.Context, s *Setup) (string, error) {
-	if err := i.sameRegistry(ctx); err != nil {
+	if err := i.sameRegistry(ctx, s.line); err != nil {
 		return "", err
 	}
 	o := i.options
@@ -120,7 +103,7 @@ func (i *Installer) ProbeImage(ctx context.Context, s *Setup) (string, error) {
 // Review returns what is found of the steps by which this cluster became what a setup says that Look has returned, with the images that it
 // uses. It writes nothing.
 func (i *Installer) Review(ctx context.Context, s Setup) ([]Reviewed, error) {
-	if err := i.sameRegistry(ctx); err != nil {
+	if err := i.sameRegistry(ctx, s.line); err != nil {
 		return nil, err
 	}
 	// Another version is not another set-up.
@@ -143,7 +126,7 @@ func (i *Installer) Review(ctx context.Context, s Setup) ([]Reviewed, error) {
 		}
 		steps = append(steps, of...)
 	}
-	if s.Trades {
+	if s.Trades || s.Guarded {
 		of, err := s.line.guard(i)
 		if err != nil {
 			return nil, err

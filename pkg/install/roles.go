@@ -12,13 +12,19 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/version"
 )
 
-// Roles returns what a cluster is, for people: "broker", "consumer of milan (59bac5c0-…)", "trader"; nothing if it has Liqo alone.
+// Roles returns what a cluster is, for people: "broker", "consumer of milan (59bac5c0-…)", "trader", and with Liqo 1.x "catalog" and
+// "guarded"; nothing if it has Liqo alone.
 func (s *Setup) Roles() []string {
 	var roles []string
 	if s.Broker {
 		roles = append(roles, "broker")
+	}
+	if s.Catalog {
+		roles = append(roles, "catalog")
 	}
 	var brokers []string
 	for _, broker := range s.Brokers {
@@ -33,12 +39,15 @@ func (s *Setup) Roles() []string {
 	if s.Trades {
 		roles = append(roles, "trader")
 	}
+	if s.Guarded {
+		roles = append(roles, "guarded")
+	}
 	return roles
 }
 
 // mayBecomeBroker returns an error if the cluster is the consumer of a broker and is to be one itself, which nobody has asked for.
 func (i *Installer) mayBecomeBroker(s *Setup) error {
-	if s.Broker || i.options.AlsoBroker || len(s.RemoteIPAMs) == 0 {
+	if s.Broker || i.options.AlsoBroker || !s.consumes() {
 		return nil
 	}
 	return requirement("this cluster is a %s, whose version prepare brings: with --also-broker it becomes a broker besides",
@@ -50,9 +59,11 @@ func (s *Setup) isBroker() error {
 	switch {
 	case s.Broker:
 		return nil
-	case len(s.RemoteIPAMs) > 0 && s.Trades:
+	case s.Catalog:
+		return requirement("this cluster is no broker, but a catalog: kubectl apply %s brings it up to date", version.Applied("deploy/catalog"))
+	case s.consumes() && s.Trades:
 		return requirement("this cluster is no broker, but a %s: run prepare and guard", strings.Join(s.Roles(), " and a "))
-	case len(s.RemoteIPAMs) > 0:
+	case s.consumes():
 		return requirement("this cluster is no broker, but a %s: run prepare, with the plugin of the broker's version",
 			strings.Join(s.Roles(), ""))
 	case s.Trades:
@@ -103,9 +114,8 @@ func (i *Installer) brokerLeft(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	own := slices.DeleteFunc(base, func(o *unstructured.Unstructured) bool { return o.GetLabels()[labelName] == GuardName })
 	for _, left := range []func(context.Context) ([]change, error){
-		i.removing("", own, nil).changes, i.withoutPort(), i.alone(patchRemoteIPAM), i.withoutHook(), i.told,
+		i.removing("", ofDaemon(base), nil).changes, i.withoutPort(), i.alone(patchRemoteIPAM), i.withoutHook(), i.told,
 	} {
 		changes, err := left(ctx)
 		if err != nil || len(changes) > 0 {
@@ -113,6 +123,11 @@ func (i *Installer) brokerLeft(ctx context.Context) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// ofDaemon returns the objects of a broker without those of its guard.
+func ofDaemon(base []*unstructured.Unstructured) []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(base), func(o *unstructured.Unstructured) bool { return o.GetLabels()[labelName] == GuardName })
 }
 
 // sellsNoBroker returns an error if the connector sells what the broker has. It leaves the resource plugin to the broker then, so that Liqo

@@ -14,40 +14,60 @@ import (
 
 // forward returns an error unless the caller may bring the cluster to the version of the images that were chosen.
 func (i *Installer) forward(ctx context.Context, seen *Setup) error {
-	if err := i.rights(ctx); err != nil {
+	if err := i.rights(ctx, seen.line); err != nil {
 		return err
 	}
-	if seen.Version != LiqoVersion && !i.options.LiqoUnsupported {
-		return requirement("this cluster has Liqo %s, and our virtual kubelet is built of %s: with --liqo-unsupported it is tried "+
-			"all the same", seen.Version, LiqoVersion)
+	if !i.options.LiqoUnsupported {
+		if err := seen.line.fits(seen.Version); err != nil {
+			return err
+		}
 	}
-	return i.noDowngrade(ctx, seen.Version)
+	if err := seen.line.needs(ctx, i.objects); err != nil {
+		return err
+	}
+	return i.noDowngrade(ctx, seen)
 }
 
 // noDowngrade returns an error if newer images than those that were chosen are here, unless that is meant. Tags that are no versions are
 // neither newer nor older.
-func (i *Installer) noDowngrade(ctx context.Context, ofLiqo string) error {
+func (i *Installer) noDowngrade(ctx context.Context, seen *Setup) error {
 	if i.options.Downgrade {
 		return nil
 	}
-	for _, at := range []client.ObjectKey{{Namespace: BrokerNamespace, Name: BrokerName}, {Namespace: GuardName, Name: GuardName}} {
-		var d appsv1.Deployment
-		if err := i.Get(ctx, at, &d); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("read Deployment %s: %w", at, err)
+	for _, name := range programs() {
+		d, err := i.program(ctx, name)
+		if err != nil {
+			return err
 		}
-		if container, err := first(&d); err == nil && older(i.options.Tag, ImageTag(container.Image)) {
-			return i.tooOld("Deployment "+at.String(), ImageTag(container.Image))
+		if container, err := first(d); err == nil && older(i.options.Tag, ImageTag(container.Image)) {
+			return i.tooOld("Deployment "+name+"/"+name, ImageTag(container.Image))
 		}
 	}
-	args, err := i.managerArgs(ctx)
+	if !seen.line.HasPlugin() {
+		return nil
+	}
+	image, err := seen.line.image(ctx, i)
 	if err != nil {
 		return err
 	}
 	// Liqo's chart gives our virtual kubelet the version of Liqo if only its name is set.
-	if tag := ImageTag(kubeletInUse(args)); tag != ofLiqo && older(i.options.Tag, tag) {
+	if tag := ImageTag(image); tag != seen.Version && older(i.options.Tag, tag) {
 		return i.tooOld("our virtual kubelet", tag)
 	}
 	return nil
+}
+
+// programs returns the names of our Deployments, each of which has a namespace of the same name.
+func programs() []string { return []string{BrokerName, GuardName, TransitName, AgentName} }
+
+// program returns one of them, which is empty if it is not there.
+func (i *Installer) program(ctx context.Context, name string) (*appsv1.Deployment, error) {
+	at := client.ObjectKey{Namespace: name, Name: name}
+	var d appsv1.Deployment
+	if err := i.Get(ctx, at, &d); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read Deployment %s: %w", at, err)
+	}
+	return &d, nil
 }
 
 // tooOld says that something here is newer than what was chosen.

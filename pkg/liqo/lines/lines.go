@@ -12,8 +12,10 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
@@ -48,20 +50,45 @@ type Discoverer interface {
 // Find returns the line whose records of peers the API server has. The scheme has the kinds of all of them. The error may be [ErrNone] or
 // [ErrSeveral].
 func Find(d Discoverer, scheme *runtime.Scheme) (line.Line, error) {
+	return find(scheme, func(kind schema.GroupVersionKind) (bool, error) {
+		list, err := d.ServerResourcesForGroupVersion(kind.GroupVersion().String())
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("ask the API server for its resources in %s: %w", kind.GroupVersion(), err)
+		}
+		return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Kind == kind.Kind }), nil
+	})
+}
+
+// FindMapped returns what Find does, for who asks by a client and its mapper.
+func FindMapped(m meta.RESTMapper) (line.Line, error) {
+	scheme := runtime.NewScheme()
+	if err := AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("register the kinds of Liqo: %w", err)
+	}
+	return find(scheme, func(kind schema.GroupVersionKind) (bool, error) {
+		_, err := m.RESTMapping(kind.GroupKind(), kind.Version)
+		if err != nil && !meta.IsNoMatchError(err) {
+			return false, fmt.Errorf("ask the API server for Liqo's kinds: %w", err)
+		}
+		return err == nil, nil
+	})
+}
+
+func find(scheme *runtime.Scheme, serves func(schema.GroupVersionKind) (bool, error)) (line.Line, error) {
 	var found []line.Line
 	for _, of := range All() {
 		kind, err := apiutil.GVKForObject(of.Kinds().Record, scheme)
 		if err != nil {
 			return nil, fmt.Errorf("find the kind of Liqo's records: %w", err)
 		}
-		list, err := d.ServerResourcesForGroupVersion(kind.GroupVersion().String())
-		if apierrors.IsNotFound(err) {
-			continue
-		}
+		is, err := serves(kind)
 		if err != nil {
-			return nil, fmt.Errorf("ask the API server for its resources in %s: %w", kind.GroupVersion(), err)
+			return nil, err
 		}
-		if slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Kind == kind.Kind }) {
+		if is {
 			found = append(found, of)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -31,6 +32,21 @@ func (s served) ServerResourcesForGroupVersion(version string) (*metav1.APIResou
 	default:
 		return &metav1.APIResourceList{APIResources: resources}, nil
 	}
+}
+
+// mapped is a mapper of what the API server has.
+type mapped struct {
+	meta.RESTMapper
+
+	served served
+}
+
+func (m mapped) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	list, err := m.served.ServerResourcesForGroupVersion(kind.WithVersion(versions[0]).GroupVersion().String())
+	if apierrors.IsNotFound(err) || err == nil && list.APIResources[0].Kind != kind.Kind {
+		return nil, &meta.NoKindMatchError{GroupKind: kind, SearchedVersions: versions}
+	}
+	return &meta.RESTMapping{}, err
 }
 
 func TestFind(t *testing.T) {
@@ -79,6 +95,8 @@ func TestFind(t *testing.T) {
 			if want := errors.Is(tc.err, lines.ErrSeveral); several != want {
 				t.Errorf("%s\nFindOldest() finds several: %t, want %t", tc.reason, several, want)
 			}
+			got, err = lines.FindMapped(mapped{meta.NewDefaultRESTMapper(nil), tc.served})
+			check("FindMapped", got, err, tc.want, tc.err)
 		})
 	}
 }

@@ -85,7 +85,7 @@ func isBroker(ctx context.Context, objects client.Reader, id cluster.ID) (bool, 
 		return false, fmt.Errorf("list ForeignClusters: %w", err)
 	}
 	return slices.ContainsFunc(records.Items, func(r api.ForeignCluster) bool {
-		return r.Spec.ClusterID == string(id) && r.Annotations[annotationBroker] == marked
+		return r.Spec.ClusterID == string(id) && isSaidBroker(&r)
 	}), nil
 }
 

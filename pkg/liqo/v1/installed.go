@@ -1,0 +1,136 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
+)
+
+// Brokers returns the peers that people have said to be brokers, in order of ID.
+func Brokers(ctx context.Context, objects client.Reader) ([]cluster.Identity, error) {
+	var records api.ForeignClusterList
+	if err := objects.List(ctx, &records); err != nil {
+		return nil, fmt.Errorf("list ForeignClusters: %w", err)
+	}
+	var brokers []cluster.Identity
+	for i := range records.Items {
+		if isSaidBroker(&records.Items[i]) {
+			brokers = append(brokers, Identity(records.Items[i].Spec.ClusterID))
+		}
+	}
+	slices.SortFunc(brokers, func(a, b cluster.Identity) int { return cmp.Compare(a.ID, b.ID) })
+	return brokers, nil
+}
+
+// RecordOf returns Liqo's record of a peer, which may be changed; nil if there is none.
+func RecordOf(ctx context.Context, objects client.Reader, id cluster.ID) (*api.ForeignCluster, error) {
+	var records api.ForeignClusterList
+	if err := objects.List(ctx, &records); err != nil {
+		return nil, fmt.Errorf("list ForeignClusters: %w", err)
+	}
+	for i := range records.Items {
+		if records.Items[i].Spec.ClusterID == string(id) {
+			return &records.Items[i], nil
+		}
+	}
+	return nil, nil //nolint:nilnil // That there is none is an answer.
+}
+
+// SayBroker writes into Liqo's record of a peer that the peer is a broker, or that it is none.
+func SayBroker(record client.Object, is bool) {
+	annotations := maps.Clone(record.GetAnnotations())
+	if !is {
+		delete(annotations, annotationBroker)
+	} else {
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[annotationBroker] = marked
+	}
+	record.SetAnnotations(annotations)
+}
+
+// isSaidBroker reports whether people have said that a peer is a broker.
+func isSaidBroker(record *api.ForeignCluster) bool { return record.Annotations[annotationBroker] == marked }
+
+// BrokerAnnotation is how people write that a peer is a broker, as kubectl annotate takes it.
+const BrokerAnnotation = annotationBroker + "=" + marked
+
+// GrantedSlice is a ResourceSlice that has a node on its consumer.
+type GrantedSlice struct {
+	Name     client.ObjectKey
+	Consumer cluster.ID
+}
+
+// GrantedByLiqo returns the ResourceSlices that Liqo itself has granted to consumers, in order of name. Nothing looks at their class again:
+// a consumer's Liqo writes only what differs from its own, and Liqo here the status.
+func GrantedByLiqo(ctx context.Context, objects client.Reader) ([]GrantedSlice, error) {
+	var all api.ResourceSliceList
+	if err := objects.List(ctx, &all, client.MatchingLabels{liqo.LabelReplicated: liqo.ReplicationValue}); err != nil {
+		return nil, fmt.Errorf("list the ResourceSlices of consumers: %w", err)
+	}
+	var granted []GrantedSlice
+	for i := range all.Items {
+		s := &all.Items[i]
+		of := GrantOf(s)
+		if of.Resources.Accepted && (of.Class == "" || of.Class == api.SliceClassDefault) && s.DeletionTimestamp.IsZero() {
+			granted = append(granted, GrantedSlice{client.ObjectKeyFromObject(s), cluster.ID(s.Labels[liqo.LabelOrigin])})
+		}
+	}
+	slices.SortFunc(granted, func(a, b GrantedSlice) int { return cmp.Compare(a.Name.String(), b.Name.String()) })
+	return granted, nil
+}
+
+// TransitKept returns what is kept for the transit, for all peers: tables of gateways, opened addresses and endpoints that providers are
+// told of.
+func TransitKept(ctx context.Context, objects client.Reader) ([]client.Object, error) {
+	var kept []client.Object
+	for _, list := range []client.ObjectList{&api.FirewallConfigurationList{}, &api.IPList{}, &discoveryv1.EndpointSliceList{}} {
+		if err := objects.List(ctx, list, client.MatchingLabels{liqo.LabelBrokerManaged: liqo.BrokerManaged}); err != nil {
+			return nil, fmt.Errorf("list %T: %w", list, err)
+		}
+		err := line.Each(list, func(o client.Object) {
+			if strings.HasPrefix(o.GetName(), TransitPrefix) {
+				kept = append(kept, o)
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return kept, nil
+}
+
+// Gateways returns the pods of Liqo's gateways to peers (liqo/pkg/gateway/label.go@v1.2.0), which are in tenant namespaces: a consumer may
+// put the label on its own pods.
+func Gateways(ctx context.Context, objects client.Reader) ([]corev1.Pod, error) {
+	var namespaces corev1.NamespaceList
+	if err := objects.List(ctx, &namespaces, client.HasLabels{liqo.LabelTenantNamespace}); err != nil {
+		return nil, fmt.Errorf("list the tenant namespaces: %w", err)
+	}
+	var gateways []corev1.Pod
+	for i := range namespaces.Items {
+		var pods corev1.PodList
+		of := client.MatchingLabels{"networking.liqo.io/component": "gateway"}
+		if err := objects.List(ctx, &pods, client.InNamespace(namespaces.Items[i].Name), of); err != nil {
+			return nil, fmt.Errorf("list the gateways in namespace %s: %w", namespaces.Items[i].Name, err)
+		}
+		gateways = append(gateways, pods.Items...)
+	}
+	return gateways, nil
+}
