@@ -39,8 +39,9 @@ func addInstallation(parent *cobra.Command, s *session) {
 	for _, c := range []installation{
 		{
 			use: "install", short: "Make this cluster a broker",
-			long: "Make this cluster, which runs Liqo 0.9, a broker: the daemon, its rules, the patches of Liqo and of the virtual kubelets " +
-				"that exist, and the offer of the remote IPAM. What is there already stays; an interrupted run is finished by the next one.",
+			long: "Make this cluster, which runs Liqo, a broker: the daemon, its rules, the patches of Liqo and of the virtual kubelets " +
+				"that exist, and the offer of the remote IPAM; with Liqo 1.x, of which nothing is patched, the transit, the daemon and its rules. " +
+				"What is there already stays; an interrupted run is finished by the next one.",
 			examples: []string{"", "--dry-run=server", "--modes orchestrator --registry registry.example/liqo-broker"},
 			do:       (*install.Installer).Install,
 			flags: func(c *cobra.Command, o *install.Options) {
@@ -58,7 +59,7 @@ func addInstallation(parent *cobra.Command, s *session) {
 				"cluster a broker that is none.",
 			examples: []string{"--dry-run=server", ""},
 			do:       (*install.Installer).Upgrade, flags: func(c *cobra.Command, o *install.Options) { imageFlags(c, o); modeFlags(c, o) },
-			done: "The broker is up to date. Run \"kubectl liqo-broker prepare\" on each consumer, for its virtual kubelets.",
+			done: "The broker is up to date. Run \"kubectl liqo-broker prepare\" on each consumer, for its virtual kubelets or its agent.",
 		},
 		{
 			use: "uninstall", short: "Make a broker a cluster with nothing but Liqo again",
@@ -75,8 +76,8 @@ func addInstallation(parent *cobra.Command, s *session) {
 		// On its consumers.
 		{
 			use: "prepare", short: "Make this cluster the consumer of a broker",
-			long: "Make this cluster, which runs Liqo 0.9 and peers with a broker, its consumer: Liqo gets the broker's virtual kubelet, " +
-				"which asks the broker's remote IPAM for addresses.",
+			long: "Make this cluster, which runs Liqo and peers with a broker, its consumer: Liqo gets the broker's virtual kubelet, " +
+				"which asks the broker's remote IPAM for addresses; with Liqo 1.x, the agent runs, which reads the credentials at that broker.",
 			examples: []string{"", "--broker frankfurt --dry-run=server"},
 			do:       (*install.Installer).Prepare,
 			flags: func(c *cobra.Command, o *install.Options) {
@@ -91,8 +92,8 @@ func addInstallation(parent *cobra.Command, s *session) {
 		{
 			use: "unprepare", short: "Make a consumer a cluster with nothing but Liqo again",
 			long: "Give Liqo its own virtual kubelet back. Pods that run stay, and those at providers are no longer reached through the " +
-				"broker. With --broker, a consumer of several brokers leaves one of them. A cluster that trades keeps our virtual kubelet, which its " +
-				"guard needs.",
+				"broker. With Liqo 1.x, remove the agent; what it has listed stays, and pods are reached by it. With --broker, a consumer of " +
+				"several brokers leaves one of them. A cluster that trades keeps our virtual kubelet, which its guard needs.",
 			examples: []string{"", "--broker frankfurt"},
 			do:       (*install.Installer).Unprepare,
 			flags: func(c *cobra.Command, o *install.Options) {
@@ -103,7 +104,8 @@ func addInstallation(parent *cobra.Command, s *session) {
 		{
 			use: "guard", short: "Keep the peers in bounds that contracts bring to this cluster",
 			long: "Keep the peers in bounds that contracts bring to this cluster, which runs Liqo 0.9 and a connector: the guard, its rules, our " +
-				"virtual kubelet, and Liqo asking the connector what to offer. Without it nothing is bought or sold. A broker has the guard already.",
+				"virtual kubelet, and Liqo asking the connector what to offer. Without it nothing is bought or sold. A broker has the guard already. " +
+				"With Liqo 1.x it is for any cluster whose peers are to be kept in bounds, without a connector: the guard and its rules.",
 			examples: []string{"", "--pull-secret ci/registry"},
 			do:       (*install.Installer).Guard, flags: func(c *cobra.Command, o *install.Options) {
 				imageFlags(c, o)
@@ -115,7 +117,7 @@ func addInstallation(parent *cobra.Command, s *session) {
 		{
 			use: "unguard", short: "Take the guard from a cluster that does not trade any more",
 			long: "Remove the guard and its rules, and give Liqo its own virtual kubelet back. The connector must be gone, and the cluster " +
-				"neither a broker nor a consumer of one.",
+				"neither a broker nor, with Liqo 0.9, a consumer of one.",
 			examples: []string{"--dry-run=server", ""},
 			do:       (*install.Installer).Unguard,
 			done:     "Nothing of the guard is left.",
@@ -234,7 +236,7 @@ func imageFlags(c *cobra.Command, o *install.Options) {
 	c.Flags().StringVar(&o.Tag, "tag", "", "the tag of the images (default that of the release)")
 	c.Flags().BoolVar(&o.Downgrade, "downgrade", false, "let older images take the place of newer ones")
 	c.Flags().BoolVar(&o.LiqoUnsupported, "liqo-unsupported", false,
-		"go on with another Liqo 0.9 than "+install.LiqoVersion+", which nobody has tried")
+		"go on with another Liqo 0.9 than "+install.LiqoVersion+", or another 1.x than "+install.Liqo1Version+", which nobody has tried")
 }
 
 // pullFlag adds the flag that says with what private images are pulled.

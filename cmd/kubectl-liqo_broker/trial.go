@@ -82,6 +82,9 @@ func (s *session) test(ctx context.Context, t *trying) (err error) {
 		return s.clear(err)
 	}
 	fmt.Fprintln(s.ErrOut, target(s.to.context(), &setup))
+	if setup.Liqo1() {
+		return errors.New("test is for consumers with Liqo 0.9: with 1.x, offload a namespace, and see whether its pods answer")
+	}
 	broker, err := brokerOf(&setup, t.broker)
 	if err != nil {
 		return err

@@ -130,9 +130,9 @@ func (i *Installer) warnOfLiqosGrants(ctx context.Context) error {
 	if err != nil || len(granted) == 0 {
 		return err
 	}
-	fmt.Fprintf(i.run.out, "      warning: %d ResourceSlices were granted by Liqo itself, with all that was asked for. They stay so, and the broker "+
-		"neither counts nor bounds them, until somebody writes them. When the broker runs, it takes each over by the command beside it, and "+
-		"grants no more then than there is for the consumer; pods that run stay:\n", len(granted))
+	fmt.Fprintf(i.run.out, "      warning: %d ResourceSlices were granted by Liqo itself, with all that was asked for. They stay so, and the "+
+		"broker neither counts nor bounds them, until somebody writes them. When the broker runs, it takes each over by the command beside "+
+		"it, and grants no more then than there is for the consumer; pods that run stay:\n", len(granted))
 	for _, s := range granted {
 		fmt.Fprintf(i.run.out, "      of %s: kubectl patch resourceslices.%s -n %s %s --type=merge -p '{\"spec\":{\"class\":\"%s\"}}'\n",
 			sheet.Plain(string(s.Consumer)), api.AuthenticationGroup, s.Name.Namespace, s.Name.Name, v1.SliceClass)

@@ -53,7 +53,11 @@ const (
 func (l *look) liqo(ctx context.Context) []Check {
 	const area = "Liqo"
 	all := []Check{one(area, OK, "", "Liqo %s runs here, of line %s, which is supported", l.setup.Version, l.setup.Line)}
-	if l.setup.Version != install.LiqoVersion {
+	switch {
+	case l.setup.Liqo1() && l.setup.Version != install.Liqo1Version:
+		all = []Check{one(area, Note, "Bring Liqo to "+install.Liqo1Version,
+			"Liqo %s runs here, and of 1.x %s was tried", l.setup.Version, install.Liqo1Version)}
+	case !l.setup.Liqo1() && l.setup.Version != install.LiqoVersion:
 		all = []Check{one(area, Note, "Bring Liqo to "+install.LiqoVersion,
 			"Liqo %s runs here, and our virtual kubelet is built of %s: nobody has tried them together", l.setup.Version, install.LiqoVersion)}
 	}
@@ -119,8 +123,10 @@ func (l *look) again() string {
 		return install0
 	case l.setup.Trades && len(l.setup.Brokers) == 0:
 		return guard0
-	case len(l.setup.RemoteIPAMs) > 0:
+	case len(l.setup.RemoteIPAMs)+len(l.setup.Brokers) > 0:
 		return prepare0
+	case l.setup.Guarded:
+		return guard0
 	default:
 		return ""
 	}
@@ -221,9 +227,11 @@ func (l *look) otherVersion() string {
 		return "kubectl liqo-broker upgrade, if this plugin is the newer one"
 	case len(l.setup.RemoteIPAMs) > 0 && l.setup.Trades:
 		return prepare0 + " and kubectl liqo-broker guard, if this plugin is that of the broker's version"
-	case len(l.setup.RemoteIPAMs) > 0:
+	case l.setup.Catalog:
+		return "kubectl apply " + version.Applied("deploy/catalog") + ", if this plugin is the newer one"
+	case len(l.setup.RemoteIPAMs)+len(l.setup.Brokers) > 0:
 		return prepare0 + ", if this plugin is that of the broker's version"
-	case l.setup.Trades:
+	case l.setup.Trades || l.setup.Guarded:
 		return guard0 + ", if this plugin is the newer one"
 	default:
 		return "kubectl liqo-broker unguard, if this cluster trades no more"
@@ -269,16 +277,20 @@ func (l *look) daemon(ctx context.Context) []Check {
 // services looks at whether somebody answers at the broker's Services.
 func (l *look) services(ctx context.Context) []Check {
 	const area = "Services"
-	var all []Check
-	for _, s := range []struct{ namespace, name, what string }{
-		{install.BrokerNamespace, brokerPlugin, "Liqo asks it what to offer"},
-		{install.BrokerNamespace, "liqo-broker-webhook", "the API server asks it about pods and peers"},
-		{install.BrokerNamespace, install.BrokerName, "the HTTP API"},
-		{liqoNamespace, "liqo-network-manager", "the remote IPAM, and Liqo's own"},
-	} {
-		all = append(all, l.service(ctx, area, s.namespace, s.name, s.what, daemonLogs))
+	all := []Check{
+		l.service(ctx, area, install.BrokerNamespace, brokerPlugin, "Liqo asks it what to offer", daemonLogs),
 	}
-	return all
+	return append(append(all, l.servicesOfDaemon(ctx)...),
+		l.service(ctx, area, liqoNamespace, "liqo-network-manager", "the remote IPAM, and Liqo's own", daemonLogs))
+}
+
+// servicesOfDaemon looks at those of them that a broker has with any Liqo.
+func (l *look) servicesOfDaemon(ctx context.Context) []Check {
+	const area = "Services"
+	return []Check{
+		l.service(ctx, area, install.BrokerNamespace, "liqo-broker-webhook", "the API server asks it about pods and peers", daemonLogs),
+		l.service(ctx, area, install.BrokerNamespace, install.BrokerName, "the HTTP API", daemonLogs),
+	}
 }
 
 func (l *look) service(ctx context.Context, area, namespace, name, what, do string) Check {

@@ -60,7 +60,7 @@ type Diagnosis struct {
 	// Healthy is true if there is no problem.
 	Healthy bool `json:"healthy"`
 	// Roles are what the cluster is: broker, consumer, trader, several of them or none. One that only shares its resources, for which Liqo is
-	// enough, is a provider.
+	// enough, is a provider. With Liqo 1.x it may also be a catalog, or guarded by itself, and nobody looks whether it is a provider.
 	Roles []string `json:"roles"`
 	// Liqo, Kubernetes and Plugin are versions; empty if they are not known.
 	Liqo       string `json:"liqo,omitempty"`
@@ -110,8 +110,37 @@ func Run(ctx context.Context, cfg Config) (*Diagnosis, error) {
 	case err != nil:
 		return nil, err
 	}
-	// The areas in the order in which they are shown: each role of the cluster brings its own.
-	areas := []func(context.Context) []Check{l.liqo, l.nodes, func(ctx context.Context) []Check { return l.steps(ctx, installer) }}
+	// The areas in the order in which they are shown.
+	var areas []area
+	if l.setup.Liqo1() {
+		areas = l.areas1(d, installer)
+	} else {
+		areas = l.areas(ctx, cfg, d, installer)
+	}
+
+	// They are independent of each other, and each keeps its place.
+	found := make([][]Check, len(areas))
+	group, inGroup := errgroup.WithContext(ctx)
+	for n, of := range areas {
+		group.Go(func() error {
+			found[n] = of(inGroup)
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil || ctx.Err() != nil {
+		return nil, cmp.Or(err, context.Cause(ctx))
+	}
+	d.Checks = slices.Concat(found...)
+	d.Healthy = !slices.ContainsFunc(d.Checks, func(c Check) bool { return c.State == Problem })
+	return d, nil
+}
+
+// area looks at what belongs together.
+type area = func(ctx context.Context) []Check
+
+// areas returns what is looked at with Liqo 0.9: each role of the cluster, which it notes, brings its own.
+func (l *look) areas(ctx context.Context, cfg Config, d *Diagnosis, installer *install.Installer) []area {
+	areas := []area{l.liqo, l.nodes, func(ctx context.Context) []Check { return l.steps(ctx, installer) }}
 	if l.setup.Broker {
 		d.Roles = append(d.Roles, "broker")
 		areas = append(areas, l.daemon, l.services, l.certificates)
@@ -144,22 +173,35 @@ func Run(ctx context.Context, cfg Config) (*Diagnosis, error) {
 		areas = append(areas, l.relays, func(ctx context.Context) []Check { return l.objects(ctx, cfg.Observe) })
 	}
 	areas = append(areas, l.events)
+	return areas
+}
 
-	// They are independent of each other, and each keeps its place.
-	found := make([][]Check, len(areas))
-	group, inGroup := errgroup.WithContext(ctx)
-	for n, area := range areas {
-		group.Go(func() error {
-			found[n] = area(inGroup)
-			return nil
+// areas1 returns what is looked at with Liqo 1.x, and notes the roles of the cluster.
+func (l *look) areas1(d *Diagnosis, installer *install.Installer) []area {
+	areas := []area{l.liqo, l.nodes, func(ctx context.Context) []Check { return l.steps(ctx, installer) }}
+	if l.setup.Broker || l.setup.Catalog {
+		areas = append(areas, l.daemon)
+	}
+	if l.setup.Broker {
+		areas = append(areas, l.servicesOfDaemon, func(ctx context.Context) []Check {
+			return l.webhooks(ctx, "Certificates", install.BrokerName, daemonLogs)
 		})
 	}
-	if err := group.Wait(); err != nil || ctx.Err() != nil {
-		return nil, cmp.Or(err, context.Cause(ctx))
+	if l.setup.Broker || l.setup.Guarded {
+		areas = append(areas, l.guard)
 	}
-	d.Checks = slices.Concat(found...)
-	d.Healthy = !slices.ContainsFunc(d.Checks, func(c Check) bool { return c.State == Problem })
-	return d, nil
+	for _, role := range []struct {
+		is   bool
+		name string
+	}{{l.setup.Broker, "broker"}, {l.setup.Catalog, "catalog"}, {len(l.setup.Brokers) > 0, "consumer"}, {l.setup.Guarded, "guarded"}} {
+		if role.is {
+			d.Roles = append(d.Roles, role.name)
+		}
+	}
+	return append(areas, func(context.Context) []Check {
+		return []Check{one("Peerings", Note, "Liqo looks at them itself: liqoctl info, liqoctl info peer",
+			"Peerings, nodes of peers and what runs there are not looked at with Liqo 1.x")}
+	})
 }
 
 // String returns a diagnosis as text: all things by area, each with its mark.

@@ -66,7 +66,9 @@ func SayBroker(record client.Object, is bool) {
 }
 
 // isSaidBroker reports whether people have said that a peer is a broker.
-func isSaidBroker(record *api.ForeignCluster) bool { return record.Annotations[annotationBroker] == marked }
+func isSaidBroker(record *api.ForeignCluster) bool {
+	return record.Annotations[annotationBroker] == marked
+}
 
 // BrokerAnnotation is how people write that a peer is a broker, as kubectl annotate takes it.
 const BrokerAnnotation = annotationBroker + "=" + marked
