@@ -5,7 +5,6 @@ package fence
 
 import (
 	"context"
-	"errors"
 	"reflect"
 	"slices"
 	"sync"
@@ -14,8 +13,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -28,21 +25,12 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/lines"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/lines/linestest"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
-
-// newScheme returns one with the kinds of all lines.
-func newScheme(t *testing.T) *runtime.Scheme {
-	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), lines.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
-	return scheme
-}
 
 // TestLiqo1 fences the namespace of a peer of Liqo 1.x.
 func TestLiqo1(t *testing.T) {
@@ -58,7 +46,7 @@ func TestLiqo1(t *testing.T) {
 	twin.SetAnnotations(map[string]string{"liqo.io/managed-by-namespace-map": "liqo-tenant-c/c"})
 	seen := &api.Configuration{Status: api.ConfigurationStatus{Remote: &api.ClusterNetworks{CIDR: api.CIDRs{Pod: []string{"10.210.0.0/16"}}}}}
 	own := map[string]string{api.LabelNetworkType: api.NetworkTypePods}
-	scheme := newScheme(t)
+	scheme := linestest.Scheme(t)
 	b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
 		twin, named(&corev1.Namespace{}, "", "liqo-tenant-c", tenant),
 		named(&api.ForeignCluster{Spec: api.ForeignClusterSpec{ClusterID: "c"}}, "", "c", of),
@@ -115,9 +103,9 @@ func (w *watched) missing(kinds []client.Object) []client.Object {
 // TestSetup has the controller watch what each line of Liqo has.
 func TestSetup(t *testing.T) {
 	for _, of := range lines.All() {
-		seen := &watched{FakeInformers: &informertest.FakeInformers{Scheme: newScheme(t)}, kinds: map[reflect.Type]bool{}}
+		seen := &watched{FakeInformers: &informertest.FakeInformers{Scheme: linestest.Scheme(t)}, kinds: map[reflect.Type]bool{}}
 		mgr, err := ctrl.NewManager(&rest.Config{Host: "https://192.0.2.1"}, ctrl.Options{
-			Scheme: newScheme(t), Controller: config.Controller{SkipNameValidation: new(true)},
+			Scheme: linestest.Scheme(t), Controller: config.Controller{SkipNameValidation: new(true)},
 			NewCache: func(*rest.Config, cache.Options) (cache.Cache, error) { return seen, nil },
 			Metrics:  metricsserver.Options{BindAddress: "0"},
 		})

@@ -10,11 +10,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/lines"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/lines/linestest"
 )
 
 // served is an API server's resources, by group and version. Of a version without any it cannot be asked.
@@ -50,10 +50,7 @@ func (m mapped) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RE
 }
 
 func TestFind(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := lines.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	scheme := linestest.Scheme(t)
 	records := []metav1.APIResource{{Name: "foreignclusters", Kind: "ForeignCluster"}}
 	others := []metav1.APIResource{{Name: "others", Kind: "Other"}}
 	for name, tc := range map[string]struct {

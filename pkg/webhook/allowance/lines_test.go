@@ -5,15 +5,12 @@ package allowance
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,23 +20,13 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/lines"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/lines/linestest"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
-
-// newScheme returns one with the kinds of all lines.
-func newScheme(t *testing.T) *runtime.Scheme {
-	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), lines.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
-	return scheme
-}
 
 // slice returns what the buyer asks for with Liqo 1.x, and is granted.
 func slice(granted corev1.ResourceList) *api.ResourceSlice {
@@ -60,7 +47,7 @@ func slice(granted corev1.ResourceList) *api.ResourceSlice {
 func wished(t *testing.T, of line.Line, name, cores string) client.Object {
 	t.Helper()
 	shadow := of.Kinds().Wish
-	kind, err := apiutil.GVKForObject(shadow, newScheme(t))
+	kind, err := apiutil.GVKForObject(shadow, linestest.Scheme(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +60,7 @@ func wished(t *testing.T, of line.Line, name, cores string) client.Object {
 
 // TestLiqo1 has a peer of Liqo 1.x ask for pods, which counts the ResourceSlices that it was granted.
 func TestLiqo1(t *testing.T) {
-	of, scheme := v1.Line{}, newScheme(t)
+	of, scheme := v1.Line{}, linestest.Scheme(t)
 	named := map[string]string{liqo.LabelRemoteClusterID: "buyer"}
 	tenant := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "liqo-tenant-buyer", Labels: map[string]string{
 		liqo.LabelRemoteClusterID: "buyer", liqo.LabelTenantNamespace: "true",
@@ -131,7 +118,7 @@ func TestGrantsOfLines(t *testing.T) {
 		{of: v09.Line{}, was: liqotest.OfferTo(buyer(), list("cpu", "4")), is: liqotest.OfferTo(buyer(), list("cpu", "1"))},
 		{of: v1.Line{}, was: slice(list("cpu", "4")), is: slice(list("cpu", "1"))},
 	} {
-		informers := &informertest.FakeInformers{Scheme: newScheme(t)}
+		informers := &informertest.FakeInformers{Scheme: linestest.Scheme(t)}
 		g := NewGrants(clock.RealClock{})
 		if err := g.Watch(t.Context(), informers, tc.of); err != nil {
 			t.Fatal(err)

@@ -5,7 +5,6 @@ package isolation
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -15,13 +14,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/lines"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/lines/linestest"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
@@ -78,7 +77,7 @@ func TestHandle(t *testing.T) {
 func shadowOf(t *testing.T, of line.Line, pod *corev1.PodSpec) client.Object {
 	t.Helper()
 	shadow := of.Kinds().Wish
-	kind, err := apiutil.GVKForObject(shadow, scheme(t))
+	kind, err := apiutil.GVKForObject(shadow, linestest.Scheme(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,16 +88,6 @@ func shadowOf(t *testing.T, of line.Line, pod *corev1.PodSpec) client.Object {
 	return shadow
 }
 
-// scheme returns one with the kinds of all lines.
-func scheme(t *testing.T) *runtime.Scheme {
-	t.Helper()
-	s := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(s), lines.AddToScheme(s)); err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 func hostPath(s *corev1.PodSpec) {
 	s.Volumes = append(s.Volumes, corev1.Volume{
 		Name: "host", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}},
@@ -107,7 +96,7 @@ func hostPath(s *corev1.PodSpec) {
 
 // TestUnreadable has wishes for pods that Kubernetes cannot read, or takes minutes to read.
 func TestUnreadable(t *testing.T) {
-	handler, err := New(v09.Line{}, scheme(t), DefaultLevel)
+	handler, err := New(v09.Line{}, linestest.Scheme(t), DefaultLevel)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +157,7 @@ func TestLabels(t *testing.T) {
 
 // TestChanged changes wishes of a time before the broker refused them.
 func TestChanged(t *testing.T) {
-	handler, err := New(v09.Line{}, scheme(t), DefaultLevel)
+	handler, err := New(v09.Line{}, linestest.Scheme(t), DefaultLevel)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +209,7 @@ func check(t *testing.T, of line.Line, reason string, level Level, kind string, 
 
 func review(t *testing.T, of line.Line, level Level, kind string, object any) admission.Response {
 	t.Helper()
-	handler, err := New(of, scheme(t), level)
+	handler, err := New(of, linestest.Scheme(t), level)
 	if err != nil {
 		t.Fatal(err)
 	}

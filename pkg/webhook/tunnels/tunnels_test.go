@@ -18,7 +18,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -27,6 +26,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/lines/linestest"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
@@ -181,11 +181,7 @@ func TestLinksUnknown(t *testing.T) {
 
 // TestConfigurations asks about what Liqo 1.x writes down.
 func TestConfigurations(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1.Line{}.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
-	cached := fake.NewClientBuilder().WithScheme(scheme).WithObjects(configuration("tenant-v", "v", "10.70.0.0/16")).Build()
+	cached := fake.NewClientBuilder().WithScheme(linestest.Scheme(t)).WithObjects(configuration("tenant-v", "v", "10.70.0.0/16")).Build()
 	nodes := fake.NewClientBuilder().WithObjects(node("one", nil, "192.168.7.11")).Build()
 	h, err := New(snapshot.New(v1.Line{}, cached, "own", nil), nodes)
 	if err != nil {
