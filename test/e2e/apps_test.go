@@ -128,22 +128,6 @@ spec:
   accessModes: [ReadWriteOnce]
   storageClassName: ""
   resources: {requests: {storage: 1Mi}}
----
-apiVersion: v1
-kind: Pod
-metadata:
-  name: keeps
-  namespace: %[1]s
-  annotations: {brokering.liqo.io/give-back: Never}
-spec:
-  terminationGracePeriodSeconds: 0
-  volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
-  containers:
-    - name: tools
-      image: lab.local/tools:1
-      imagePullPolicy: IfNotPresent
-      resources: {requests: {cpu: 10m, memory: 16Mi}}
-      volumeMounts: [{name: data, mountPath: /data}]
 `
 
 // TestVolumesStayAtHome has a pod with a volume of the consumer run elsewhere, where Liqo's storage is off: the claim is satisfied at home
@@ -158,7 +142,8 @@ func TestVolumesStayAtHome(t *testing.T) {
 		}
 	})
 	offloadCapacity(t, fed.Consumer, namespace)
-	if err := fed.Consumer.ApplyManifests(t.Context(), fmt.Sprintf(volume, namespace)); err != nil {
+	keeps := claimingPod(namespace, "brokering.liqo.io/give-back: Never")
+	if err := fed.Consumer.ApplyManifests(t.Context(), fmt.Sprintf(volume, namespace)+"---"+keeps); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, time.Minute, func(ctx context.Context) error {

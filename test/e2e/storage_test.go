@@ -48,11 +48,12 @@ spec:
   resources: {requests: {storage: 1Mi}}
 `
 
-// claimingPod is a pod with that volume.
-const claimingPod = `
+// claimingPod returns the pod keeps of a namespace, which has the volume of the claim data, and annotations as YAML has them in braces.
+func claimingPod(namespace, annotations string) string {
+	return fmt.Sprintf(`
 apiVersion: v1
 kind: Pod
-metadata: {name: keeps, namespace: %s}
+metadata: {name: keeps, namespace: %s, annotations: {%s}}
 spec:
   terminationGracePeriodSeconds: 0
   volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
@@ -62,7 +63,8 @@ spec:
       imagePullPolicy: IfNotPresent
       resources: {requests: {cpu: 10m, memory: 16Mi}}
       volumeMounts: [{name: data, mountPath: /data}]
-`
+`, namespace, annotations)
+}
 
 // TestVolumesOfProviders has a claim of the consumer satisfied by a provider, through the broker, where Liqo's storage is on in all three:
 // the pod runs there, its volume is one of that provider's, and the next pod finds what the first has written. The other provider has no
@@ -101,7 +103,7 @@ func TestVolumesOfProviders(t *testing.T) {
 	cordon(t, fed.ProviderB)
 	offloadCapacity(t, fed.Consumer, namespace)
 
-	keeps := fmt.Sprintf(claimingPod, namespace)
+	keeps := claimingPod(namespace, "")
 	if err := fed.Consumer.ApplyManifests(t.Context(), fmt.Sprintf(remoteClaim, namespace)+"---"+keeps); err != nil {
 		t.Fatal(err)
 	}
