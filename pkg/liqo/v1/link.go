@@ -4,9 +4,11 @@
 package v1
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -88,15 +90,48 @@ func firstView(own, seen []string) (addressing.View, error) {
 
 // seenPrefixes returns the prefixes under which what is behind a peer is seen here, pods and others.
 func seenPrefixes(c *api.Configuration) []netip.Prefix {
-	var seen []netip.Prefix
-	for _, list := range [][]string{remapped(c).Pod, remapped(c).External} {
-		for _, text := range list {
-			if prefix, err := netip.ParsePrefix(text); err == nil {
-				seen = append(seen, prefix.Masked())
-			}
+	return append(prefixesOf(remapped(c).Pod...), prefixesOf(remapped(c).External...)...)
+}
+
+// prefixesOf returns those that some texts say. What is none is passed over: Liqo has not decided, or takes it for none either.
+func prefixesOf(texts ...string) []netip.Prefix {
+	var all []netip.Prefix
+	for _, text := range texts {
+		if prefix, err := netip.ParsePrefix(text); err == nil {
+			all = append(all, prefix.Masked())
 		}
 	}
-	return seen
+	return all
+}
+
+// ownPrefixes returns the networks of this cluster by their types, of all Networks somewhere. The other Networks are of peers.
+func ownPrefixes(ctx context.Context, objects client.Reader, where ...client.ListOption) (map[string][]netip.Prefix, error) {
+	var networks api.NetworkList
+	if err := objects.List(ctx, &networks, append(slices.Clone(where), client.UnsafeDisableDeepCopy)...); err != nil {
+		return nil, fmt.Errorf("list the networks: %w", err)
+	}
+	own := map[string][]netip.Prefix{}
+	for i := range networks.Items {
+		n := &networks.Items[i]
+		if of := n.Labels[api.LabelNetworkType]; slices.Contains(ownNetworkTypes(), of) {
+			own[of] = append(own[of], prefixesOf(n.Status.CIDR)...)
+		}
+	}
+	return own, nil
+}
+
+// ownNetworkTypes are the types of the Networks that are this cluster's.
+func ownNetworkTypes() []string {
+	return []string{api.NetworkTypePods, api.NetworkTypeServices, api.NetworkTypeExternal, api.NetworkTypeInternal}
+}
+
+// configurationsIn returns the Configurations somewhere, which say how the networks of peers are seen here. They are the cache's own.
+func configurationsIn(ctx context.Context, objects client.Reader, where ...client.ListOption) ([]api.Configuration, error) {
+	var all api.ConfigurationList
+	if err := objects.List(ctx, &all, append(slices.Clone(where), client.UnsafeDisableDeepCopy)...); err != nil {
+		return nil, fmt.Errorf("list the configurations: %w", err)
+	}
+	return all.Items, nil
 }
 
 // remapped returns the networks of a peer as they are seen here; none while Liqo has decided about none.

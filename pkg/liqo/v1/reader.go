@@ -219,14 +219,15 @@ func (r reader) LinksWith(ctx context.Context, peer *liqo.Peer) ([]liqo.Link, er
 }
 
 func (r reader) linksIn(ctx context.Context, where ...client.ListOption) ([]liqo.Link, error) {
-	var configurations api.ConfigurationList
-	var connections api.ConnectionList
-	for _, list := range []client.ObjectList{&configurations, &connections} {
-		if err := r.objects.List(ctx, list, append(slices.Clone(where), client.UnsafeDisableDeepCopy)...); err != nil {
-			return nil, fmt.Errorf("list %T: %w", list, err)
-		}
+	all, err := configurationsIn(ctx, r.objects, where...)
+	if err != nil {
+		return nil, err
 	}
-	return LinksOf(configurations.Items, connections.Items), nil
+	var connections api.ConnectionList
+	if err := r.objects.List(ctx, &connections, append(slices.Clone(where), client.UnsafeDisableDeepCopy)...); err != nil {
+		return nil, fmt.Errorf("list the connections: %w", err)
+	}
+	return LinksOf(all, connections.Items), nil
 }
 
 // Catalog implements line.Reader. It reads Liqo's records alone, so that who shows them needs no right to read what grants rights.

@@ -78,25 +78,17 @@ func TransitFacts(ctx context.Context, objects client.Reader, own cluster.ID, li
 }
 
 func ownNetworks(ctx context.Context, objects client.Reader, liqos string) (transit.Networks, error) {
-	var networks api.NetworkList
-	var ips api.IPList
-	for _, list := range []client.ObjectList{&networks, &ips} {
-		if err := objects.List(ctx, list, client.InNamespace(liqos), client.UnsafeDisableDeepCopy); err != nil {
-			return transit.Networks{}, fmt.Errorf("list %T in namespace %s: %w", list, liqos, err)
-		}
+	own, err := ownPrefixes(ctx, objects, client.InNamespace(liqos))
+	if err != nil {
+		return transit.Networks{}, err
 	}
-	var n transit.Networks
-	for i := range networks.Items {
-		prefix, err := netip.ParsePrefix(networks.Items[i].Status.CIDR)
-		if err != nil {
-			continue
-		}
-		switch networks.Items[i].Labels[api.LabelNetworkType] {
-		case api.NetworkTypeExternal:
-			n.External = prefix.Masked()
-		case api.NetworkTypePods:
-			n.Pods = append(n.Pods, prefix.Masked())
-		}
+	var ips api.IPList
+	if err := objects.List(ctx, &ips, client.InNamespace(liqos), client.UnsafeDisableDeepCopy); err != nil {
+		return transit.Networks{}, fmt.Errorf("list IPs in namespace %s: %w", liqos, err)
+	}
+	n := transit.Networks{Pods: own[api.NetworkTypePods]}
+	if external := own[api.NetworkTypeExternal]; len(external) > 0 {
+		n.External = external[len(external)-1]
 	}
 	for i := range ips.Items {
 		ip := &ips.Items[i]
@@ -175,22 +167,16 @@ func podsSeen(ctx context.Context, objects client.Reader, p *liqo.Peer) ([]netip
 	if p.Tenant == "" {
 		return nil, false, nil
 	}
-	var all api.ConfigurationList
-	if err := objects.List(ctx, &all, client.InNamespace(p.Tenant), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, false, fmt.Errorf("list the configurations in namespace %s: %w", p.Tenant, err)
+	all, err := configurationsIn(ctx, objects, client.InNamespace(p.Tenant))
+	if err != nil {
+		return nil, false, err
 	}
 	var pods []netip.Prefix
 	found := false
-	for i := range all.Items {
-		c := &all.Items[i]
-		if leadsTo(c.Labels) != p.ID {
-			continue
-		}
-		found = true
-		for _, text := range remapped(c).Pod {
-			if prefix, err := netip.ParsePrefix(text); err == nil {
-				pods = append(pods, prefix.Masked())
-			}
+	for i := range all {
+		if c := &all[i]; leadsTo(c.Labels) == p.ID {
+			found = true
+			pods = append(pods, prefixesOf(remapped(c).Pod...)...)
 		}
 	}
 	return pods, found, nil

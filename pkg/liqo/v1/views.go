@@ -135,30 +135,23 @@ func isDecided(c *api.Configuration) bool {
 
 // readTaken notes the networks of this cluster, and those under which other peers are seen.
 func (b *BrokerViews) readTaken(ctx context.Context, objects client.Reader) error {
-	var networks api.NetworkList
-	var others api.ConfigurationList
-	for _, list := range []client.ObjectList{&networks, &others} {
-		if err := objects.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return fmt.Errorf("list %T: %w", list, err)
-		}
+	own, err := ownPrefixes(ctx, objects)
+	if err != nil {
+		return err
 	}
-	own := []string{api.NetworkTypePods, api.NetworkTypeServices, api.NetworkTypeExternal, api.NetworkTypeInternal}
-	for i := range networks.Items {
-		n := &networks.Items[i]
-		if prefix, err := netip.ParsePrefix(n.Status.CIDR); err == nil && slices.Contains(own, n.Labels[api.LabelNetworkType]) {
-			b.State.Taken = append(b.State.Taken, prefix.Masked())
-		}
+	others, err := configurationsIn(ctx, objects)
+	if err != nil {
+		return err
 	}
-	for i := range others.Items {
-		if c := &others.Items[i]; client.ObjectKeyFromObject(c) != client.ObjectKeyFromObject(b.configuration) {
+	for _, of := range ownNetworkTypes() {
+		b.State.Taken = append(b.State.Taken, own[of]...)
+	}
+	for i := range others {
+		if c := &others[i]; client.ObjectKeyFromObject(c) != client.ObjectKeyFromObject(b.configuration) {
 			b.State.Taken = append(b.State.Taken, seenPrefixes(c)...)
 		}
 	}
-	for _, text := range remapped(b.configuration).External {
-		if prefix, err := netip.ParsePrefix(text); err == nil {
-			b.State.Taken = append(b.State.Taken, prefix.Masked())
-		}
-	}
+	b.State.Taken = append(b.State.Taken, prefixesOf(remapped(b.configuration).External...)...)
 	return nil
 }
 
@@ -230,13 +223,13 @@ func ViewKinds() []client.Object {
 
 // BrokerNetworks returns the names of the Configurations in which views of brokers may be listed.
 func BrokerNetworks(ctx context.Context, objects client.Reader) ([]client.ObjectKey, error) {
-	var all api.ConfigurationList
-	if err := objects.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list Configurations: %w", err)
+	all, err := configurationsIn(ctx, objects)
+	if err != nil {
+		return nil, err
 	}
-	names := make([]client.ObjectKey, len(all.Items))
-	for i := range all.Items {
-		names[i] = client.ObjectKeyFromObject(&all.Items[i])
+	names := make([]client.ObjectKey, len(all))
+	for i := range all {
+		names[i] = client.ObjectKeyFromObject(&all[i])
 	}
 	return names, nil
 }
@@ -268,12 +261,5 @@ const kubeconfigField = "kubeconfig"
 
 // Links returns the networks towards all peers.
 func Links(ctx context.Context, objects client.Reader) ([]liqo.Link, error) {
-	var configurations api.ConfigurationList
-	var connections api.ConnectionList
-	for _, list := range []client.ObjectList{&configurations, &connections} {
-		if err := objects.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("list %T: %w", list, err)
-		}
-	}
-	return LinksOf(configurations.Items, connections.Items), nil
+	return reader{objects: objects}.Links(ctx)
 }
