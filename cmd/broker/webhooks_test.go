@@ -75,7 +75,7 @@ func TestFailurePolicies(t *testing.T) {
 	}
 }
 
-// TestNetworkPolicies checks from where deploy/broker and deploy/guard open which ports, where the network plugin knows policies. Pods of
+// TestNetworkPolicies checks from where deploy/broker and what is beside it open which ports, where the network plugin knows policies. Pods of
 // peers are in no namespace of the broker's cluster.
 func TestNetworkPolicies(t *testing.T) {
 	const everywhere = "everywhere"
@@ -86,6 +86,8 @@ func TestNetworkPolicies(t *testing.T) {
 		"guard/networkpolicy-network-manager.yaml": {
 			"6000": "discovery.liqo.io/tenant-namespace", "6001": everywhere, "6002": "!liqo.io/remote-cluster-id", "6003": everywhere,
 		},
+		"agent/networkpolicy.yaml":   {"health": everywhere},
+		"transit/networkpolicy.yaml": {"health": everywhere},
 	} {
 		manifest, err := os.ReadFile("../../deploy/" + file)
 		if err != nil {
