@@ -34,6 +34,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/reports"
 	"github.com/capacitorset/liqo-broker/pkg/controller/twin"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/grant"
 	"github.com/capacitorset/liqo-broker/pkg/daemon"
 	"github.com/capacitorset/liqo-broker/pkg/httpapi"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
@@ -253,6 +254,7 @@ type brokering struct {
 	planner  *twin.Planner
 	metrics  *brokerMetrics
 	plugin   *resourceplugin.Server // Nil if Liqo does not ask what to offer.
+	told     *reports.Reports       // Nil if it does.
 }
 
 // newBrokering has all controllers registered, and returns what they share.
@@ -268,12 +270,14 @@ func (b *broker) newBrokering(ctx context.Context, liqo line.Line, mgr ctrl.Mana
 	reader := snapshot.New(liqo, mgr.GetClient(), own.ID, modes.Serves)
 	o := &brokering{
 		cfg: &b.cfg, mgr: mgr, own: own, reader: reader, capacity: snapshot.NewCapacityCache(reader),
-		planner: twin.NewPlanner(mgr.GetEventRecorderFor(component), clock.RealClock{}, nil),
 	}
 	changed := o.capacity.Changed
 	if liqo.HasPlugin() {
 		o.plugin, changed = b.plugin, func() { o.capacity.Changed(); b.plugin.Changed() }
+	} else {
+		o.told = o.reports()
 	}
+	o.planner = twin.NewPlanner(mgr.GetEventRecorderFor(component), clock.RealClock{}, o.views(ctx))
 	o.metrics = newBrokerMetrics(mgr.GetClient(), o.plugin)
 	if err := watchAccounts(ctx, mgr.GetCache(), reader, changed); err != nil {
 		return nil, err
@@ -303,8 +307,7 @@ func (o *brokering) setupControllers(modes consumer.Modes) error {
 			Client: objects, Live: live, Recorder: recorder, Namespace: o.cfg.liqoNamespace,
 		}))
 	} else {
-		told := o.reports()
-		errs = append(errs, grants.Setup(o.mgr, o.grantsConfig(told)), reports.Setup(o.mgr, told))
+		errs = append(errs, grants.Setup(o.mgr, o.grantsConfig()), reports.Setup(o.mgr, o.told))
 	}
 	if o.cfg.giveBackAfter > 0 {
 		errs = append(errs, giveback.Setup(o.mgr, o.giveBackConfig()))
@@ -318,10 +321,26 @@ func (o *brokering) setupControllers(modes consumer.Modes) error {
 }
 
 // grantsConfig returns what the controller needs that answers what consumers ask for.
-func (o *brokering) grantsConfig(told *reports.Reports) grants.Config {
+func (o *brokering) grantsConfig() grants.Config {
 	return grants.Config{
 		Client: o.mgr.GetClient(), Reader: o.reader, Capacity: o.capacity.Capacity, Recorder: o.mgr.GetEventRecorderFor(component),
-		Clock: clock.RealClock{}, Views: told.Views,
+		Clock: clock.RealClock{}, Views: o.told.Views,
+	}
+}
+
+// views returns what tells by the reports of consumers which providers they reach; nil where they make none. Of what cannot be read at
+// present nothing is known.
+func (o *brokering) views(ctx context.Context) func(cluster.ID) grant.Views {
+	if o.told == nil {
+		return nil
+	}
+	return func(consumer cluster.ID) grant.Views {
+		views, err := o.told.Views(ctx, consumer)
+		if err != nil {
+			o.cfg.log.Error(err, "Cannot read which providers a consumer reaches", "consumer", consumer)
+			return grant.Views{Asked: true}
+		}
+		return views
 	}
 }
 
@@ -346,7 +365,8 @@ func (o *brokering) twinConfig() twin.Config {
 	return twin.Config{
 		Client: o.mgr.GetClient(), Live: o.mgr.GetAPIReader(), Reader: o.reader, Recorder: o.mgr.GetEventRecorderFor(component),
 		Planner: o.planner, Own: o.own, Mapping: o.cfg.mapping, MaxNamespaces: o.cfg.maxNamespaces,
-		Metrics: o.metrics.twin, Clock: clock.RealClock{},
+		Reported: o.told != nil,
+		Metrics:  o.metrics.twin, Clock: clock.RealClock{},
 	}
 }
 

@@ -26,10 +26,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
+	"github.com/capacitorset/liqo-broker/pkg/controller/reports"
+	"github.com/capacitorset/liqo-broker/pkg/controller/watch"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
@@ -53,8 +54,8 @@ type Config struct {
 	// MaxNamespaces is how many namespaces of a consumer are offloaded, the oldest first; zero for
 	// all.
 	MaxNamespaces int
-	// ViewsChanged brings the Consumers of which the views of the Planner may say something else, each by its name; nil if none do.
-	ViewsChanged <-chan event.GenericEvent
+	// Reported tells that consumers report which providers they reach, by which the views of the Planner go.
+	Reported bool
 	// Metrics are what the controller counts and measures.
 	Metrics *Metrics
 	Clock   clock.Clock
@@ -75,13 +76,22 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.PlacementDecision{}, handler.EnqueueRequestsFromMapFunc(r.following), builder.WithPredicates(choiceChanged())).
 		Watches(&v1alpha1.Consumer{}, handler.EnqueueRequestsFromMapFunc(r.ofConsumer), builder.WithPredicates(servingChanged()))
-	if cfg.ViewsChanged != nil {
-		b = b.WatchesRawSource(source.Channel(cfg.ViewsChanged, handler.EnqueueRequestsFromMapFunc(r.ofConsumer)))
+	if cfg.Reported {
+		b = b.Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.ofReport), builder.WithPredicates(reports.Changed()))
 	}
 	if err := b.Complete(conflict.Requeue(r)); err != nil {
 		return fmt.Errorf("set up the twin namespace controller: %w", err)
 	}
 	return nil
+}
+
+// ofReport returns the namespaces of the consumer that has reported.
+func (r *Reconciler) ofReport(ctx context.Context, o client.Object) []reconcile.Request {
+	var all []reconcile.Request
+	for _, consumer := range watch.OfTenant(r.reader)(ctx, o) {
+		all = append(all, r.ofConsumer(ctx, &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: consumer.Name}})...)
+	}
+	return all
 }
 
 func ofNamespace(_ context.Context, o client.Object) []reconcile.Request {
