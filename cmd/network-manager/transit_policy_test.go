@@ -243,7 +243,7 @@ func TestReportsPolicy(t *testing.T) {
 		"Taken":        {"What is somebody else's stays.", roles, tenant, unlabelled(role), asObject(t, role), true},
 		"Deleted":      {"It deletes nothing.", maps, tenant, asObject(t, cm), nothing, true},
 		"Reports":      {"It reports nothing.", maps, tenant, nothing, data(map[string]any{"report": "x"}), true},
-		"ReportsLater": {"Nor later.", maps, tenant, asObject(t, cm), data(map[string]any{"report": "x"}), true},
+		"ReportsLater": {"Nor later.", maps, tenant, data(map[string]any{"report": "x"}), asObject(t, cm), true},
 		"Other":        {"Nor anything else.", maps, tenant, nothing, data(map[string]any{"other": ""}), true},
 		"Binary": {"In whatever form.", maps, tenant, nothing, changed(cm, func(all map[string]any) {
 			all["binaryData"] = map[string]any{"x": "AA=="}

@@ -218,6 +218,10 @@ func TestGranted(t *testing.T) {
 			change(w, &api.Configuration{ObjectMeta: metav1.ObjectMeta{Namespace: transittest.Tenant("p"), Name: "p"}},
 				func(c *api.Configuration) { c.Status.Remote = nil })
 		}, false},
+		"Elsewhere": {"Nor does what its own namespace says of another one.", func(w *world) {
+			change(w, &api.Configuration{ObjectMeta: metav1.ObjectMeta{Namespace: transittest.Tenant("p"), Name: "p"}},
+				func(c *api.Configuration) { c.Labels[liqo.LabelRemoteClusterID] = "q" })
+		}, false},
 		"Forged": {"What another peer says of it counts for nothing.", func(w *world) {
 			change(w, &api.Configuration{ObjectMeta: metav1.ObjectMeta{Namespace: transittest.Tenant("p"), Name: "p"}},
 				func(c *api.Configuration) { c.Status.Remote = nil })
@@ -316,6 +320,8 @@ func TestUnreadable(t *testing.T) {
 		{"Nothing was told.", "", ""},
 		{"It is no report.", "nonsense", "cannot be read: read the report"},
 		{"People know it.", "nonsense", ""},
+		{"It is taken back.", "", ""},
+		{"It is none again.", "nonsense", "cannot be read: read the report"},
 		{"It is of another version.", `{"version":9}`, "version 9"},
 		{"It is good.", `{"version":1,"at":"2026-01-01T00:00:00Z"}`, ""},
 		{"Part of it is not.", `{"version":1,"at":"2026-01-01T00:00:00Z","views":{"k":"` + strings.Repeat("x", 9_000) + `"}}`, "view k"},
