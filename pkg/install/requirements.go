@@ -138,8 +138,8 @@ func (i *Installer) unused(ctx context.Context, of line) error {
 	var twins []string
 	for n := range namespaces.Items {
 		name := namespaces.Items[n].Name
-		ofLiqo := slices.ContainsFunc(peers, func(p liqo.Peer) bool { return of.TwinOfLiqo(&namespaces.Items[n], p.Identity) })
-		if _, twin := liqo.TwinOf(&namespaces.Items[n]); twin && !ofLiqo {
+		ofLiqo := func(p liqo.Peer) bool { return of.TwinOfLiqo(&namespaces.Items[n], p.Identity) }
+		if _, twin := liqo.TwinOf(&namespaces.Items[n]); twin && !slices.ContainsFunc(peers, ofLiqo) {
 			twins = append(twins, name)
 		}
 	}
