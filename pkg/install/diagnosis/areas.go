@@ -61,6 +61,7 @@ func (l *look) liqo(ctx context.Context) []Check {
 		all = []Check{one(area, Note, "Bring Liqo to "+install.LiqoVersion,
 			"Liqo %s runs here, and our virtual kubelet is built of %s: nobody has tried them together", l.setup.Version, install.LiqoVersion)}
 	}
+	// Which of its Deployments are not as they should be.
 	var deployments appsv1.DeploymentList
 	if err := l.List(ctx, &deployments, client.InNamespace(liqoNamespace)); err != nil {
 		return append(all, cannot(area, "the Deployments of namespace liqo", err)...)
