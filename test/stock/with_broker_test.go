@@ -34,6 +34,7 @@ spec:
     metadata: {labels: {app: pair}}
     spec:
       terminationGracePeriodSeconds: 1
+      nodeSelector: {liqo.io/type: virtual-node}
       containers:
         - name: web
           image: lab.local/web:1
@@ -139,7 +140,7 @@ kind: NamespaceOffloading
 metadata: {name: offloading, namespace: %s}
 spec:
   namespaceMappingStrategy: DefaultName
-  podOffloadingStrategy: Remote
+  podOffloadingStrategy: LocalAndRemote
   clusterSelector: {nodeSelectorTerms: [{matchExpressions: [{key: liqo.io/remote-cluster-id, operator: In, values: [%s]}]}]}
 `, namespace, broker.Name)
 }
