@@ -362,12 +362,15 @@ func (o *brokering) giveBackConfig() giveback.Config {
 
 // twinConfig returns what the controller of twin namespaces needs.
 func (o *brokering) twinConfig() twin.Config {
-	return twin.Config{
+	config := twin.Config{
 		Client: o.mgr.GetClient(), Live: o.mgr.GetAPIReader(), Reader: o.reader, Recorder: o.mgr.GetEventRecorderFor(component),
 		Planner: o.planner, Own: o.own, Mapping: o.cfg.mapping, MaxNamespaces: o.cfg.maxNamespaces,
-		Reported: o.told != nil,
-		Metrics:  o.metrics.twin, Clock: clock.RealClock{},
+		Metrics: o.metrics.twin, Clock: clock.RealClock{},
 	}
+	if o.told != nil {
+		config.ViewsChanged = reports.Changed()
+	}
+	return config
 }
 
 // watchAccounts tells of all that changes what is offered: who has, uses and reserved what.

@@ -144,7 +144,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 	// One that cannot be written keeps no other from being answered, unless nothing can be written.
 	var failed []error
-	later := ctrl.Result{RequeueAfter: views.Lasts()} // When the consumer was silent for too long, or classes that wait may be told.
+	later := ctrl.Result{RequeueAfter: views.Turns()} // When the consumer was silent for too long, or classes that wait may be told.
 	written, began := 0, r.clock.Now()
 	perProvider := c.EffectiveNodes() == v1alpha1.NodesPerProvider
 	for i, answer := range grant.Decide(requests.Values, snap.NodeOffers(id), perProvider, views) {

@@ -62,6 +62,16 @@ func (r *Reconciler) ofConsumer(ctx context.Context, consumer client.Object) []r
 	return r.those(ctx, func(of cluster.ID) bool { return of == cluster.ID(consumer.GetName()) })
 }
 
+// ofTenant returns the twin namespaces of the consumer in whose tenant namespace an object is.
+func (r *Reconciler) ofTenant(ctx context.Context, o client.Object) []reconcile.Request {
+	id, err := r.reader.TenantOf(ctx, o.GetNamespace())
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot find the cluster of a tenant namespace", "tenantNamespace", o.GetNamespace())
+		return r.all(ctx)
+	}
+	return r.those(ctx, func(of cluster.ID) bool { return of == id && id != "" })
+}
+
 // all returns every twin namespace.
 func (r *Reconciler) all(ctx context.Context) []reconcile.Request {
 	return r.those(ctx, func(cluster.ID) bool { return true })

@@ -139,7 +139,7 @@ func (p *Planner) markUnreached(ns *corev1.Namespace, twin *snapshot.Twin) (agai
 		provider := &twin.Snapshot.Providers[i]
 		provider.ViewUnknown = !views.Knows(provider.ID)
 	}
-	return views.Lasts()
+	return views.Turns()
 }
 
 func refusalID(ns *corev1.Namespace, provider cluster.ID) string {

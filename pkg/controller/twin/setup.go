@@ -29,8 +29,6 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
-	"github.com/capacitorset/liqo-broker/pkg/controller/reports"
-	"github.com/capacitorset/liqo-broker/pkg/controller/watch"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
@@ -54,8 +52,9 @@ type Config struct {
 	// MaxNamespaces is how many namespaces of a consumer are offloaded, the oldest first; zero for
 	// all.
 	MaxNamespaces int
-	// Reported tells that consumers report which providers they reach, by which the views of the Planner go.
-	Reported bool
+	// ViewsChanged lets the changes of ConfigMaps in tenant namespaces pass by which the Planner's views of that consumer may say something
+	// else; nil watches none.
+	ViewsChanged predicate.Predicate
 	// Metrics are what the controller counts and measures.
 	Metrics *Metrics
 	Clock   clock.Clock
@@ -76,22 +75,13 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.PlacementDecision{}, handler.EnqueueRequestsFromMapFunc(r.following), builder.WithPredicates(choiceChanged())).
 		Watches(&v1alpha1.Consumer{}, handler.EnqueueRequestsFromMapFunc(r.ofConsumer), builder.WithPredicates(servingChanged()))
-	if cfg.Reported {
-		b = b.Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.ofReport), builder.WithPredicates(reports.Changed()))
+	if cfg.ViewsChanged != nil {
+		b = b.Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.ofTenant), builder.WithPredicates(cfg.ViewsChanged))
 	}
 	if err := b.Complete(conflict.Requeue(r)); err != nil {
 		return fmt.Errorf("set up the twin namespace controller: %w", err)
 	}
 	return nil
-}
-
-// ofReport returns the namespaces of the consumer that has reported.
-func (r *Reconciler) ofReport(ctx context.Context, o client.Object) []reconcile.Request {
-	var all []reconcile.Request
-	for _, consumer := range watch.OfTenant(r.reader)(ctx, o) {
-		all = append(all, r.ofConsumer(ctx, &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: consumer.Name}})...)
-	}
-	return all
 }
 
 func ofNamespace(_ context.Context, o client.Object) []reconcile.Request {

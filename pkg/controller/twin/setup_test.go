@@ -110,3 +110,17 @@ func TestDecisionConcernsItsFollowers(t *testing.T) {
 		t.Errorf("everywhere(): %v", got)
 	}
 }
+
+// TestReportConcernsItsConsumer changes an object in the tenant namespace of one of two consumers.
+func TestReportConcernsItsConsumer(t *testing.T) {
+	h := start(t, liqotest.TwinNamespace("one", consumer), liqotest.TwinNamespace("two", cluster.Identity{ID: "id-x", Name: "x"}),
+		liqotest.ForeignCluster(consumer, false, true))
+	report := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: liqotest.Offer(consumer, nil).Namespace}}
+	if got := h.r.ofTenant(t.Context(), report); len(got) != 1 || got[0].Name != "one" {
+		t.Errorf("ofTenant(): %v, want the namespace of the consumer", got)
+	}
+	report.Namespace = "elsewhere"
+	if got := h.r.ofTenant(t.Context(), report); len(got) > 0 {
+		t.Errorf("ofTenant(): %v, which is in no tenant namespace", got)
+	}
+}

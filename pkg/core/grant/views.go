@@ -47,8 +47,8 @@ func (v *Views) isFresh() bool {
 // installed that of the provider, as it is now.
 func (v *Views) Knows(provider cluster.ID) bool { return !v.Asked || v.isFresh() && v.knows(provider) }
 
-// Lasts returns after how long Knows may say something else though nobody has told anything; zero for never.
-func (v *Views) Lasts() time.Duration {
+// Turns returns after how long Knows may say something else though nobody has told anything; zero for never.
+func (v *Views) Turns() time.Duration {
 	age := v.Now.Sub(v.Told)
 	switch {
 	case !v.Asked || v.Told.IsZero() || age > MaxSilence:

@@ -158,8 +158,8 @@ func TestKnows(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := tc.views.Knows(tc.provider); got != tc.want || tc.views.Lasts() != tc.lasts {
-				t.Errorf("%s: %t for %s", tc.reason, got, tc.views.Lasts())
+			if got := tc.views.Knows(tc.provider); got != tc.want || tc.views.Turns() != tc.lasts {
+				t.Errorf("%s: %t for %s", tc.reason, got, tc.views.Turns())
 			}
 		})
 	}
