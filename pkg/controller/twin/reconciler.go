@@ -21,7 +21,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/core/grant"
 	"github.com/capacitorset/liqo-broker/pkg/core/placement"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
@@ -33,7 +32,7 @@ const (
 	reasonForeignOffloading = "OffloadingNotManaged"
 	reasonNoProvider        = "NoUsableProvider"
 	reasonUndecided         = "NoProviderChosen"
-	reasonViewUnknown       = string(grant.ViewUnknown)
+	reasonViewUnknown       = "ViewUnknown" // As grant.ViewUnknown.
 	reasonUnserved          = v1alpha1.ReasonModeNotServed
 	reasonSuspended         = v1alpha1.ReasonSuspended
 	reasonSelected          = "ProvidersSelected"
