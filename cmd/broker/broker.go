@@ -275,7 +275,7 @@ func (b *broker) newBrokering(ctx context.Context, liqo line.Line, mgr ctrl.Mana
 	if liqo.HasPlugin() {
 		o.plugin, changed = b.plugin, func() { o.capacity.Changed(); b.plugin.Changed() }
 	} else {
-		o.told = o.reports()
+		o.told = reports.New(o.reportsConfig())
 	}
 	o.planner = twin.NewPlanner(mgr.GetEventRecorderFor(component), clock.RealClock{}, o.views(ctx))
 	o.metrics = newBrokerMetrics(mgr.GetClient(), o.plugin)
@@ -307,7 +307,7 @@ func (o *brokering) setupControllers(modes consumer.Modes) error {
 			Client: objects, Live: live, Recorder: recorder, Namespace: o.cfg.liqoNamespace,
 		}))
 	} else {
-		errs = append(errs, grants.Setup(o.mgr, o.grantsConfig()), reports.Setup(o.mgr, o.told))
+		errs = append(errs, grants.Setup(o.mgr, o.grantsConfig()), reports.Setup(o.mgr, o.reportsConfig()))
 	}
 	if o.cfg.giveBackAfter > 0 {
 		errs = append(errs, giveback.Setup(o.mgr, o.giveBackConfig()))
@@ -344,12 +344,13 @@ func (o *brokering) views(ctx context.Context) func(cluster.ID) grant.Views {
 	}
 }
 
-// reports returns what reads the reports of consumers. The client of the manager reads no ConfigMap from the cache, but these are there.
-func (o *brokering) reports() *reports.Reports {
-	return reports.New(reports.Config{
+// reportsConfig returns what is needed to read the reports of consumers. The client of the manager reads no ConfigMap from the cache, but
+// these are there.
+func (o *brokering) reportsConfig() reports.Config {
+	return reports.Config{
 		Client: o.mgr.GetClient(), Told: o.mgr.GetCache(), Reader: o.reader, Recorder: o.mgr.GetEventRecorderFor(component),
 		Clock: clock.RealClock{},
-	})
+	}
 }
 
 // giveBackConfig returns what the controller needs that gives pods back.

@@ -53,7 +53,7 @@ func cacheOptions(of line.Line, brokers bool, inventoryNamespace string) cache.O
 	return options
 }
 
-// uncached are read one by one and seldom, and never watched. What consumers report with Liqo 1.x, which is in the cache, is read from that.
+// uncached are read one by one and seldom, and never watched. What consumers report with Liqo 1.x is in the cache, and read from that.
 func uncached() *client.CacheOptions {
 	return &client.CacheOptions{DisableFor: []client.Object{&corev1.ConfigMap{}}}
 }

@@ -18,6 +18,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/capacitorset/liqo-broker/pkg/controller/consumer"
+	"github.com/capacitorset/liqo-broker/pkg/controller/reports"
 	"github.com/capacitorset/liqo-broker/pkg/controller/twin"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
@@ -49,7 +50,7 @@ func TestOptionsReachTheControllers(t *testing.T) {
 		cfg: &b.cfg, mgr: mgr, own: own, reader: reader, capacity: snapshot.NewCapacityCache(reader),
 		planner: twin.NewPlanner(nil, clock.RealClock{}, nil), metrics: m,
 	}
-	o.told = o.reports()
+	o.told = reports.New(o.reportsConfig())
 	twins, givesBack := o.twinConfig(), o.giveBackConfig()
 	if twins.MaxNamespaces != 7 || twins.Mapping != b.cfg.mapping || twins.Own != own || twins.Metrics != m.twin {
 		t.Errorf("the controller of twin namespaces goes by %+v", twins)
@@ -102,7 +103,7 @@ func TestControllersOfLines(t *testing.T) {
 			planner: twin.NewPlanner(nil, clock.RealClock{}, nil), metrics: newBrokerMetrics(mgr.GetClient(), nil),
 		}
 		if !of.HasPlugin() {
-			o.told = o.reports()
+			o.told = reports.New(o.reportsConfig())
 		}
 		if err := o.setupControllers(consumer.Modes{Orchestrator: true}); err != nil {
 			t.Fatalf("with Liqo %s: %v", of.Name(), err)

@@ -154,7 +154,7 @@ func (g *guard) setup(ctx context.Context) (daemon.Made, error) {
 	if err != nil {
 		return daemon.Made{}, fmt.Errorf("reach the API server %s: %w", config.Host, err)
 	}
-	with, err := g.find(resources)
+	with, err := g.findLine(resources)
 	if err != nil {
 		return daemon.Made{}, err
 	}
@@ -212,9 +212,9 @@ func (g *guard) setup(ctx context.Context) (daemon.Made, error) {
 	}}, nil
 }
 
-// find returns by which line of Liqo the guard goes, and tells people. With the kinds of several it does not stop, as the daemon does: its
-// peers would get no pods then, and nobody would look at their tunnels.
-func (g *guard) find(d lines.Discoverer) (line.Line, error) {
+// findLine returns by which line of Liqo the guard goes, and tells people. With the kinds of several it does not stop, as the daemon does:
+// its peers would get no pods then, and nobody would look at their tunnels.
+func (g *guard) findLine(d lines.Discoverer) (line.Line, error) {
 	with, several, err := lines.FindOldest(d, g.replica.Scheme)
 	if err != nil {
 		return nil, err

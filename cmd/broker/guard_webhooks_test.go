@@ -173,9 +173,9 @@ func TestGuardFindsLiqo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var said []string
 			log := funcr.New(func(_, line string) { said = append(said, line) }, funcr.Options{})
-			got, err := (&guard{replica: &daemon.Replica{Scheme: scheme, Log: log}}).find(tc.kinds)
+			got, err := (&guard{replica: &daemon.Replica{Scheme: scheme, Log: log}}).findLine(tc.kinds)
 			if (err == nil) != (tc.want != "") || err == nil && got.Name() != tc.want {
-				t.Errorf("%s: find() = %v, %v, want %s", tc.reason, got, err, tc.want)
+				t.Errorf("%s: findLine() = %v, %v, want %s", tc.reason, got, err, tc.want)
 			}
 			says := slices.ContainsFunc(said, func(line string) bool {
 				return strings.Contains(line, refuses) && strings.Contains(line, "delete the definitions of the one that does not run")

@@ -75,8 +75,8 @@ func TestFailurePolicies(t *testing.T) {
 	}
 }
 
-// TestNetworkPolicies checks from where deploy/broker and what is beside it open which ports, where the network plugin knows policies. Pods of
-// peers are in no namespace of the broker's cluster.
+// TestNetworkPolicies checks from where deploy/broker and what is beside it open which ports, where the network plugin knows policies. Pods
+// of peers are in no namespace of the broker's cluster.
 func TestNetworkPolicies(t *testing.T) {
 	const everywhere = "everywhere"
 	for file, want := range map[string]map[string]string{

@@ -21,6 +21,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/daemon"
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/report"
 )
 
 // rights are verbs by resources, with their group and, where they are only of some objects, the names.
@@ -92,7 +93,15 @@ func TestRights(t *testing.T) {
 	})...)
 	transit.add(t, []string{"create", "delete"}, &api.FirewallConfiguration{}, &api.IP{}, &discoveryv1.EndpointSlice{})
 	transit.add(t, []string{"patch"}, &api.FirewallConfiguration{}, &discoveryv1.EndpointSlice{})
-	// The agent reads what becomes of views, tunnels, and where brokers have told of its credentials; it lists views, and ends virtual kubelets.
+	// Into a ConfigMap consumers report; it lets each write its own.
+	for of, verb := range map[string]string{
+		"configmaps": "update", "roles.rbac.authorization.k8s.io": "patch", "rolebindings.rbac.authorization.k8s.io": "patch",
+	} {
+		transit[of] = []string{"create"}
+		transit[of+" "+report.Name] = slices.Sorted(slices.Values(append(slices.Clone(read), verb)))
+	}
+	// The agent reads what becomes of views, tunnels, and where brokers have told of its credentials; it lists views, and ends virtual
+	// kubelets.
 	agent := rights{}
 	agent.add(t, read, slices.Concat(v1.ViewKinds(), kinds.Tunnels, []client.Object{v1.NewConfiguration(), &api.Identity{}, &corev1.Pod{}})...)
 	agent.add(t, []string{"patch"}, v1.NewConfiguration())

@@ -63,7 +63,8 @@ func asObject(t *testing.T, o any) map[string]any {
 
 // refusalsOf returns why a policy refuses what the transit does to an object, in a namespace with labels.
 func refusalsOf(
-	t *testing.T, policy *admissionregistrationv1.ValidatingAdmissionPolicySpec, resource string, in map[string]string, before, after map[string]any,
+	t *testing.T, policy *admissionregistrationv1.ValidatingAdmissionPolicySpec, resource string, in map[string]string,
+	before, after map[string]any,
 ) []string {
 	t.Helper()
 	operation := "UPDATE"
@@ -235,8 +236,10 @@ func TestReportsPolicy(t *testing.T) {
 		"Binding": {"And whom.", bindings, tenant, nothing, asObject(t, binding), false},
 		"Healed":  {"And heals it.", roles, tenant, rule("verbs", []any{"*"}), asObject(t, role), false},
 
-		"Elsewhere":    {"Only where consumers report.", roles, twin, nothing, asObject(t, role), true},
-		"Nobodys":      {"And not where nobody does.", bindings, map[string]string{"liqo.io/tenant-namespace": "true"}, nothing, subject("name", ""), true},
+		"Elsewhere": {"Only where consumers report.", roles, twin, nothing, asObject(t, role), true},
+		"Nobodys": {
+			"And not where nobody does.", bindings, map[string]string{"liqo.io/tenant-namespace": "true"}, nothing, subject("name", ""), true,
+		},
 		"Name":         {"Nothing else.", roles, tenant, nothing, called(role, "admin"), true},
 		"NameOfMap":    {"Of no kind.", maps, tenant, nothing, called(cm, "other"), true},
 		"Unlabelled":   {"It is known as the transit's.", roles, tenant, nothing, unlabelled(role), true},
@@ -274,7 +277,8 @@ func TestReportsPolicy(t *testing.T) {
 func TestReportPolicy(t *testing.T) {
 	policy := transitPolicy(t, "reports.brokering.liqo.io")
 	named := policy.MatchConstraints.ResourceRules[0]
-	if !slices.Equal(named.ResourceNames, []string{report.Name}) || !slices.Equal(named.Operations, []admissionregistrationv1.OperationType{"UPDATE"}) {
+	written := []admissionregistrationv1.OperationType{"UPDATE"}
+	if !slices.Equal(named.ResourceNames, []string{report.Name}) || !slices.Equal(named.Operations, written) {
 		t.Errorf("the policy is about %v", named)
 	}
 	before, _, _ := reports.Forge("liqo-tenant-c", "c")
@@ -283,9 +287,11 @@ func TestReportPolicy(t *testing.T) {
 		by      func(*corev1.ConfigMap)
 		refused bool
 	}{
-		"Report":    {"A report is written.", func(c *corev1.ConfigMap) { c.Data[report.Key] = strings.Repeat("x", report.MaxBytes) }, false},
-		"Gone":      {"Or taken back.", func(c *corev1.ConfigMap) { c.Data = nil }, false},
-		"TooLong":   {"Not one that nobody reads.", func(c *corev1.ConfigMap) { c.Data[report.Key] = strings.Repeat("x", report.MaxBytes+1) }, true},
+		"Report": {"A report is written.", func(c *corev1.ConfigMap) { c.Data[report.Key] = strings.Repeat("x", report.MaxBytes) }, false},
+		"Gone":   {"Or taken back.", func(c *corev1.ConfigMap) { c.Data = nil }, false},
+		"TooLong": {"Not one that nobody reads.", func(c *corev1.ConfigMap) {
+			c.Data[report.Key] = strings.Repeat("x", report.MaxBytes+1)
+		}, true},
 		"Bytes":     {"Counted in bytes.", func(c *corev1.ConfigMap) { c.Data[report.Key] = strings.Repeat("Ω", report.MaxBytes/2+1) }, true},
 		"Other":     {"Nothing besides.", func(c *corev1.ConfigMap) { c.Data["other"] = "" }, true},
 		"Binary":    {"In whatever form.", func(c *corev1.ConfigMap) { c.BinaryData = map[string][]byte{"x": {1}} }, true},

@@ -231,7 +231,7 @@ func (i *Installer) Unprepare(ctx context.Context, seen *Setup) error {
 		if err != nil {
 			return err
 		}
-		steps, last, err := seen.line.leave(ctx, i, broker)
+		steps, last, err := seen.line.leaveBroker(ctx, i, broker)
 		if err != nil {
 			return err
 		}

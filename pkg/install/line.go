@@ -26,9 +26,14 @@ type line interface {
 	identified
 	required
 	looked
+	changed
+	exporting
+}
+
+// changed is how it is changed, and back.
+type changed interface {
 	installed
 	undone
-	exporting
 }
 
 // identified is what a line is known by, and what it says of a cluster.
@@ -62,7 +67,7 @@ type looked interface {
 	image(ctx context.Context, i *Installer) (string, error)
 }
 
-// installed is how it is changed.
+// installed is how it is made more.
 type installed interface {
 	// broker, consumer and guard are the steps of an installation.
 	broker(i *Installer) ([]step, error)
@@ -77,9 +82,9 @@ type undone interface {
 	brokerUndo(i *Installer) ([]step, error)
 	consumerUndo(ctx context.Context, i *Installer) ([]step, error)
 	guardUndo(i *Installer) ([]step, error)
-	// leave are the steps by which a cluster ceases to be the consumer of one of several brokers. They are not to be taken if that is the
+	// leaveBroker are the steps by which a cluster ceases to be the consumer of one of several brokers. They are not taken if that is the
 	// last thing that it is.
-	leave(ctx context.Context, i *Installer, broker cluster.Identity) (steps []step, last bool, err error)
+	leaveBroker(ctx context.Context, i *Installer, broker cluster.Identity) (steps []step, last bool, err error)
 }
 
 // removable is whether the steps back may be taken. All errors but those of reading are requirements.

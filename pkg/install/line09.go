@@ -144,7 +144,7 @@ func (line09) consumerUndo(ctx context.Context, i *Installer) ([]step, error) {
 
 func (line09) guardUndo(i *Installer) ([]step, error) { return i.guardUndo() }
 
-func (line09) leave(ctx context.Context, i *Installer, broker cluster.Identity) ([]step, bool, error) {
+func (line09) leaveBroker(ctx context.Context, i *Installer, broker cluster.Identity) ([]step, bool, error) {
 	return i.leaveOne(ctx, broker)
 }
 

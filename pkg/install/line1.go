@@ -394,7 +394,7 @@ func (i *Installer) unreadable(ctx context.Context) ([]change, error) {
 	return i.remove(ctx, unwanted)
 }
 
-func (line1) leave(ctx context.Context, i *Installer, broker cluster.Identity) ([]step, bool, error) {
+func (line1) leaveBroker(ctx context.Context, i *Installer, broker cluster.Identity) ([]step, bool, error) {
 	brokers, err := v1.Brokers(ctx, i)
 	if err != nil {
 		return nil, false, err

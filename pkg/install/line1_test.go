@@ -211,9 +211,9 @@ func peer1(id string, provides bool) []client.Object {
 	return []client.Object{record, namespace, identity}
 }
 
-// said is a peer of which people have said that it is a broker.
-func said(id string) []client.Object {
-	all := peer1(id, true)
+// saidOfMilan is a peer, milan, of which people have said that it is a broker.
+func saidOfMilan() []client.Object {
+	all := peer1("milan", true)
 	v1.SayBroker(all[0], true)
 	return all
 }
@@ -312,14 +312,14 @@ func TestRefused1(t *testing.T) {
 		},
 		"UpgradesNobody": {"It is none.", stock1(), Options{}, commands{upgrade}, "no broker: install makes it one"},
 		"UpgradesConsumer": {
-			"It has the version of its broker.", stock1(said("milan")...), Options{}, commands{upgrade},
+			"It has the version of its broker.", stock1(saidOfMilan()...), Options{}, commands{upgrade},
 			"no broker, but a consumer of milan: run prepare",
 		},
 		"InstallsConsumer": {
-			"It may not be meant.", stock1(said("milan")...), Options{}, commands{install}, "with --also-broker it becomes a broker besides",
+			"It may not be meant.", stock1(saidOfMilan()...), Options{}, commands{install}, "with --also-broker it becomes a broker besides",
 		},
 		"UninstallsConsumer": {
-			"Its agent stays.", stock1(said("milan")...), Options{}, commands{uninstall}, "no broker, but a consumer of milan: run unprepare",
+			"Its agent stays.", stock1(saidOfMilan()...), Options{}, commands{uninstall}, "no broker, but a consumer of milan: run unprepare",
 		},
 		"UninstallsGuarded": {
 			"Its guard stays.", stock1(ofOurs(GuardName, "x/liqo-broker:v0.1.0")), Options{}, commands{uninstall}, "but guarded: run unguard",
@@ -338,7 +338,7 @@ func TestRefused1(t *testing.T) {
 			"which peer is the broker?",
 		},
 		"NotItsBroker": {
-			"It was never told so.", stock1(together(said("milan"), peer1("oslo", true))...), Options{Broker: "oslo"}, commands{unprepare},
+			"It was never told so.", stock1(together(saidOfMilan(), peer1("oslo", true))...), Options{Broker: "oslo"}, commands{unprepare},
 			"no consumer of oslo: its ForeignCluster has no annotation brokering.liqo.io/broker=true",
 		},
 		"NewerTransit": {

@@ -88,7 +88,7 @@ func TestPagesSayWhoRunsTheirCommands(t *testing.T) {
 	peered := who{[]string{"broker", "consumer", "provider"}, functions(t, "test/e2e/*_test.go")}
 	strangers := who{[]string{"broker", "consumer", "provider-a", "provider-b", "registry"}, functions(t, "test/trade/*_test.go")}
 	maps.Copy(strangers.in, functions(t, "test/federation/*.go"))
-	newer := who{[]string{"broker"}, functions(t, "test/stock/*_test.go")}
+	newer := who{[]string{"broker", "consumer"}, functions(t, "test/stock/*_test.go")}
 	early := who{[]string{"provider-a"}, functions(t, "test/early/*_test.go")}
 	targets := matches(t, `(?m)^([a-z0-9/-]+):`, "Makefile")
 	makes := regexp.MustCompile(`^make((?: [a-z0-9/-]+)+)`)

@@ -10,12 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/capacitorset/liqo-broker/test/docs"
 	"github.com/capacitorset/liqo-broker/test/lab"
 )
 
@@ -62,7 +62,7 @@ spec:
 `
 )
 
-// TestBroker makes a broker of the cluster in the middle and a consumer of the first one, by the commands that people run, after the
+// TestBroker makes a broker of the cluster in the middle and a consumer of the first one, by the commands that people read, after the
 // clusters have used each other without. It is the last one, because gateways start again when the broker goes.
 func TestBroker(t *testing.T) {
 	apply(t, broker, fmt.Sprintf(homely, "default", broker.Name))
@@ -73,15 +73,16 @@ func TestBroker(t *testing.T) {
 		load(t, c, "liqo-broker-network-manager")
 	}
 	load(t, broker, "liqo-broker")
-	said := plugin(t, broker, "install", "--tag", releaseTag)
+	page := read(t)
+	said := page.next(t, "kubectl liqo-broker install --dry-run=server")
 	// What Liqo has granted before, the broker takes over when people say so.
 	takeOver := regexp.MustCompile(`kubectl (patch resourceslices\S* -n liqo-tenant-` + consumer.Name + ` .*)`).FindStringSubmatch(said)
 	if takeOver == nil {
 		t.Fatalf("install does not say how the broker takes over what Liqo has granted:\n%s", said)
 	}
 	kubectl(t, broker, strings.Fields(strings.ReplaceAll(takeOver[1], "'", ""))...)
-	plugin(t, consumer, "prepare", "--broker", broker.Name, "--tag", releaseTag)
-	eventually(t, func(ctx context.Context) error { return granted(ctx) })
+	page.next(t, "kubectl liqo-broker prepare")
+	eventually(t, granted)
 
 	const namespace = "brokered"
 	apply(t, consumer, fmt.Sprintf(`{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": %q}}`, namespace))
@@ -101,8 +102,11 @@ func TestBroker(t *testing.T) {
 
 	// Everything can be undone.
 	kubectl(t, consumer, "delete", "namespace", namespace, "--timeout=2m")
-	plugin(t, consumer, "unprepare")
-	plugin(t, broker, "uninstall", "--force")
+	page.next(t, "kubectl liqo-broker unprepare")
+	page.next(t, "kubectl liqo-broker uninstall --force")
+	if len(page.Blocks) > 0 {
+		t.Errorf("nobody does what %s says", page.Blocks[0])
+	}
 	eventually(t, func(ctx context.Context) error { return reaches(ctx, consumer, own, "homely") })
 }
 
@@ -119,17 +123,50 @@ func load(t *testing.T, c *lab.Cluster, image string) {
 	}
 }
 
-// plugin runs the plugin of kubectl on a cluster, and returns what it says.
-func plugin(t *testing.T, c *lab.Cluster, args ...string) string {
+// page is what people read of it.
+type page struct{ docs.Reader }
+
+// read opens the page. Its commands run as they stand there, but for the images, which are those that were built last, and for the broker,
+// because the consumer uses another cluster besides.
+func read(t *testing.T) *page {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), filepath.Join("..", "..", "bin", "kubectl-liqo_broker"), args...)
-	command.Env = append(os.Environ(), "KUBECONFIG="+c.KubeconfigPath())
-	out, err := command.CombinedOutput()
+	root, err := filepath.Abs("../..")
 	if err != nil {
-		t.Fatalf("%s: %s: %v\n%s", c.Name, strings.Join(args, " "), err, out)
+		t.Fatal(err)
 	}
-	t.Logf("%s: %s:\n%s", c.Name, strings.Join(args, " "), out)
-	return string(out)
+	blocks, err := docs.Read(root, "docs/liqo-1.md", "TestBroker")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Dir(broker.KubectlPath()) + ":" + filepath.Join(root, "bin") + ":" + os.Getenv("PATH")
+	shell, err := docs.NewShell(t.Context(), root, t.TempDir(), "PATH="+path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := shell.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	edit := strings.NewReplacer(
+		"liqo-broker install", "liqo-broker install --tag="+releaseTag,
+		"liqo-broker prepare", "liqo-broker prepare --tag="+releaseTag+" --broker="+broker.Name,
+	)
+	on := map[string]*lab.Cluster{"broker": broker, "consumer": consumer}
+	return &page{docs.Reader{Blocks: blocks, Run: func(_ context.Context, b docs.Block, script string) (string, error) {
+		return shell.Run("KUBECONFIG", on[b.On[0]].KubeconfigPath(), edit.Replace(script))
+	}}}
+}
+
+// next runs the next commands of the page, which begin with a certain one, and returns what they say.
+func (p *page) next(t *testing.T, command string) string {
+	t.Helper()
+	out, err := p.Next(t.Context(), command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s:\n%s", command, out)
+	return out
 }
 
 // offloading has the pods of a namespace of the consumer run anywhere.

@@ -84,10 +84,10 @@ func strip(o any) (any, error) {
 }
 
 // Setup registers with a manager the controller that tells people of reports which cannot be read.
-func Setup(mgr ctrl.Manager, r *Reports) error {
+func Setup(mgr ctrl.Manager, cfg Config) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named("reports").
-		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(r.cfg.Reader)), builder.WithPredicates(Changed())).
-		Complete(r)
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(cfg.Reader)), builder.WithPredicates(Changed())).
+		Complete(New(cfg))
 	if err != nil {
 		return fmt.Errorf("set up the reports controller: %w", err)
 	}
@@ -179,14 +179,14 @@ func (r *Reports) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if what, isNew := r.note(id, unreadable); isNew {
+	if what, isNew := r.isNews(id, unreadable); isNew {
 		r.cfg.Recorder.Eventf(&c, corev1.EventTypeWarning, reasonUnreadable, "The report of the cluster's agent cannot be read: %s", what)
 	}
 	return ctrl.Result{}, nil
 }
 
-// note remembers what of a consumer's report cannot be read, and reports whether people are to be told.
-func (r *Reports) note(consumer cluster.ID, unreadable error) (what string, isNew bool) {
+// isNews remembers what of a consumer's report cannot be read, and reports whether people are to be told.
+func (r *Reports) isNews(consumer cluster.ID, unreadable error) (what string, isNew bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if unreadable == nil {

@@ -210,7 +210,8 @@ func TestGranted(t *testing.T) {
 			}
 		}, false},
 		"NotPeered": {"Nor to one that does not provide.", func(w *world) {
-			if err := w.Delete(w.Context(), &api.Identity{ObjectMeta: metav1.ObjectMeta{Namespace: transittest.Tenant("p"), Name: "p"}}); err != nil {
+			identity := &api.Identity{ObjectMeta: metav1.ObjectMeta{Namespace: transittest.Tenant("p"), Name: "p"}}
+			if err := w.Delete(w.Context(), identity); err != nil {
 				w.Fatal(err)
 			}
 		}, false},
@@ -225,7 +226,8 @@ func TestGranted(t *testing.T) {
 		"Forged": {"What another peer says of it counts for nothing.", func(w *world) {
 			change(w, &api.Configuration{ObjectMeta: metav1.ObjectMeta{Namespace: transittest.Tenant("p"), Name: "p"}},
 				func(c *api.Configuration) { c.Status.Remote = nil })
-			forged := &api.Configuration{Status: api.ConfigurationStatus{Remote: &api.ClusterNetworks{CIDR: api.CIDRs{Pod: []string{"10.1.0.0/16"}}}}}
+			seen := &api.ClusterNetworks{CIDR: api.CIDRs{Pod: []string{"10.1.0.0/16"}}}
+			forged := &api.Configuration{Status: api.ConfigurationStatus{Remote: seen}}
 			if err := w.Create(w.Context(), transittest.Made(forged, transittest.Tenant("q"), "p",
 				map[string]string{liqo.LabelRemoteClusterID: "p"})); err != nil {
 				w.Fatal(err)
@@ -305,6 +307,7 @@ func TestBelieved(t *testing.T) {
 // TestUnreadable holds that people are told of a report that cannot be read once, and again when something else of it cannot be.
 func TestUnreadable(t *testing.T) {
 	w := newWorld(t)
+	long := strings.Repeat("x", 9_000)
 	look := func() []string {
 		t.Helper()
 		if _, err := w.reports.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "c"}}); err != nil {
@@ -324,8 +327,8 @@ func TestUnreadable(t *testing.T) {
 		{"It is none again.", "nonsense", "cannot be read: read the report"},
 		{"It is of another version.", `{"version":9}`, "version 9"},
 		{"It is good.", `{"version":1,"at":"2026-01-01T00:00:00Z"}`, ""},
-		{"Part of it is not.", `{"version":1,"at":"2026-01-01T00:00:00Z","views":{"k":"` + strings.Repeat("x", 9_000) + `"}}`, "view k"},
-		{"Part of it still is not, a minute later.", `{"version":1,"at":"2026-01-01T00:01:00Z","views":{"k":"` + strings.Repeat("x", 9_000) + `"}}`, ""},
+		{"Part of it is not.", `{"version":1,"at":"2026-01-01T00:00:00Z","views":{"k":"` + long + `"}}`, "view k"},
+		{"Part of it still is not, a minute later.", `{"version":1,"at":"2026-01-01T00:01:00Z","views":{"k":"` + long + `"}}`, ""},
 	} {
 		w.write("c", step.text)
 		got := look()
@@ -354,7 +357,8 @@ func TestFails(t *testing.T) {
 // TestCached holds that of all ConfigMaps those of one name are in memory, and of them no more than a report.
 func TestCached(t *testing.T) {
 	by := reports.Cached()
-	if by.Field == nil || by.Field.Matches(fields.Set{"metadata.name": "other"}) || !by.Field.Matches(fields.Set{"metadata.name": report.Name}) {
+	named := func(name string) fields.Set { return fields.Set{"metadata.name": name} }
+	if by.Field == nil || by.Field.Matches(named("other")) || !by.Field.Matches(named(report.Name)) {
 		t.Error("others are kept")
 	}
 	kept, err := by.Transform(&corev1.ConfigMap{

@@ -50,7 +50,7 @@ type Discoverer interface {
 // Find returns the line whose records of peers the API server has. The scheme has the kinds of all of them. The error may be [ErrNone] or
 // [ErrSeveral].
 func Find(d Discoverer, scheme *runtime.Scheme) (line.Line, error) {
-	return find(scheme, func(kind schema.GroupVersionKind) (bool, error) {
+	return findServed(scheme, func(kind schema.GroupVersionKind) (bool, error) {
 		list, err := d.ServerResourcesForGroupVersion(kind.GroupVersion().String())
 		if apierrors.IsNotFound(err) {
 			return false, nil
@@ -68,7 +68,7 @@ func FindMapped(m meta.RESTMapper) (line.Line, error) {
 	if err := AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("register the kinds of Liqo: %w", err)
 	}
-	return find(scheme, func(kind schema.GroupVersionKind) (bool, error) {
+	return findServed(scheme, func(kind schema.GroupVersionKind) (bool, error) {
 		_, err := m.RESTMapping(kind.GroupKind(), kind.Version)
 		if err != nil && !meta.IsNoMatchError(err) {
 			return false, fmt.Errorf("ask the API server for Liqo's kinds: %w", err)
@@ -77,7 +77,7 @@ func FindMapped(m meta.RESTMapper) (line.Line, error) {
 	})
 }
 
-func find(scheme *runtime.Scheme, serves func(schema.GroupVersionKind) (bool, error)) (line.Line, error) {
+func findServed(scheme *runtime.Scheme, serves func(schema.GroupVersionKind) (bool, error)) (line.Line, error) {
 	var found []line.Line
 	for _, of := range All() {
 		kind, err := apiutil.GVKForObject(of.Kinds().Record, scheme)

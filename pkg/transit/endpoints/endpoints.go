@@ -23,15 +23,14 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/transit"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
+	"github.com/capacitorset/liqo-broker/pkg/transit/namespaces"
 )
 
 // Reconciler keeps companions and IPs of one twin namespace.
@@ -50,35 +49,17 @@ func New(cfg Config) *Reconciler { return &Reconciler{cfg} }
 
 // Setup registers the controller with a manager.
 func Setup(mgr ctrl.Manager, cfg Config) error {
-	inside := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: o.GetNamespace()}}}
-	})
+	inside := namespaces.Inside()
 	err := ctrl.NewControllerManagedBy(mgr).Named("endpoints").For(&corev1.Namespace{}).
 		Watches(&discoveryv1.EndpointSlice{}, inside).
 		Watches(&api.IP{}, inside, builder.WithPredicates(predicate.NewPredicateFuncs(v1.IsTransit))).
 		Watches(&api.NamespaceOffloading{}, inside).
-		Watches(&api.Configuration{}, handler.EnqueueRequestsFromMapFunc(twinsOf(cfg.Client))).
+		Watches(&api.Configuration{}, namespaces.OfPeer(cfg.Client, v1.LeadsTo)).
 		Complete(New(cfg))
 	if err != nil {
 		return fmt.Errorf("set up the endpoints controller: %w", err)
 	}
 	return nil
-}
-
-// twinsOf returns what asks for all namespaces of the cluster to which an object leads.
-func twinsOf(objects client.Reader) handler.MapFunc {
-	return func(ctx context.Context, o client.Object) []reconcile.Request {
-		var all corev1.NamespaceList
-		if err := objects.List(ctx, &all, client.MatchingLabels{liqo.LabelRemoteClusterID: string(v1.LeadsTo(o))}); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Namespaces cannot be listed")
-			return nil
-		}
-		requests := make([]reconcile.Request, len(all.Items))
-		for i := range all.Items {
-			requests[i].Name = all.Items[i].Name
-		}
-		return requests
-	}
 }
 
 // Reconcile makes companions and IPs of a twin namespace what they are to be. Of a namespace that is offloaded nowhere nothing is opened.

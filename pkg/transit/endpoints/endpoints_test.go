@@ -225,12 +225,3 @@ func TestNoTwin(t *testing.T) {
 		t.Error("endpoints in a namespace that nobody offloads here are opened")
 	}
 }
-
-func TestTwinsOf(t *testing.T) {
-	w := transittest.New(t)
-	c := transittest.Made(&api.Configuration{}, transittest.Tenant("c"), "c", map[string]string{liqo.LabelRemoteClusterID: "c"})
-	requests := twinsOf(w)(t.Context(), c)
-	if !slices.ContainsFunc(requests, func(r ctrl.Request) bool { return r.Name == transittest.Twin }) || len(requests) != 2 {
-		t.Errorf("another network of c asks for %v", requests)
-	}
-}

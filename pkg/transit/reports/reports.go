@@ -20,14 +20,13 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/report"
+	"github.com/capacitorset/liqo-broker/pkg/transit/namespaces"
 )
 
 // Reconciler keeps what one tenant namespace has for reports.
@@ -61,38 +60,20 @@ func Cached() map[client.Object]cache.ByObject {
 
 // Setup registers the controller with a manager.
 func Setup(mgr ctrl.Manager, cfg Config) error {
-	inside := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: o.GetNamespace()}}}
-	})
+	inside := namespaces.Inside()
+	ofPeer := namespaces.OfPeer(cfg.Client, func(o client.Object) cluster.ID { return v1.Line{}.IdentityOf(o).ID },
+		client.HasLabels{liqo.LabelTenantNamespace})
 	err := ctrl.NewControllerManagedBy(mgr).Named("reports").For(&corev1.Namespace{}).
 		Watches(&corev1.ConfigMap{}, inside).
 		Watches(&rbacv1.Role{}, inside).
 		Watches(&rbacv1.RoleBinding{}, inside).
 		Watches(&api.Tenant{}, inside).
-		Watches(&api.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(tenantOf(cfg.Client))).
+		Watches(&api.ForeignCluster{}, ofPeer).
 		Complete(New(cfg))
 	if err != nil {
 		return fmt.Errorf("set up the reports controller: %w", err)
 	}
 	return nil
-}
-
-// tenantOf returns what asks for the tenant namespaces of a peer.
-func tenantOf(objects client.Reader) handler.MapFunc {
-	return func(ctx context.Context, o client.Object) []reconcile.Request {
-		id := v1.Line{}.IdentityOf(o).ID
-		var all corev1.NamespaceList
-		err := objects.List(ctx, &all, client.MatchingLabels{liqo.LabelRemoteClusterID: string(id)}, client.HasLabels{liqo.LabelTenantNamespace})
-		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Cannot list the tenant namespaces", "cluster", id)
-			return nil
-		}
-		requests := make([]reconcile.Request, len(all.Items))
-		for i := range all.Items {
-			requests[i].Name = all.Items[i].Name
-		}
-		return requests
-	}
 }
 
 // Reconcile makes what a tenant namespace has for reports what it is to be. Where something of the name is somebody else's, nothing is
@@ -145,7 +126,8 @@ func (r *Reconciler) ensure(ctx context.Context, is, want client.Object) (own bo
 	}
 	healed, own := healed(is, want)
 	if !own {
-		ctrl.LoggerFrom(ctx).Info("Somebody else has what a consumer is to report into: it cannot report", "object", fmt.Sprintf("%T %s", is, key))
+		ctrl.LoggerFrom(ctx).Info("Somebody else has what a consumer is to report into: it cannot report",
+			"object", fmt.Sprintf("%T %s", is, key))
 		return false, nil
 	}
 	if equality.Semantic.DeepEqual(is, healed) {

@@ -102,11 +102,11 @@ func TestNobody(t *testing.T) {
 				t.Fatal(err)
 			}
 			ns.Finalizers = []string{"example.com/keeps"}
-			if err := errors.Join(w.Update(t.Context(), ns), w.Client.Delete(t.Context(), ns)); err != nil {
+			if err := errors.Join(w.Update(t.Context(), ns), w.Delete(t.Context(), ns)); err != nil {
 				t.Fatal(err)
 			}
 		}},
-		"Twin": {reason: "A namespace of a consumer's pods is not where it reports.", peer: "c", change: func(t *testing.T, w *transittest.World) {
+		"Twin": {reason: "A consumer's pods are not where it reports.", peer: "c", change: func(t *testing.T, w *transittest.World) {
 			t.Helper()
 			ns := &corev1.Namespace{}
 			if err := w.Get(t.Context(), client.ObjectKey{Name: transittest.Tenant("c")}, ns); err != nil {
