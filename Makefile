@@ -210,7 +210,7 @@ test-trade: deps build images bin/lab bin/helm $(JOURNEYS) ## Walk the journeys 
 	$(JOURNEYS) -tags=e2e -count=1 -timeout=40m -skip '^TestNegotiationSpeed$$' ./test/trade
 
 .PHONY: test-stock
-test-stock: deps bin/lab bin/images/liqo-broker.tar ## Run the catalog with Liqo 1.2, and show what that leaves open in a chain of clusters; builds it the first time.
+test-stock: deps bin/lab bin/kubectl-liqo_broker $(IMAGES:%=bin/images/%.tar) ## Run a catalog and a broker with Liqo 1.2, and show what that leaves open in a chain of clusters; builds it the first time.
 	go test -tags=e2e -count=1 -timeout=30m -v ./test/stock
 
 .PHONY: test-early
