@@ -577,7 +577,11 @@ func TestSuspended(t *testing.T) {
 	c := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(consumer.ID)}}
 	suspended := c.DeepCopy()
 	suspended.Spec.Scheduling = v1alpha1.ConsumerSuspended
-	for _, e := range []event.UpdateEvent{{ObjectOld: c, ObjectNew: suspended}, {ObjectOld: suspended, ObjectNew: c}} {
+	unasked := c.DeepCopy()
+	unasked.Spec.Views = v1alpha1.ViewsUnchecked
+	for _, e := range []event.UpdateEvent{
+		{ObjectOld: c, ObjectNew: suspended}, {ObjectOld: suspended, ObjectNew: c}, {ObjectOld: c, ObjectNew: unasked},
+	} {
 		if !servingChanged().Update(e) {
 			t.Errorf("nobody looks at the namespaces of %+v", e.ObjectNew)
 		}

@@ -89,13 +89,14 @@ func ofNamespace(_ context.Context, o client.Object) []reconcile.Request {
 }
 
 // servingChanged lets only those updates of a Consumer pass by which it is to be served in
-// another mode, or suspended, or not any more.
+// another mode, or suspended, or not any more, or is asked for views, or not any more.
 func servingChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, after := e.ObjectOld.(*v1alpha1.Consumer), e.ObjectNew.(*v1alpha1.Consumer)
-			return before.Spec.Mode != after.Spec.Mode || before.IsSuspended() != after.IsSuspended()
+			return before.Spec.Mode != after.Spec.Mode || before.IsSuspended() != after.IsSuspended() ||
+				before.HasToAcknowledge() != after.HasToAcknowledge()
 		},
 	}
 }
