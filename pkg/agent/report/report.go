@@ -35,6 +35,9 @@ const (
 	every = time.Minute
 	// patience is how long a broker may take to answer, so that one that does not keeps no other waiting for long.
 	patience = 10 * time.Second
+	// lasting is how long a plan counts that is not made again: who plans does so more often, unless the networks are gone or cannot be
+	// written, and then nobody knows any more what is installed.
+	lasting = 90 * time.Second
 )
 
 // errNotReady means that Liqo has no credentials for a broker yet.
@@ -64,6 +67,7 @@ type Reporter struct {
 type known struct {
 	tenant       string
 	acknowledged map[string]netip.Prefix
+	planned      time.Time
 }
 
 // New returns a Reporter.
@@ -72,7 +76,7 @@ func New(cfg Config) *Reporter {
 }
 
 // Planned notes what a plan acknowledges to a broker. While it is not decided the broker is told nothing: what it was told last counts for
-// as long as reports do.
+// as long as reports do. So it is of a plan that is not made again.
 func (r *Reporter) Planned(broker cluster.ID, tenant string, p *views.Plan) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,7 +85,7 @@ func (r *Reporter) Planned(broker cluster.ID, tenant string, p *views.Plan) {
 		delete(r.brokers, broker)
 		return
 	}
-	r.brokers[broker] = known{tenant: tenant, acknowledged: p.Acknowledged}
+	r.brokers[broker] = known{tenant: tenant, acknowledged: p.Acknowledged, planned: r.cfg.Clock.Now()}
 	if !is || !maps.Equal(was.acknowledged, p.Acknowledged) {
 		select {
 		case r.wake <- struct{}{}:
@@ -108,6 +112,7 @@ func (r *Reporter) Start(ctx context.Context) error {
 // tellAll writes all reports, one after the other.
 func (r *Reporter) tellAll(ctx context.Context) {
 	r.mu.Lock()
+	maps.DeleteFunc(r.brokers, func(_ cluster.ID, k known) bool { return r.cfg.Clock.Since(k.planned) > lasting })
 	brokers := maps.Clone(r.brokers)
 	r.mu.Unlock()
 	for broker, k := range brokers {

@@ -115,6 +115,14 @@ func TestReporter(t *testing.T) {
 		if silent := told(); !silent.At.Equal(was) {
 			t.Errorf("it tells what is not decided any more: %+v", silent)
 		}
+
+		// A plan that nobody makes again says nothing of how things are.
+		r.Planned("broker", tenant, &views.Plan{Decided: true, Acknowledged: want})
+		was = told().At
+		time.Sleep(5 * time.Minute)
+		if last := told(); last.At.Sub(was) > 2*time.Minute {
+			t.Errorf("it tells what was planned %s ago as if it still were", last.At.Sub(was))
+		}
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
