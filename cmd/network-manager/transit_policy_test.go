@@ -12,6 +12,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/kustomize/api/krusty"
@@ -297,6 +298,13 @@ func TestReportPolicy(t *testing.T) {
 		"Binary":    {"In whatever form.", func(c *corev1.ConfigMap) { c.BinaryData = map[string][]byte{"x": {1}} }, true},
 		"Finalizer": {"The namespace can be deleted.", func(c *corev1.ConfigMap) { c.Finalizers = []string{"example.com/x"} }, true},
 		"Label":     {"It stays what the transit knows.", func(c *corev1.ConfigMap) { c.Labels = nil }, true},
+		"Labels": {"Nobody finds it by a label who reads ConfigMaps of others.", func(c *corev1.ConfigMap) {
+			c.Labels["example.com/dashboard"] = "1"
+		}, true},
+		"Owner": {"It goes with nothing else.", func(c *corev1.ConfigMap) {
+			c.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: "x", UID: "x", BlockOwnerDeletion: new(true)}}
+		}, true},
+		"Fixed":     {"Nor is it closed to later reports.", func(c *corev1.ConfigMap) { c.Immutable = new(true) }, true},
 		"Notes":     {"Nothing is written beside it.", func(c *corev1.ConfigMap) { c.Annotations = map[string]string{"a": "b"} }, true},
 	}
 	for name, tc := range cases {
