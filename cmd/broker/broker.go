@@ -369,7 +369,7 @@ func (o *brokering) twinConfig() twin.Config {
 		Metrics: o.metrics.twin, Clock: clock.RealClock{},
 	}
 	if o.told != nil {
-		config.ViewsChanged = reports.Changed()
+		config.ViewsChanged, config.SeenChanged = reports.Changed(), reports.SeenChanged()
 	}
 	return config
 }

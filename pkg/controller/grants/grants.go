@@ -95,9 +95,7 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 	if cfg.Views != nil {
 		b = b.
 			Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(cfg.Reader)), builder.WithPredicates(reports.Changed())).
-			Watches(v1.NewConfiguration(), watch.Later(watch.EveryConsumer(cfg.Client)), builder.WithPredicates(predicate.Funcs{
-				UpdateFunc: func(e event.UpdateEvent) bool { return v1.PodsChanged(e.ObjectOld, e.ObjectNew) },
-			}))
+			Watches(v1.NewConfiguration(), watch.Later(watch.EveryConsumer(cfg.Client)), builder.WithPredicates(reports.SeenChanged()))
 	}
 	if err := b.Complete(conflict.Requeue(New(cfg))); err != nil {
 		return fmt.Errorf("set up the grants controller: %w", err)

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/report"
 )
 
@@ -22,4 +23,12 @@ func Changed() predicate.Predicate {
 			return one && other && before.Data[report.Key] != after.Data[report.Key]
 		}},
 	)
+}
+
+// SeenChanged lets pass what makes this cluster see the pods of a peer under another prefix, and what is gone; what is new is seen later.
+func SeenChanged() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool { return v1.PodsChanged(e.ObjectOld, e.ObjectNew) },
+	}
 }

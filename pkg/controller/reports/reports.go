@@ -95,18 +95,18 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 }
 
 // Views returns under which prefixes this cluster sees the pods of providers, by keys that do not tell whose they are, and what a consumer
-// has told of them. A consumer that need not acknowledge them is asked for nothing.
+// has told of them. A consumer that need not acknowledge them has them as well: others let it reach what it is told.
 func (r *Reports) Views(ctx context.Context, consumer cluster.ID) (grant.Views, error) {
 	var c v1alpha1.Consumer
 	if err := r.cfg.Client.Get(ctx, client.ObjectKey{Name: string(consumer)}, &c); client.IgnoreNotFound(err) != nil {
 		return grant.Views{}, fmt.Errorf("get consumer %s: %w", consumer, err)
 	}
-	if !c.HasToAcknowledge() {
-		return grant.Views{}, nil
-	}
 	granted, err := r.granted(ctx, consumer)
 	if err != nil {
 		return grant.Views{}, err
+	}
+	if !c.HasToAcknowledge() {
+		return grant.Views{Granted: granted}, nil
 	}
 	told, _, err := r.told(ctx, consumer)
 	if err != nil {

@@ -258,12 +258,12 @@ func TestItself(t *testing.T) {
 	}
 }
 
-// TestUnchecked holds that who lists networks by hand is asked for nothing.
+// TestUnchecked holds that who lists networks by hand is asked for nothing, and told all: the transit opens what consumers are told.
 func TestUnchecked(t *testing.T) {
 	w := newWorld(t)
 	change(w, &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "c"}},
 		func(c *v1alpha1.Consumer) { c.Spec.Views = v1alpha1.ViewsUnchecked })
-	if v := w.views("c"); v.Asked || len(v.Granted) != 0 || !v.Knows("p") {
+	if v := w.views("c"); v.Asked || len(v.Granted) == 0 || !v.Knows("p") {
 		t.Errorf("it is asked: %+v", v)
 	}
 }
@@ -394,6 +394,21 @@ func TestChanged(t *testing.T) {
 	}
 	if reports.Changed().Create(event.CreateEvent{Object: other}) || !reports.Changed().Create(event.CreateEvent{Object: labelled}) {
 		t.Error("what is made is looked at by another name")
+	}
+}
+
+// TestSeenChanged looks again when the pods of a peer are seen under another prefix, and when the peer is gone.
+func TestSeenChanged(t *testing.T) {
+	seen := func(pods string) *api.Configuration {
+		return &api.Configuration{Status: api.ConfigurationStatus{Remote: &api.ClusterNetworks{CIDR: api.CIDRs{Pod: []string{pods}}}}}
+	}
+	was, is := seen("10.69.0.0/16"), seen("10.65.0.0/16")
+	p := reports.SeenChanged()
+	if !p.Update(event.UpdateEvent{ObjectOld: was, ObjectNew: is}) || !p.Delete(event.DeleteEvent{Object: was}) {
+		t.Error("a peer that is seen otherwise is not looked at")
+	}
+	if p.Update(event.UpdateEvent{ObjectOld: was, ObjectNew: seen("10.69.0.0/16")}) || p.Create(event.CreateEvent{Object: is}) {
+		t.Error("what changes nothing is looked at")
 	}
 }
 

@@ -55,6 +55,8 @@ type Config struct {
 	// ViewsChanged lets the changes of ConfigMaps in tenant namespaces pass by which the Planner's views of that consumer may say something
 	// else; nil watches none.
 	ViewsChanged predicate.Predicate
+	// SeenChanged lets the changes of the networks of peers pass by which they are seen under other prefixes. It belongs to ViewsChanged.
+	SeenChanged predicate.Predicate
 	// Metrics are what the controller counts and measures.
 	Metrics *Metrics
 	Clock   clock.Clock
@@ -76,7 +78,8 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 		Watches(&v1alpha1.PlacementDecision{}, handler.EnqueueRequestsFromMapFunc(r.following), builder.WithPredicates(choiceChanged())).
 		Watches(&v1alpha1.Consumer{}, handler.EnqueueRequestsFromMapFunc(r.ofConsumer), builder.WithPredicates(servingChanged()))
 	if cfg.ViewsChanged != nil {
-		b = b.Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.ofTenant), builder.WithPredicates(cfg.ViewsChanged))
+		b = b.Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.ofTenant), builder.WithPredicates(cfg.ViewsChanged)).
+			Watches(cfg.Reader.Line().Kinds().Network, handler.EnqueueRequestsFromMapFunc(r.everywhere), builder.WithPredicates(cfg.SeenChanged))
 	}
 	if err := b.Complete(conflict.Requeue(r)); err != nil {
 		return fmt.Errorf("set up the twin namespace controller: %w", err)

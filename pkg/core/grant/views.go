@@ -91,7 +91,7 @@ func (v *Views) missing(provider cluster.ID) (reason Reason, message string) {
 
 // ofProvider returns the views that belong to the node of a provider, or to that of all of them if that is empty.
 func (v *Views) ofProvider(provider cluster.ID) map[string]netip.Prefix {
-	if !v.Asked {
+	if len(v.Granted) == 0 {
 		return nil
 	}
 	all := map[string]netip.Prefix{}

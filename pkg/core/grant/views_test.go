@@ -24,7 +24,7 @@ func TestViews(t *testing.T) {
 	views := func(told time.Duration, acknowledged map[string]netip.Prefix) grant.Views {
 		return grant.Views{Asked: true, Granted: both, Acknowledged: acknowledged, Told: now.Add(told), Now: now}
 	}
-	silent := grant.Views{Asked: true, Granted: both, Now: now}
+	silent, unchecked := grant.Views{Asked: true, Granted: both, Now: now}, grant.Views{Granted: both, Now: now}
 	all := map[string]netip.Prefix{"n1": p, "n2": q}
 	cases := map[string]struct {
 		reason  string
@@ -40,6 +40,10 @@ func TestViews(t *testing.T) {
 	}{
 		"NotAsked": {
 			reason: "Who asks no agent waits for none.", request: request("x", 1), verdict: grant.Accepted, granted: much, why: grant.Granted,
+		},
+		"Unchecked": {
+			reason: "Who need not acknowledge is told what it may reach.", request: request("x", 1), views: unchecked,
+			verdict: grant.Accepted, granted: much, why: grant.Granted, told: all,
 		},
 		"NeverTold": {
 			reason: "The views are told first.", request: request("x", 1), views: silent, verdict: grant.Denied, why: grant.AgentMissing,
