@@ -12,8 +12,8 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
@@ -304,8 +304,8 @@ func TestReportPolicy(t *testing.T) {
 		"Owner": {"It goes with nothing else.", func(c *corev1.ConfigMap) {
 			c.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: "x", UID: "x", BlockOwnerDeletion: new(true)}}
 		}, true},
-		"Fixed":     {"Nor is it closed to later reports.", func(c *corev1.ConfigMap) { c.Immutable = new(true) }, true},
-		"Notes":     {"Nothing is written beside it.", func(c *corev1.ConfigMap) { c.Annotations = map[string]string{"a": "b"} }, true},
+		"Fixed": {"Nor is it closed to later reports.", func(c *corev1.ConfigMap) { c.Immutable = new(true) }, true},
+		"Notes": {"Nothing is written beside it.", func(c *corev1.ConfigMap) { c.Annotations = map[string]string{"a": "b"} }, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
