@@ -6,59 +6,20 @@
 package stock
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/capacitorset/liqo-broker/test/docs"
 )
 
 // TestCatalog does what the page about Liqo 1.x says, and compares what strangers see with what Liqo knows.
 func TestCatalog(t *testing.T) {
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	image, err := os.Open(filepath.Join(root, "bin", "images", "liqo-broker.tar"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = broker.Load(t.Context(), image, "")
-	if err := errors.Join(err, image.Close()); err != nil {
-		t.Fatal(err)
-	}
-	blocks, err := docs.Read(root, "docs/liqo-1.md", "TestCatalog")
-	if err != nil {
-		t.Fatal(err)
-	}
-	shell, err := docs.NewShell(t.Context(), root, t.TempDir(), "PATH="+filepath.Dir(broker.KubectlPath())+":"+os.Getenv("PATH"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := shell.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	r := &docs.Reader{Blocks: blocks, Run: func(_ context.Context, _ docs.Block, script string) (string, error) {
-		return shell.Run("KUBECONFIG", broker.KubeconfigPath(), script)
-	}}
-	next := func(command string) string {
-		out, err := r.Next(t.Context(), command)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return out
-	}
-	next("kubectl apply -k deploy/catalog")
-	out := next("ca=$(mktemp)")
+	load(t, broker, "liqo-broker")
+	page := read(t, "docs/liqo-1.md", "TestCatalog")
+	page.next(t, "kubectl apply -k deploy/catalog")
+	out := page.next(t, "ca=$(mktemp)")
 
 	// Strangers see each cluster with its role as a provider, and nothing of who consumes.
 	var shown []struct {
@@ -106,8 +67,8 @@ func TestCatalog(t *testing.T) {
 		}
 	}
 
-	next("kubectl delete -k deploy/catalog")
-	if len(r.Blocks) > 0 {
-		t.Errorf("nobody does what %s says", r.Blocks[0])
+	page.next(t, "kubectl delete -k deploy/catalog")
+	if len(page.Blocks) > 0 {
+		t.Errorf("nobody does what %s says", page.Blocks[0])
 	}
 }

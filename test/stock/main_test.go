@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,10 +17,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/capacitorset/liqo-broker/test/docs"
 	"github.com/capacitorset/liqo-broker/test/federation"
 	"github.com/capacitorset/liqo-broker/test/lab"
 	"github.com/capacitorset/liqo-broker/test/lab/topology"
 )
+
+// releaseTag is under which images are loaded that no page names otherwise.
+const releaseTag = "v0.1.0"
 
 // patience is how long Liqo may take for a step, beside whatever else the machine does.
 const patience = 2 * time.Minute
@@ -98,15 +103,7 @@ func offload(t *testing.T, c *lab.Cluster, namespace string, to *lab.Cluster) {
 // reoffload has the pods of a namespace that is there go to the virtual nodes of one cluster.
 func reoffload(t *testing.T, c *lab.Cluster, namespace, strategy string, to *lab.Cluster) {
 	t.Helper()
-	apply(t, c, fmt.Sprintf(`
-apiVersion: offloading.liqo.io/v1beta1
-kind: NamespaceOffloading
-metadata: {name: offloading, namespace: %s}
-spec:
-  namespaceMappingStrategy: %s
-  podOffloadingStrategy: Remote
-  clusterSelector: {nodeSelectorTerms: [{matchExpressions: [{key: liqo.io/remote-cluster-id, operator: In, values: [%s]}]}]}
-`, namespace, strategy, to.Name))
+	apply(t, c, offloading(namespace, strategy, "Remote", to))
 	eventually(t, func(ctx context.Context) error {
 		phase, err := c.Kubectl(ctx, "get", "namespaceoffloading", "offloading", "-n", namespace, "-o", "jsonpath={.status.offloadingPhase}")
 		if err == nil && phase != "Ready" {
@@ -114,6 +111,19 @@ spec:
 		}
 		return err
 	})
+}
+
+// offloading has the pods of a namespace go to the virtual nodes of one cluster, or also stay, as a strategy of Liqo's says.
+func offloading(namespace, names, pods string, to *lab.Cluster) string {
+	return fmt.Sprintf(`
+apiVersion: offloading.liqo.io/v1beta1
+kind: NamespaceOffloading
+metadata: {name: offloading, namespace: %s}
+spec:
+  namespaceMappingStrategy: %s
+  podOffloadingStrategy: %s
+  clusterSelector: {nodeSelectorTerms: [{matchExpressions: [{key: liqo.io/remote-cluster-id, operator: In, values: [%s]}]}]}
+`, namespace, names, pods, to.Name)
 }
 
 // web is a pod that answers with its name. Its name is that of no Service: Liqo 1.2 would remove such a Service.
@@ -138,15 +148,22 @@ spec:
 // pod is what a test looks at of a pod; all empty if there is none.
 type pod struct{ uid, phase, ready, address string }
 
+// lookAt reads pods of a cluster, by their names.
+func lookAt(ctx context.Context, c *lab.Cluster, namespace string, selected ...string) (map[string]pod, error) {
+	out, err := c.Kubectl(ctx, append([]string{"get", "pods", "-n", namespace, "-o", `jsonpath={range .items[*]}{.metadata.name},` +
+		`{.metadata.uid},{.status.phase},{.status.conditions[?(@.type=="Ready")].status},{.status.podIP}{"\n"}{end}`}, selected...)...)
+	pods := map[string]pod{}
+	for line := range strings.Lines(out) {
+		fields := strings.Split(strings.TrimSpace(line), ",")
+		pods[fields[0]] = pod{uid: fields[1], phase: fields[2], ready: fields[3], address: fields[4]}
+	}
+	return pods, err
+}
+
 // look reads a pod of a cluster.
 func look(ctx context.Context, c *lab.Cluster, namespace, name string) (pod, error) {
-	out, err := c.Kubectl(ctx, "get", "pods", "-n", namespace, "--field-selector", "metadata.name="+name, "-o", `jsonpath={range .items[*]}`+
-		`{.metadata.uid},{.status.phase},{.status.conditions[?(@.type=="Ready")].status},{.status.podIP}{end}`)
-	if err != nil || out == "" {
-		return pod{}, err
-	}
-	fields := strings.SplitN(out, ",", 4)
-	return pod{uid: fields[0], phase: fields[1], ready: fields[2], address: fields[3]}, nil
+	pods, err := lookAt(ctx, c, namespace, "--field-selector", "metadata.name="+name)
+	return pods[name], err
 }
 
 // awaitReady waits until a cluster shows a pod as ready.
@@ -172,4 +189,63 @@ func ask(ctx context.Context, c *lab.Cluster, address string) (string, error) {
 		Host string `json:"host"`
 	}
 	return answer.Host, json.Unmarshal([]byte(out), &answer)
+}
+
+// load loads one of our images into a cluster, as it was built last.
+func load(t *testing.T, c *lab.Cluster, image string) {
+	t.Helper()
+	archive, err := os.Open(filepath.Join("..", "..", "bin", "images", image+".tar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Load(t.Context(), archive, releaseTag)
+	if err := errors.Join(err, archive.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// page is what people read.
+type page struct{ docs.Reader }
+
+// read opens a page at the commands of a test. They run as they stand there, but for the images, which are those that were built last, and
+// for the broker, because the consumer uses another cluster besides.
+func read(t *testing.T, name, test string) *page {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks, err := docs.Read(root, name, test)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Dir(broker.KubectlPath()) + ":" + filepath.Join(root, "bin") + ":" + os.Getenv("PATH")
+	shell, err := docs.NewShell(t.Context(), root, t.TempDir(), "PATH="+path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := shell.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	edit := strings.NewReplacer(
+		"liqo-broker install", "liqo-broker install --tag="+releaseTag,
+		"liqo-broker prepare", "liqo-broker prepare --tag="+releaseTag+" --broker="+broker.Name,
+	)
+	on := map[string]*lab.Cluster{"broker": broker, "consumer": consumer}
+	return &page{docs.Reader{Blocks: blocks, Run: func(_ context.Context, b docs.Block, script string) (string, error) {
+		return shell.Run("KUBECONFIG", on[b.On[0]].KubeconfigPath(), edit.Replace(script))
+	}}}
+}
+
+// next runs the next commands of the page, which begin with a certain one, and returns what they say.
+func (p *page) next(t *testing.T, command string) string {
+	t.Helper()
+	out, err := p.Next(t.Context(), command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s:\n%s", command, out)
+	return out
 }

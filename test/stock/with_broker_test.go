@@ -7,21 +7,15 @@ package stock
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/capacitorset/liqo-broker/test/docs"
 	"github.com/capacitorset/liqo-broker/test/lab"
 )
 
 const (
-	// releaseTag is under which images are loaded that no page names otherwise.
-	releaseTag = "v0.1.0"
 	// twinPods is a Deployment of two pods that answer with their names.
 	twinPods = `
 apiVersion: apps/v1
@@ -73,7 +67,7 @@ func TestBroker(t *testing.T) {
 		load(t, c, "liqo-broker-network-manager")
 	}
 	load(t, broker, "liqo-broker")
-	page := read(t)
+	page := read(t, "docs/liqo-1.md", "TestBroker")
 	said := page.next(t, "kubectl liqo-broker install --dry-run=server")
 	// What Liqo has granted before, the broker takes over when people say so.
 	takeOver := regexp.MustCompile(`kubectl (patch resourceslices\S* -n liqo-tenant-` + consumer.Name + ` .*)`).FindStringSubmatch(said)
@@ -86,7 +80,7 @@ func TestBroker(t *testing.T) {
 
 	const namespace = "brokered"
 	apply(t, consumer, fmt.Sprintf(`{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": %q}}`, namespace))
-	apply(t, consumer, offloading(namespace))
+	apply(t, consumer, offloading(namespace, "DefaultName", "LocalAndRemote", broker))
 	apply(t, consumer, fmt.Sprintf(twinPods, namespace)+"---"+fmt.Sprintf(homely, namespace, consumer.Name))
 	t.Run("addresses", func(t *testing.T) { checkAddresses(t, namespace) })
 	t.Run("services", func(t *testing.T) { checkServices(t, namespace) })
@@ -110,78 +104,6 @@ func TestBroker(t *testing.T) {
 	eventually(t, func(ctx context.Context) error { return reaches(ctx, consumer, own, "homely") })
 }
 
-// load loads one of our images into a cluster, as it was built last.
-func load(t *testing.T, c *lab.Cluster, image string) {
-	t.Helper()
-	archive, err := os.Open(filepath.Join("..", "..", "bin", "images", image+".tar"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = c.Load(t.Context(), archive, releaseTag)
-	if err := errors.Join(err, archive.Close()); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// page is what people read of it.
-type page struct{ docs.Reader }
-
-// read opens the page. Its commands run as they stand there, but for the images, which are those that were built last, and for the broker,
-// because the consumer uses another cluster besides.
-func read(t *testing.T) *page {
-	t.Helper()
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks, err := docs.Read(root, "docs/liqo-1.md", "TestBroker")
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Dir(broker.KubectlPath()) + ":" + filepath.Join(root, "bin") + ":" + os.Getenv("PATH")
-	shell, err := docs.NewShell(t.Context(), root, t.TempDir(), "PATH="+path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := shell.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	edit := strings.NewReplacer(
-		"liqo-broker install", "liqo-broker install --tag="+releaseTag,
-		"liqo-broker prepare", "liqo-broker prepare --tag="+releaseTag+" --broker="+broker.Name,
-	)
-	on := map[string]*lab.Cluster{"broker": broker, "consumer": consumer}
-	return &page{docs.Reader{Blocks: blocks, Run: func(_ context.Context, b docs.Block, script string) (string, error) {
-		return shell.Run("KUBECONFIG", on[b.On[0]].KubeconfigPath(), edit.Replace(script))
-	}}}
-}
-
-// next runs the next commands of the page, which begin with a certain one, and returns what they say.
-func (p *page) next(t *testing.T, command string) string {
-	t.Helper()
-	out, err := p.Next(t.Context(), command)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("%s:\n%s", command, out)
-	return out
-}
-
-// offloading has the pods of a namespace of the consumer run anywhere.
-func offloading(namespace string) string {
-	return fmt.Sprintf(`
-apiVersion: offloading.liqo.io/v1beta1
-kind: NamespaceOffloading
-metadata: {name: offloading, namespace: %s}
-spec:
-  namespaceMappingStrategy: DefaultName
-  podOffloadingStrategy: LocalAndRemote
-  clusterSelector: {nodeSelectorTerms: [{matchExpressions: [{key: liqo.io/remote-cluster-id, operator: In, values: [%s]}]}]}
-`, namespace, broker.Name)
-}
-
 // reaches fails unless a pod answers at an address to one that a cluster runs itself.
 func reaches(ctx context.Context, c *lab.Cluster, address, name string) error {
 	host, err := ask(ctx, c, address)
@@ -203,14 +125,7 @@ func granted(ctx context.Context) error {
 
 // pair returns the pods of the Deployment that a cluster shows, by their names.
 func pair(ctx context.Context, c *lab.Cluster, namespace string) (map[string]pod, error) {
-	out, err := c.Kubectl(ctx, "get", "pods", "-n", namespace, "-l", "app=pair", "-o", `jsonpath={range .items[*]}{.metadata.name},`+
-		`{.metadata.uid},{.status.phase},{.status.conditions[?(@.type=="Ready")].status},{.status.podIP}{"\n"}{end}`)
-	pods := map[string]pod{}
-	for line := range strings.Lines(out) {
-		fields := strings.Split(strings.TrimSpace(line), ",")
-		pods[fields[0]] = pod{uid: fields[1], phase: fields[2], ready: fields[3], address: fields[4]}
-	}
-	return pods, err
+	return lookAt(ctx, c, namespace, "-l", "app=pair")
 }
 
 // checkAddresses waits until the consumer reaches both pods by the addresses under which it shows them. What it shows before reaches them
