@@ -259,7 +259,7 @@ type brokering struct {
 
 // newBrokering has all controllers registered, and returns what they share.
 func (b *broker) newBrokering(ctx context.Context, liqo line.Line, mgr ctrl.Manager, direct client.Reader) (*brokering, error) {
-	if err := snapshot.AddIndexes(ctx, mgr.GetFieldIndexer(), snapshot.Indexes(liqo)); err != nil {
+	if err := line.AddIndexes(ctx, mgr.GetFieldIndexer(), snapshot.Indexes(liqo)); err != nil {
 		return nil, err
 	}
 	own, err := liqo.OwnIdentity(ctx, direct, b.cfg.liqoNamespace)

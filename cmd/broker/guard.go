@@ -182,7 +182,7 @@ func (g *guard) setup(ctx context.Context) (daemon.Made, error) {
 	if err := g.peers.Watch(ctx, mgr.GetCache(), with); err != nil {
 		return daemon.Made{}, err
 	}
-	if err := snapshot.AddIndexes(ctx, mgr.GetFieldIndexer(), with.Indexes()); err != nil {
+	if err := line.AddIndexes(ctx, mgr.GetFieldIndexer(), with.Indexes()); err != nil {
 		return daemon.Made{}, err
 	}
 	reader := snapshot.New(with, mgr.GetClient(), own.ID, nil)

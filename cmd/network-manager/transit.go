@@ -19,6 +19,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/daemon"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
 	"github.com/capacitorset/liqo-broker/pkg/netflag"
@@ -111,10 +112,8 @@ func (t *transitPath) setup(ctx context.Context) (daemon.Made, error) {
 	if err := t.peers.Watch(ctx, mgr.GetCache(), v1.Line{}); err != nil {
 		return daemon.Made{}, err
 	}
-	for _, i := range (v1.Line{}).Indexes() {
-		if err := mgr.GetFieldIndexer().IndexField(ctx, i.Object, i.Field, i.Extract); err != nil {
-			return daemon.Made{}, fmt.Errorf("index %T by %s: %w", i.Object, i.Field, err)
-		}
+	if err := line.AddIndexes(ctx, mgr.GetFieldIndexer(), v1.Line{}.Indexes()); err != nil {
+		return daemon.Made{}, err
 	}
 	return daemon.Made{Manager: mgr}, t.register(mgr, own.ID)
 }

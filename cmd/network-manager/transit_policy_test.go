@@ -103,6 +103,29 @@ func refusalsOf(
 	return refusals
 }
 
+// written is what the transit does to an object, which is nil before it is made and after it is deleted, in a namespace with labels.
+type written struct {
+	reason   string
+	resource string
+	in       map[string]string
+	old, new map[string]any
+	refused  bool
+}
+
+// checkPolicy holds what a policy refuses.
+func checkPolicy(t *testing.T, name string, cases map[string]written) {
+	t.Helper()
+	policy := transitPolicy(t, name)
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			refusals := refusalsOf(t, &policy, tc.resource, tc.in, tc.old, tc.new)
+			if got := len(refusals) > 0; got != tc.refused {
+				t.Errorf("%s refused with %q, want refused: %t", tc.reason, strings.Join(refusals, "; "), tc.refused)
+			}
+		})
+	}
+}
+
 func TestTransitPolicy(t *testing.T) {
 	const tables, ips, slices = "firewallconfigurations", "ips", "endpointslices"
 	table := v1.ForgeFirewall("liqo-broker-transit", transit.Rules{Arriving: []transit.Range{
@@ -141,13 +164,7 @@ func TestTransitPolicy(t *testing.T) {
 	}
 	accepts := map[string]any{"filterRules": []any{map[string]any{"action": "accept"}}}
 	unlabelled := set(table, map[string]any{}, "metadata", "labels")
-	cases := map[string]struct {
-		reason   string
-		resource string
-		in       map[string]string
-		old, new map[string]any
-		refused  bool
-	}{
+	cases := map[string]written{
 		"Table":        {"It makes tables in its own namespace.", tables, own, nothing, asObject(t, table), false},
 		"TableOfPeer":  {"And in those of peers.", tables, tenant, nothing, asObject(t, table), false},
 		"TableHealed":  {"And makes one its own again.", tables, tenant, unlabelled, asObject(t, table), false},
@@ -181,15 +198,7 @@ func TestTransitPolicy(t *testing.T) {
 		"Node":           {"It says of none on which node it is.", slices, twin, nothing, endpoint("nodeName", "n"), true},
 		"Target":         {"Nor which pod.", slices, twin, nothing, endpoint("targetRef", map[string]any{"kind": "Pod"}), true},
 	}
-	policy := transitPolicy(t, "transit.brokering.liqo.io")
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			refusals := refusalsOf(t, &policy, tc.resource, tc.in, tc.old, tc.new)
-			if got := len(refusals) > 0; got != tc.refused {
-				t.Errorf("%s refused with %q, want refused: %t", tc.reason, strings.Join(refusals, "; "), tc.refused)
-			}
-		})
-	}
+	checkPolicy(t, "transit.brokering.liqo.io", cases)
 }
 
 // TestReportsPolicy holds what of roles the transit may make, and that it reports nothing itself.
@@ -225,13 +234,7 @@ func TestReportsPolicy(t *testing.T) {
 	data := func(data map[string]any) map[string]any {
 		return changed(cm, func(all map[string]any) { all["data"] = data })
 	}
-	cases := map[string]struct {
-		reason   string
-		resource string
-		in       map[string]string
-		old, new map[string]any
-		refused  bool
-	}{
+	cases := map[string]written{
 		"Empty":   {"It makes what a consumer reports into.", maps, tenant, nothing, asObject(t, cm), false},
 		"Role":    {"And what lets it.", roles, tenant, nothing, asObject(t, role), false},
 		"Binding": {"And whom.", bindings, tenant, nothing, asObject(t, binding), false},
@@ -263,15 +266,7 @@ func TestReportsPolicy(t *testing.T) {
 		"ClusterRole": {"It binds nobody to another role.", bindings, tenant, nothing, ref("kind", "ClusterRole"), true},
 		"OtherRole":   {"Of whatever name.", bindings, tenant, nothing, ref("name", "admin"), true},
 	}
-	policy := transitPolicy(t, "transit-reports.brokering.liqo.io")
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			refusals := refusalsOf(t, &policy, tc.resource, tc.in, tc.old, tc.new)
-			if got := len(refusals) > 0; got != tc.refused {
-				t.Errorf("%s refused with %q, want refused: %t", tc.reason, strings.Join(refusals, "; "), tc.refused)
-			}
-		})
-	}
+	checkPolicy(t, "transit-reports.brokering.liqo.io", cases)
 }
 
 // TestReportPolicy holds that who reports writes no more than the text of a report.

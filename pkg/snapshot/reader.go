@@ -4,7 +4,7 @@
 // Package snapshot reads the cluster's objects as the values in which the broker
 // decides: what is offered to whom, and the snapshot of a consumer's namespace.
 //
-// It reads from a cache that has the indexes of AddIndexes, it writes nothing,
+// It reads from a cache that has the Indexes, it writes nothing,
 // and decides nothing: package binding says which policy a
 // namespace follows, placement where its pods run.
 package snapshot
@@ -50,16 +50,6 @@ func Indexes(of line.Line) []line.Index {
 			return line.NonEmpty(o.(*corev1.Pod).Spec.NodeName)
 		}},
 	)
-}
-
-// AddIndexes registers the Indexes. Who reads nothing but peers, and whose a node is, needs those of the line alone.
-func AddIndexes(ctx context.Context, indexer client.FieldIndexer, indexes []line.Index) error {
-	for _, i := range indexes {
-		if err := indexer.IndexField(ctx, i.Object, i.Field, i.Extract); err != nil {
-			return fmt.Errorf("index %T by %s: %w", i.Object, i.Field, err)
-		}
-	}
-	return nil
 }
 
 // Reader answers questions about the broker's providers and namespaces. It may

@@ -160,6 +160,16 @@ type Index struct {
 	Extract client.IndexerFunc
 }
 
+// AddIndexes registers indexes. Who reads nothing but peers, and whose a node is, needs those of a line alone.
+func AddIndexes(ctx context.Context, indexer client.FieldIndexer, indexes []Index) error {
+	for _, i := range indexes {
+		if err := indexer.IndexField(ctx, i.Object, i.Field, i.Extract); err != nil {
+			return fmt.Errorf("index %T by %s: %w", i.Object, i.Field, err)
+		}
+	}
+	return nil
+}
+
 // NonEmpty returns the one value by which an Index finds an object; none if it is empty.
 func NonEmpty(value string) []string {
 	if value == "" {

@@ -23,14 +23,14 @@ import (
 
 // Brokers returns the peers that people have said to be brokers, in order of ID.
 func Brokers(ctx context.Context, objects client.Reader) ([]cluster.Identity, error) {
-	var records api.ForeignClusterList
-	if err := objects.List(ctx, &records); err != nil {
-		return nil, fmt.Errorf("list ForeignClusters: %w", err)
+	all, err := records(ctx, objects, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, err
 	}
 	var brokers []cluster.Identity
-	for i := range records.Items {
-		if isSaidBroker(&records.Items[i]) {
-			brokers = append(brokers, Identity(records.Items[i].Spec.ClusterID))
+	for i := range all {
+		if isSaidBroker(&all[i]) {
+			brokers = append(brokers, Identity(all[i].Spec.ClusterID))
 		}
 	}
 	slices.SortFunc(brokers, func(a, b cluster.Identity) int { return cmp.Compare(a.ID, b.ID) })
@@ -39,16 +39,25 @@ func Brokers(ctx context.Context, objects client.Reader) ([]cluster.Identity, er
 
 // RecordOf returns Liqo's record of a peer, which may be changed; nil if there is none.
 func RecordOf(ctx context.Context, objects client.Reader, id cluster.ID) (*api.ForeignCluster, error) {
-	var records api.ForeignClusterList
-	if err := objects.List(ctx, &records); err != nil {
-		return nil, fmt.Errorf("list ForeignClusters: %w", err)
+	all, err := records(ctx, objects)
+	if err != nil {
+		return nil, err
 	}
-	for i := range records.Items {
-		if records.Items[i].Spec.ClusterID == string(id) {
-			return &records.Items[i], nil
+	for i := range all {
+		if all[i].Spec.ClusterID == string(id) {
+			return &all[i], nil
 		}
 	}
 	return nil, nil //nolint:nilnil // That there is none is an answer.
+}
+
+// records returns Liqo's records of all peers.
+func records(ctx context.Context, objects client.Reader, options ...client.ListOption) ([]api.ForeignCluster, error) {
+	var all api.ForeignClusterList
+	if err := objects.List(ctx, &all, options...); err != nil {
+		return nil, fmt.Errorf("list ForeignClusters: %w", err)
+	}
+	return all.Items, nil
 }
 
 // SayBroker writes into Liqo's record of a peer that the peer is a broker, or that it is none.

@@ -117,9 +117,9 @@ func ProviderPods(ctx context.Context, objects client.Reader, own cluster.ID) (m
 	if err != nil {
 		return nil, err
 	}
-	var all api.ConfigurationList
-	if err := objects.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the configurations: %w", err)
+	all, err := configurationsIn(ctx, objects)
+	if err != nil {
+		return nil, err
 	}
 	provides, pods := map[string]cluster.ID{}, map[cluster.ID]netip.Prefix{}
 	for i := range peers {
@@ -127,8 +127,8 @@ func ProviderPods(ctx context.Context, objects client.Reader, own cluster.ID) (m
 			provides[p.Tenant] = p.ID
 		}
 	}
-	for i := range all.Items {
-		c := &all.Items[i]
+	for i := range all {
+		c := &all[i]
 		id, is := provides[c.Namespace]
 		if !is || leadsTo(c.Labels) != id {
 			continue

@@ -80,13 +80,10 @@ func BrokerViewsIn(ctx context.Context, objects client.Reader, own cluster.ID, n
 
 // isBroker reports whether people have said that a peer is a broker.
 func isBroker(ctx context.Context, objects client.Reader, id cluster.ID) (bool, error) {
-	var records api.ForeignClusterList
-	if err := objects.List(ctx, &records, client.UnsafeDisableDeepCopy); err != nil {
-		return false, fmt.Errorf("list ForeignClusters: %w", err)
-	}
-	return slices.ContainsFunc(records.Items, func(r api.ForeignCluster) bool {
+	all, err := records(ctx, objects, client.UnsafeDisableDeepCopy)
+	return slices.ContainsFunc(all, func(r api.ForeignCluster) bool {
 		return r.Spec.ClusterID == string(id) && isSaidBroker(&r)
-	}), nil
+	}), err
 }
 
 // grantedViews returns what a broker grants by all ResourceSlices of this cluster in its tenant namespace: they have the same views, or
