@@ -42,6 +42,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	flags := flag.NewFlagSet("demo "+what, flag.ContinueOnError)
 	kubernetes := flags.String("kubernetes", "v1.34", "line of Kubernetes of the clusters: v1.37, v1.34 or v1.28")
+	liqo := flags.String("liqo", "0.9", "line of Liqo: 0.9 or 1.2")
 	root := flags.String("root", ".", "folder of the repository")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -49,13 +50,13 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	progress := federation.NewProgress(out)
 	switch what {
 	case "up":
-		f, err := clusters(ctx, "four clusters with Liqo (bin/lab up)", *root, *kubernetes, "overlapping", progress, out)
+		f, err := clusters(ctx, lab{*root, *kubernetes, *liqo, "overlapping"}, "four clusters with Liqo (bin/lab up)", progress, out)
 		if err != nil {
 			return err
 		}
 		return federate(ctx, f, progress, out)
 	case "trade":
-		f, err := clusters(ctx, "four clusters with Liqo that do not know each other (bin/lab up)", *root, *kubernetes, "strangers",
+		f, err := clusters(ctx, lab{*root, *kubernetes, *liqo, "strangers"}, "four clusters with Liqo that do not know each other (bin/lab up)",
 			progress, out)
 		if err != nil {
 			return err
@@ -65,15 +66,17 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return fmt.Errorf("there is no demo %q: up or trade", what)
 }
 
+// lab is which clusters are wanted: the folder of the repository, and what lab up is told.
+type lab struct{ root, kubernetes, liqo, topology string }
+
 // clusters brings the clusters up unless they are, and connects to them.
 func clusters(
-	ctx context.Context, step, root, kubernetes, topology string, progress *federation.Progress, out io.Writer,
+	ctx context.Context, wanted lab, step string, progress *federation.Progress, out io.Writer,
 ) (*federation.Federation, error) {
-	err := progress.Step(ctx, step, func(ctx context.Context) error { return labUp(ctx, root, kubernetes, topology, out) })
-	if err != nil {
+	if err := progress.Step(ctx, step, func(ctx context.Context) error { return wanted.up(ctx, out) }); err != nil {
 		return nil, err
 	}
-	return federation.Connect(ctx, root)
+	return federation.Connect(ctx, wanted.root)
 }
 
 // federate makes a federation with a broker of clusters, and shows it.
@@ -99,13 +102,14 @@ func federate(ctx context.Context, f *federation.Federation, progress *federatio
 	return lookAround(out, f, api, progress)
 }
 
-// labUp brings the clusters up unless they are.
-func labUp(ctx context.Context, root, kubernetes, topology string, out io.Writer) error {
-	program := filepath.Join(root, "bin", "lab")
+// up brings the clusters up unless they are.
+func (l lab) up(ctx context.Context, out io.Writer) error {
+	program := filepath.Join(l.root, "bin", "lab")
 	if exec.CommandContext(ctx, program, "status").Run() == nil { //nolint:gosec // The caller's own folder.
 		return nil
 	}
-	up := exec.CommandContext(ctx, program, "up", "--kubernetes", kubernetes, "--topology", topology, "--without-peerings") //nolint:gosec // The caller's own folder and words.
+	up := exec.CommandContext(ctx, program, "up", "--kubernetes", l.kubernetes, "--liqo", l.liqo, "--topology", l.topology, //nolint:gosec // The caller's own folder and words.
+		"--without-peerings")
 	up.Stdout, up.Stderr = out, out
 	return up.Run()
 }
@@ -123,7 +127,7 @@ Look around
   # the broker's HTTP API, as somebody who may use it (deploy/examples/api-operator.yaml)
   onbroker="kubectl --kubeconfig %[7]s -n liqo-broker"
   token=$($onbroker create token liqo-broker-operator --audience liqo-broker)
-  $onbroker get configmap liqo-broker-api-ca -o jsonpath='{.data.ca\.crt}' | kubectl exec -i tools -- tee /tmp/ca.crt >/dev/null
+  $onbroker get configmap liqo-broker-api-ca -o jsonpath='{.data.ca\.crt}' | kubectl exec -i tools -- sh -c 'cat >/tmp/ca.crt'
   api() { kubectl exec tools -- curl -s --cacert /tmp/ca.crt --connect-to ::%[3]s -H "Authorization: Bearer $token" "https://%[8]s$1"; }
   api /api/clusters
 

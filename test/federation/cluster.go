@@ -15,13 +15,13 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	netv1alpha1 "github.com/liqotech/liqo/apis/net/v1alpha1"
 	vkv1alpha1 "github.com/liqotech/liqo/apis/virtualkubelet/v1alpha1"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/lines"
 	"github.com/capacitorset/liqo-broker/test/lab"
 )
 
@@ -31,6 +31,7 @@ type Cluster struct {
 
 	Name string
 	ID   cluster.ID // Of Liqo.
+	Line line.Line  // Which Liqo runs there; nil if none does.
 	Lab  *lab.Cluster
 }
 
@@ -46,6 +47,9 @@ func open(ctx context.Context, l *lab.Lab, name string) (*Cluster, error) {
 		return nil, fmt.Errorf("read the Liqo cluster ID of cluster %s: %w", name, err)
 	}
 	c.ID = cluster.ID(identity.Data["CLUSTER_ID"])
+	if c.Line, err = lines.FindMapped(c.RESTMapper()); err != nil {
+		return nil, fmt.Errorf("find out which Liqo cluster %s runs: %w", name, err)
+	}
 	return c, nil
 }
 
@@ -78,7 +82,7 @@ func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme,
-		v09.AddToScheme, netv1alpha1.AddToScheme, vkv1alpha1.AddToScheme, v1alpha1.AddToScheme, connectorv1alpha1.AddToScheme,
+		lines.AddToScheme, vkv1alpha1.AddToScheme, v1alpha1.AddToScheme, connectorv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, err
@@ -86,6 +90,9 @@ func newScheme() (*runtime.Scheme, error) {
 	}
 	return scheme, nil
 }
+
+// Liqo reads what Liqo has on the cluster. There are no indexes, so that only lists of all objects can be read.
+func (c *Cluster) Liqo() line.Reader { return c.Line.Reader(c, c.ID) }
 
 // Kubectl runs kubectl of the cluster's version and returns what it prints.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {

@@ -96,6 +96,9 @@ func (f *Federation) Unpeer(ctx context.Context, consumer, provider *Cluster) er
 		return err
 	}
 	return Until(ctx, patience, func(ctx context.Context) error {
+		if !consumer.Line.HasPlugin() {
+			return consumer.forgot(ctx, provider)
+		}
 		var peers v09.ForeignClusterList
 		if err := consumer.List(ctx, &peers); err != nil {
 			return err
@@ -113,6 +116,20 @@ func (f *Federation) Unpeer(ctx context.Context, consumer, provider *Cluster) er
 		}
 		return nil
 	})
+}
+
+// forgot fails while a cluster uses another one.
+func (c *Cluster) forgot(ctx context.Context, provider *Cluster) error {
+	peers, err := c.Liqo().Peers(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range peers {
+		if peers[i].ID == provider.ID && peers[i].Outgoing.Exists {
+			return fmt.Errorf("cluster %s still uses %s: %+v", c.Name, provider.Name, peers[i].Outgoing)
+		}
+	}
+	return nil
 }
 
 // Clusters returns all clusters, the consumer first.

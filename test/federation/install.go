@@ -30,20 +30,23 @@ import (
 // patience is how long a step may take that waits for Kubernetes or Liqo: four clusters share two cores.
 const patience = 3 * time.Minute
 
+// step is one of those to a working broker.
+type step struct {
+	name string
+	do   func(context.Context) error
+}
+
 // Install makes a working broker out of stock Liqo, as the plugin of kubectl does. What was done before changes nothing.
 func (f *Federation) Install(ctx context.Context, progress *Progress) error {
 	options, err := f.images()
 	if err != nil {
 		return err
 	}
-	for _, step := range []struct {
-		name string
-		do   func(context.Context) error
-	}{
+	for _, step := range []step{
 		{"load the images into the clusters", func(ctx context.Context) error { return f.LoadImages(ctx, options.Tag) }},
 		{"broker: kubectl liqo-broker install", func(ctx context.Context) error { return f.InstallBroker(ctx, progress) }},
 		{"broker: expose the HTTP API on the node, for an operator (deploy/examples)", f.ExposeAPI},
-		{"all: kubectl liqo-broker join", func(ctx context.Context) error { return f.Join(ctx, progress) }},
+		f.peering(progress),
 		{"wait until the consumer sees what the providers offer", f.waitForOffer},
 	} {
 		if err := progress.Step(ctx, step.name, step.do); err != nil {
@@ -60,6 +63,29 @@ func (f *Federation) InstallBroker(ctx context.Context, progress *Progress) erro
 		return err
 	}
 	return f.Broker.with(ctx, options, progress, (*install.Installer).Install)
+}
+
+// peering is how the federation's clusters come to know each other and the broker: with Liqo 1.x it is liqoctl that peers them.
+func (f *Federation) peering(progress *Progress) step {
+	if f.Broker.Line.HasPlugin() {
+		return step{"all: kubectl liqo-broker join", func(ctx context.Context) error { return f.Join(ctx, progress) }}
+	}
+	return step{"all: liqoctl peer; consumer: kubectl liqo-broker prepare", func(ctx context.Context) error {
+		if err := f.PeerAll(ctx); err != nil {
+			return err
+		}
+		return f.PrepareConsumer(ctx, progress)
+	}}
+}
+
+// PrepareConsumer makes the consumer one of the broker, with which it peers, as `kubectl liqo-broker prepare` does. Images must be loaded.
+func (f *Federation) PrepareConsumer(ctx context.Context, progress *Progress) error {
+	options, err := f.images()
+	if err != nil {
+		return err
+	}
+	options.Broker = string(f.Broker.ID)
+	return f.Consumer.with(ctx, options, progress, (*install.Installer).Prepare)
 }
 
 // Join peers the broker with its providers and with the consumer, and prepares the consumer, as `kubectl liqo-broker join` does. The
@@ -107,7 +133,12 @@ var ourImages = []struct {
 }{
 	{"liqo-broker", func(f *Federation) []*Cluster { return []*Cluster{f.Broker} }},
 	{"liqo-broker-network-manager", (*Federation).Clusters}, // Its pods at providers test the network.
-	{"liqo-broker-vk", func(f *Federation) []*Cluster { return []*Cluster{f.Broker, f.Consumer} }},
+	{"liqo-broker-vk", func(f *Federation) []*Cluster {
+		if !f.Broker.Line.HasPlugin() {
+			return nil // Virtual kubelets are Liqo's own.
+		}
+		return []*Cluster{f.Broker, f.Consumer}
+	}},
 }
 
 // images returns the options by which the images are installed as they were built last: their tag is made of their content.
@@ -224,13 +255,13 @@ func (f *Federation) CheckOffer(ctx context.Context) error {
 // OfferedToBroker returns the sum of what the providers that are active offer the broker, of each as the broker counts it: bytes in whole
 // mebibytes.
 func (f *Federation) OfferedToBroker(ctx context.Context) (corev1.ResourceList, error) {
-	var offers v09.ResourceOfferList
-	if err := f.Broker.List(ctx, &offers); err != nil {
+	offers, err := f.Broker.Liqo().Offers(ctx)
+	if err != nil {
 		return nil, err
 	}
 	sum := corev1.ResourceList{}
-	for i := range offers.Items {
-		from := v09.OfferedBy(&offers.Items[i])
+	for i := range offers {
+		from := offers[i].By()
 		if !slices.ContainsFunc(f.Providers(), func(p *Cluster) bool { return p.ID == from }) {
 			continue
 		}
@@ -241,11 +272,10 @@ func (f *Federation) OfferedToBroker(ctx context.Context) (corev1.ResourceList, 
 		if provider.EffectiveScheduling() != v1alpha1.SchedulingActive {
 			continue
 		}
-		offer := v09.OfferOf(&offers.Items[i])
-		if !offer.Accepted {
+		if !offers[i].Accepted {
 			continue
 		}
-		for name, quantity := range resources.Readable(offer.Resources) {
+		for name, quantity := range resources.Readable(offers[i].Resources) {
 			total := sum[name]
 			total.Add(quantity)
 			sum[name] = total

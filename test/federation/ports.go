@@ -17,9 +17,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	netv1alpha1 "github.com/liqotech/liqo/apis/net/v1alpha1"
-
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/test/lab/node"
 	"github.com/capacitorset/liqo-broker/test/lab/process"
 )
@@ -111,12 +108,11 @@ func (c *Cluster) Seen(ctx context.Context, owner *Cluster, podIP string) (strin
 	if err != nil {
 		return "", fmt.Errorf("a pod of %s: %w", owner.Name, err)
 	}
-	var tunnels netv1alpha1.TunnelEndpointList
-	if err := c.List(ctx, &tunnels); err != nil {
+	links, err := c.Liqo().Links(ctx)
+	if err != nil {
 		return "", err
 	}
-	for i := range tunnels.Items {
-		link := v09.LinkOf(&tunnels.Items[i])
+	for _, link := range links {
 		if link.Negotiating != nil || link.Peer != owner.ID {
 			continue
 		}

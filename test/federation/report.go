@@ -17,7 +17,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/test/lab/node"
 )
 
@@ -78,20 +77,19 @@ func (f *Federation) reportClusters(ctx context.Context, out io.Writer) error {
 func (f *Federation) reportPeerings(ctx context.Context, out io.Writer) error {
 	fmt.Fprintln(out, "  CONSUMER\tPROVIDER\tSTATE")
 	for _, c := range f.Clusters() {
-		var peers v09.ForeignClusterList
-		if err := c.List(ctx, &peers); err != nil {
+		peers, err := c.Liqo().Peers(ctx)
+		if err != nil {
 			return err
 		}
-		for i := range peers.Items {
-			peering := v09.Outgoing(&peers.Items[i])
-			if !peering.Exists {
+		for i := range peers {
+			if !peers[i].Outgoing.Exists {
 				continue
 			}
 			state := "pending"
-			if peering.Established {
+			if peers[i].Outgoing.Established {
 				state = "established"
 			}
-			fmt.Fprintf(out, "  %s\t%s\t%s\n", c.Name, v09.Identity(&peers.Items[i]).Name, state)
+			fmt.Fprintf(out, "  %s\t%s\t%s\n", c.Name, peers[i].Name, state)
 		}
 	}
 	return nil

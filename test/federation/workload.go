@@ -4,6 +4,7 @@
 package federation
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"encoding/json"
@@ -22,11 +23,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	netv1alpha1 "github.com/liqotech/liqo/apis/net/v1alpha1"
-	offloadingv1alpha1 "github.com/liqotech/liqo/apis/offloading/v1alpha1"
-
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 )
 
 //go:embed manifests
@@ -55,7 +54,7 @@ func (f *Federation) Deploy(ctx context.Context, namespace, workload string, rep
 	if err := f.offloadNamespace(ctx, namespace, workload == Home); err != nil {
 		return err
 	}
-	if err := f.apply(ctx, workload, namespace, replicas); err != nil {
+	if err := f.run(ctx, workload, namespace, replicas); err != nil {
 		return err
 	}
 	var deployments appsv1.DeploymentList
@@ -80,7 +79,7 @@ func (f *Federation) DeployTo(ctx context.Context, namespace string, to *Cluster
 	} else if err := f.WithBroker(to).offloadNamespace(ctx, namespace, false); err != nil {
 		return err
 	}
-	if err := f.apply(ctx, Web, namespace, replicas); err != nil {
+	if err := f.run(ctx, Web, namespace, replicas); err != nil {
 		return err
 	}
 	return f.Consumer.rollout(ctx, namespace, Web)
@@ -89,55 +88,60 @@ func (f *Federation) DeployTo(ctx context.Context, namespace string, to *Cluster
 // offloadNamespace makes the namespace, and waits until Liqo has taken note: pods made earlier would stay at home. With stayHome,
 // pods may run on the consumer as well.
 func (f *Federation) offloadNamespace(ctx context.Context, namespace string, stayHome bool) error {
-	manifest := "namespace"
+	pods := "Remote"
 	if stayHome {
-		manifest = "namespace-home"
+		pods = "LocalAndRemote"
 	}
-	if err := f.apply(ctx, manifest, namespace, 0); err != nil {
+	err := f.Consumer.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	if client.IgnoreAlreadyExists(err) != nil {
 		return err
 	}
-	return f.awaitOffloading(ctx, namespace)
-}
-
-// awaitOffloading waits until Liqo has taken note that a namespace of the consumer is offloaded.
-func (f *Federation) awaitOffloading(ctx context.Context, namespace string) error {
-	return Until(ctx, patience, func(ctx context.Context) error {
-		var offloading v09.NamespaceOffloading
-		key := client.ObjectKey{Namespace: namespace, Name: liqo.OffloadingName}
-		if err := f.Consumer.Get(ctx, key, &offloading); err != nil {
-			return err
-		}
-		if phase := offloading.Status.OffloadingPhase; phase != "Ready" {
-			return fmt.Errorf("the offloading of namespace %s is %q, not Ready", namespace, phase)
-		}
-		return nil
-	})
+	return f.offload(ctx, namespace, f.Broker, liqo.MappingDefault, pods)
 }
 
 // Offload makes the pods of a namespace of the consumer go to a cluster, to a namespace of the same name, and waits until Liqo has
 // taken note.
 func (f *Federation) Offload(ctx context.Context, namespace string, to *Cluster) error {
-	offloading := &v09.NamespaceOffloading{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: liqo.OffloadingName}}
-	offloading.Spec.NamespaceMappingStrategy = offloadingv1alpha1.EnforceSameNameMappingStrategyType
-	offloading.Spec.PodOffloadingStrategy = offloadingv1alpha1.RemotePodOffloadingStrategyType
-	offloading.Spec.ClusterSelector.NodeSelectorTerms = []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{
-		Key: liqo.LabelRemoteClusterID, Operator: corev1.NodeSelectorOpIn, Values: []string{string(to.ID)},
-	}}}}
-	if err := f.Consumer.Create(ctx, offloading); err != nil {
-		return fmt.Errorf("offload namespace %s: %w", namespace, err)
-	}
-	return f.awaitOffloading(ctx, namespace)
+	return f.offload(ctx, namespace, to, liqo.MappingSame, "Remote")
 }
 
-// apply applies one of the manifests to the consumer.
-func (f *Federation) apply(ctx context.Context, name, namespace string, replicas int) error {
+// offload makes the pods of a namespace of the consumer go where a strategy of Liqo says, which is called alike in all lines, and waits
+// until Liqo has taken note, and the cluster has the namespace: pods made earlier would stay at home.
+func (f *Federation) offload(ctx context.Context, namespace string, to *Cluster, mapping liqo.Mapping, pods string) error {
+	kind := f.Consumer.Line.Kinds().Offloading
+	gvk, err := f.Consumer.GroupVersionKindFor(kind)
+	if err != nil {
+		return fmt.Errorf("find the kind of offloadings: %w", err)
+	}
+	err = f.apply(ctx, "offloading", "${NAMESPACE}", namespace, "${API}", gvk.GroupVersion().String(), "${CLUSTER_ID}", string(to.ID),
+		"${MAPPING}", string(mapping), "${PODS}", pods)
+	if err != nil {
+		return fmt.Errorf("offload namespace %s: %w", namespace, err)
+	}
+	return Until(ctx, patience, func(ctx context.Context) error {
+		o, err := line.ReadOffloading(ctx, f.Consumer, f.Consumer.Line, kind, namespace)
+		if err != nil || o == nil {
+			return cmp.Or(err, fmt.Errorf("namespace %s is not offloaded", namespace))
+		}
+		if !o.Seen || !f.Consumer.Line.ReceptionOf(o.Object, cluster.Identity{ID: to.ID, Name: to.Name}).Present {
+			return fmt.Errorf("%s does not have namespace %s yet", to.Name, namespace)
+		}
+		return nil
+	})
+}
+
+// run applies the manifest of a workload to the consumer.
+func (f *Federation) run(ctx context.Context, workload, namespace string, replicas int) error {
+	return f.apply(ctx, workload, "${NAMESPACE}", namespace, "${BROKER_ID}", string(f.Broker.ID), "${REPLICAS}", strconv.Itoa(replicas))
+}
+
+// apply applies one of the manifests to the consumer, with what is to stand in place of what.
+func (f *Federation) apply(ctx context.Context, name string, oldnew ...string) error {
 	manifest, err := manifests.ReadFile("manifests/" + name + ".yaml")
 	if err != nil {
 		return err
 	}
-	text := strings.NewReplacer("${NAMESPACE}", namespace, "${BROKER_ID}", string(f.Broker.ID), "${REPLICAS}", strconv.Itoa(replicas)).
-		Replace(string(manifest))
-	return f.Consumer.ApplyManifests(ctx, text)
+	return f.Consumer.ApplyManifests(ctx, strings.NewReplacer(oldnew...).Replace(string(manifest)))
 }
 
 // Remove deletes a namespace of the consumer, and waits until its twins are gone as well.
@@ -282,13 +286,13 @@ func (f *Federation) LookAgain(ctx context.Context, namespace string, copies []C
 
 // Connected reports whether the consumer's tunnel to another cluster is up.
 func (f *Federation) Connected(ctx context.Context, other *Cluster) (bool, error) {
-	var tunnels netv1alpha1.TunnelEndpointList
-	if err := f.Consumer.List(ctx, &tunnels); err != nil {
+	links, err := f.Consumer.Liqo().Links(ctx)
+	if err != nil {
 		return false, err
 	}
-	for i := range tunnels.Items {
-		if link := v09.LinkOf(&tunnels.Items[i]); link.Negotiating == nil && link.Peer == other.ID {
-			return link.Connected, nil
+	for i := range links {
+		if links[i].Negotiating == nil && links[i].Peer == other.ID {
+			return links[i].Connected, nil
 		}
 	}
 	return false, nil
@@ -335,8 +339,8 @@ func podReady(pod *corev1.Pod) bool {
 // setPaths says how the consumer reaches each copy: directly, if the address that it shows is one that it has given to the pods of
 // the cluster where the copy runs. A copy that has no address yet has no path.
 func (f *Federation) setPaths(ctx context.Context, copies []Copy) error {
-	var tunnels netv1alpha1.TunnelEndpointList
-	if err := f.Consumer.List(ctx, &tunnels); err != nil {
+	links, err := f.Consumer.Liqo().Links(ctx)
+	if err != nil {
 		return err
 	}
 	for i := range copies {
@@ -346,8 +350,8 @@ func (f *Federation) setPaths(ctx context.Context, copies []Copy) error {
 			continue
 		}
 		copied.Path = PathRelay
-		for j := range tunnels.Items {
-			link := v09.LinkOf(&tunnels.Items[j])
+		for j := range links {
+			link := &links[j]
 			if link.Negotiating == nil && link.Peer == copied.RunsOn.ID && link.Path.Pods.Seen.Contains(address) {
 				copied.Path = PathDirect
 			}

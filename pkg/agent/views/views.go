@@ -47,12 +47,18 @@ type Reconciler struct {
 	Config
 
 	mu     sync.Mutex
-	looked map[client.ObjectKey]time.Time
+	looked map[client.ObjectKey]look
+}
+
+// look is when the list of a broker was looked at last, and since when its generation is what it was then.
+type look struct {
+	at, since  time.Time
+	generation int64
 }
 
 // New returns a Reconciler.
 func New(cfg Config) *Reconciler {
-	return &Reconciler{Config: cfg, looked: map[client.ObjectKey]time.Time{}}
+	return &Reconciler{Config: cfg, looked: map[client.ObjectKey]look{}}
 }
 
 // Setup registers the controller with a manager.
@@ -87,7 +93,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	s := &found.State
-	s.Now, s.Looked = r.Clock.Now(), r.lookedAt(req.NamespacedName)
+	last := r.last(req.NamespacedName)
+	s.Now, s.Looked = r.Clock.Now(), last.at
+	since := s.Now
+	if last.generation == s.Generation {
+		s.Since, since = last.since, last.since
+	}
 	plan := views.Make(s)
 	maps.Copy(plan.Refused, found.Unreadable)
 	log := ctrl.LoggerFrom(ctx).WithValues("broker", found.Broker)
@@ -106,7 +117,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			log.Info("Refused a view", "view", key, "reason", plan.Refused[key])
 		}
 	}
-	r.look(req.NamespacedName, s.Now)
+	r.remember(req.NamespacedName, look{at: s.Now, since: since, generation: s.Generation})
 	if plan.Restart != "" {
 		log.Info("Replacing a virtual kubelet that has read another list of networks", "pod", plan.Restart)
 		if err := r.replace(ctx, found.Tenant, plan.Restart); err != nil {
@@ -128,16 +139,16 @@ func (r *Reconciler) replace(ctx context.Context, tenant, name string) error {
 	return nil
 }
 
-func (r *Reconciler) lookedAt(name client.ObjectKey) time.Time {
+func (r *Reconciler) last(of client.ObjectKey) look {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.looked[name]
+	return r.looked[of]
 }
 
-func (r *Reconciler) look(name client.ObjectKey, at time.Time) {
+func (r *Reconciler) remember(of client.ObjectKey, l look) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.looked[name] = at
+	r.looked[of] = l
 }
 
 func (r *Reconciler) forget(name client.ObjectKey) {

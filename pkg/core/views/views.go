@@ -26,6 +26,10 @@ const (
 	// settle is how long a virtual kubelet has to take up its pods before another one is replaced: several at once under load have ended
 	// pods that ran.
 	settle = 30 * time.Second
+	// impatience is how long Liqo may take to decide about a list before it is taken for stuck, and despair if pods would notice what is
+	// done then.
+	impatience = 10 * time.Second
+	despair    = 5 * time.Minute
 	// maxEpochs is how many lists are remembered. A virtual kubelet that is older than all of them is replaced.
 	maxEpochs = 16
 )
@@ -36,9 +40,11 @@ type State struct {
 	Granted map[string]netip.Prefix
 	// Networks are the list as it is, each as the broker knows it and as it is seen here; Seen is not valid while Liqo has not decided.
 	Networks []addressing.View
-	// Generation is that of the object which has the list, and Decided tells that Liqo has decided about all of it.
-	Generation int64
-	Decided    bool
+	// Generation is that of the object which has the list, and Since when this program has seen it first, zero if it never has. Observed is
+	// the generation about which Liqo has said something last, and Decided tells that it has decided about all of the list as it is.
+	Generation, Observed int64
+	Since                time.Time
+	Decided              bool
 	// Taken are the networks of this cluster, and those under which it sees other peers.
 	Taken []netip.Prefix
 	// Shown are the addresses of this cluster's pods on the nodes of the broker.
@@ -98,7 +104,8 @@ type Plan struct {
 // Make returns what is to be done.
 //
 // The order of the list never changes: the broker's own networks, as they are, and then the views, the oldest first. A view that is not
-// granted any more stays while a pod is shown under an address in it. If the list was overwritten, it becomes what it was.
+// granted any more stays while a pod is shown under an address in it. If the list was overwritten, it becomes what it was, once Liqo has
+// dealt with what was written.
 func Make(s *State) Plan {
 	p := planner{State: s, plan: Plan{Waiting: map[string]string{}, Refused: map[string]string{}, Acknowledged: map[string]netip.Prefix{}}}
 	p.split()
@@ -108,8 +115,8 @@ func Make(s *State) Plan {
 		return p.plan
 	}
 	p.choose()
-	p.plan.List = slices.Concat(p.own, p.views)
-	p.plan.Record = Record{Views: p.views, Epochs: p.epochs()}
+	p.plan.List = p.next(slices.Concat(p.own, p.views))
+	p.plan.Record = Record{Views: p.recorded(), Epochs: p.epochs()}
 	p.judge()
 	return p.plan
 }
@@ -178,6 +185,47 @@ func (p *planner) choose() {
 			p.views = append(p.views, prefix)
 		}
 	}
+}
+
+// next returns which list is written now on the way to the one that is wanted.
+//
+// Liqo 1.2.0 writes which generation it has decided about only if it writes something else as well: its copy of a Configuration shares the
+// conditions with the original, in which it looks for changes (ConfigurationStatus.DeepCopyInto in liqo/apis/networking/v1beta1@v1.2.0). A
+// list that becomes again what it was, before Liqo has said anything about what it was in between, is never decided, neither for liqoctl nor
+// virtual kubelets. So each list stays until Liqo has dealt with it, and one about which it says nothing is changed, and then changed back:
+// two views in another order are reached as before.
+func (p *planner) next(wanted []netip.Prefix) []netip.Prefix {
+	listed := p.listed()
+	var waited time.Duration
+	if !p.Since.IsZero() {
+		waited = p.Now.Sub(p.Since)
+	}
+	same, last := slices.Equal(wanted, listed), len(wanted)-1
+	switch {
+	case p.Generation == p.Observed, !same && waited >= impatience:
+		return wanted
+	case waited < impatience, len(p.views) == 0:
+		return listed
+	case len(p.views) > 1:
+		return append(slices.Clone(wanted[:last-1]), wanted[last], wanted[last-1])
+	case waited >= despair, !p.isShown(wanted[last]):
+		return wanted[:last]
+	}
+	return listed
+}
+
+// recorded returns the views, with those that are listed still although they are not wanted any more: else they would be taken for the
+// broker's own.
+func (p *planner) recorded() []netip.Prefix {
+	all := slices.DeleteFunc(slices.Clone(p.Record.Views), func(v netip.Prefix) bool {
+		return !slices.Contains(p.views, v) && !slices.Contains(p.plan.List, v)
+	})
+	for _, v := range p.views {
+		if !slices.Contains(all, v) {
+			all = append(all, v)
+		}
+	}
+	return all
 }
 
 // age returns the place of a granted view among those that are listed, and one behind them for others.

@@ -323,13 +323,68 @@ func TestMake(t *testing.T) {
 			reason: "Addresses of one would be those of another.", list: list(own, b), refused: "cannot be seen",
 			state: views.State{Granted: granted("b=" + b), Networks: networks(own, b+"=10.64.0.0/17"), Record: installed(b)},
 		},
+		"UndecidedYet": {
+			reason: "Liqo deals with what was overwritten first.", list: list(own), waiting: "Liqo decides",
+			state: views.State{
+				Granted: granted("a=" + a), Networks: networks(own), Record: installed(a), Generation: -1, Observed: -1, Since: at(91),
+			},
+		},
+		"UndecidedAtFirst": {
+			reason: "Nobody knows how long it has had.", list: list(own), waiting: "Liqo decides",
+			state: views.State{Granted: granted("a=" + a), Networks: networks(own), Record: installed(a), Generation: -1, Observed: -1},
+		},
+		"UndecidedForLong": {
+			reason: "It is not waited for for ever.", list: list(own, a), waiting: "Liqo decides",
+			state: views.State{
+				Granted: granted("a=" + a), Networks: networks(own), Record: installed(a), Generation: -1, Observed: -1, Since: at(90),
+			},
+		},
+		"Deciding": {
+			reason: "What is right stays.", list: list(own, a, b), waiting: "Liqo decides",
+			state: views.State{
+				Granted: granted("a="+a, "b="+b), Networks: networks(own, a, b), Record: installed(a, b), Generation: -1, Observed: -1, Since: at(91),
+			},
+		},
+		"Stuck": {
+			reason: "Another order has Liqo decide.", list: list(own, c, b, a), waiting: "Liqo decides",
+			state: views.State{
+				Granted: granted("a="+a, "b="+b, "c="+c), Networks: networks(own, c, a, b), Record: installed(c, a, b), Generation: -1, Observed: -1,
+				Since: at(90),
+			},
+		},
+		"StuckWithOne": {
+			reason: "Another list has Liqo decide.", list: list(own), waiting: "Liqo decides",
+			state: views.State{
+				Granted: granted("a=" + a), Networks: networks(own, a), Record: installed(a), Generation: -1, Observed: -1, Since: at(90),
+			},
+		},
+		"StuckWithPods": {
+			reason: "Pods are not cut off so soon.", list: list(own, a), waiting: "Liqo decides",
+			state: views.State{
+				Granted: granted("a=" + a), Networks: networks(own, a), Record: installed(a), Generation: -1, Observed: -1, Since: at(-199),
+				Shown: addresses("10.69.0.7"),
+			},
+		},
+		"StuckWithPodsForLong": {
+			reason: "Without it none that come would ever have an address.", list: list(own), waiting: "Liqo decides",
+			state: views.State{
+				Granted: granted("a=" + a), Networks: networks(own, a), Record: installed(a), Generation: -1, Observed: -1, Since: at(-200),
+				Shown: addresses("10.69.0.7"),
+			},
+		},
+		"StuckAlone": {
+			reason: "There is no view to be taken out.", list: list(own),
+			state: views.State{Networks: networks(own), Record: installed(), Generation: -1, Observed: -1, Since: at(90)},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := tc.state
 			s.Now = at(100)
 			s.Decided = s.Generation >= 0
-			s.Generation = 1
+			if s.Generation = 1; s.Observed == 0 {
+				s.Observed = 1
+			}
 			plan := views.Make(&s)
 			if !slices.Equal(plan.List, tc.list) {
 				t.Errorf("%s: list = %v, want %v", tc.reason, plan.List, tc.list)
@@ -350,6 +405,22 @@ func TestMake(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestLeaving does not take a view that is to go for a network of the broker, while Liqo has not dealt with the list.
+func TestLeaving(t *testing.T) {
+	const own, a = "10.201.0.0/16", "10.69.0.0/16"
+	s := views.State{
+		Networks: networks(own, a), Record: views.Record{Views: list(a)}, Generation: 2, Observed: 1, Since: at(99), Now: at(100),
+	}
+	plan := views.Make(&s)
+	if !slices.Equal(plan.List, list(own, a)) {
+		t.Fatalf("list = %v while Liqo decides", plan.List)
+	}
+	s.Record, s.Observed, s.Decided = plan.Record, 2, true
+	if plan = views.Make(&s); !slices.Equal(plan.List, list(own)) || len(plan.Record.Views) > 0 {
+		t.Errorf("list = %v with views %v, want %s alone", plan.List, plan.Record.Views, own)
 	}
 }
 

@@ -28,10 +28,13 @@ type world struct {
 	// What Liqo has decided, of which generation, and which prefix each network gets.
 	decided int64
 	seen    map[netip.Prefix]netip.Prefix
+	status  []netip.Prefix // What it has written of that last, in the order of the list.
 	// What virtual kubelets have read: nil if Liqo was deciding.
 	kubelets map[string]*read
 	shown    map[netip.Addr]netip.Prefix // With the network in which the pod is.
 	looked   time.Time
+	at       int64 // The generation at which the agent has looked last, and since when.
+	since    time.Time
 	last     views.Plan
 	known    map[netip.Prefix]netip.Prefix // What the agent has seen of seen.
 }
@@ -53,6 +56,10 @@ func (w *world) write(list []netip.Prefix) {
 func (w *world) state() *views.State {
 	s := &views.State{
 		Granted: w.granted, Generation: w.generation, Decided: w.decided == w.generation, Record: w.record, Looked: w.looked, Now: w.now,
+		Observed: w.decided,
+	}
+	if w.at == w.generation {
+		s.Since = w.since
 	}
 	for _, own := range w.list {
 		s.Networks = append(s.Networks, addressing.View{Own: own, Seen: w.seen[own]})
@@ -76,7 +83,7 @@ func TestWorlds(t *testing.T) {
 		w := &world{
 			rand: rand.New(rand.NewPCG(seed, 1)), now: at(0), granted: map[string]netip.Prefix{}, generation: 1, decided: 1,
 			seen: map[netip.Prefix]netip.Prefix{own: own}, kubelets: map[string]*read{}, shown: map[netip.Addr]netip.Prefix{},
-			list: []netip.Prefix{own},
+			list: []netip.Prefix{own}, status: []netip.Prefix{own},
 		}
 		makes := 0
 		start := func(name string) {
@@ -109,7 +116,14 @@ func TestWorlds(t *testing.T) {
 					}
 				}
 			}
-			w.decided = w.generation
+			// Without another change it does not say that it has decided.
+			var status []netip.Prefix
+			for _, p := range w.list {
+				status = append(status, w.seen[p])
+			}
+			if !slices.Equal(status, w.status) {
+				w.status, w.decided = status, w.generation
+			}
 		}
 		look := func() {
 			plan := views.Make(w.state())
@@ -128,12 +142,19 @@ func TestWorlds(t *testing.T) {
 				}
 			}
 			for a, in := range w.shown {
-				if slices.Contains(w.record.Views, in) && !slices.Contains(plan.List, in) {
+				stuck := len(w.record.Views) == 1 && w.decided != w.generation && w.now.Sub(w.since) >= 5*time.Minute
+				if slices.Contains(w.list, in) && !slices.Contains(plan.List, in) && !stuck {
 					t.Fatalf("seed %d: network %s goes with the pod at %s", seed, in, a)
+				}
+				if slices.Contains(w.record.Views, in) && !slices.Contains(plan.Record.Views, in) {
+					t.Fatalf("seed %d: network %s is forgotten with the pod at %s", seed, in, a)
 				}
 			}
 			if w.rand.IntN(8) == 0 {
 				return // Somebody has written in between.
+			}
+			if w.at != w.generation {
+				w.at, w.since = w.generation, w.now
 			}
 			w.looked, w.last = w.now, plan
 			if w.decided == w.generation {
@@ -176,7 +197,7 @@ func TestWorlds(t *testing.T) {
 			case 6:
 				clear(w.shown)
 			case 7: // The agent starts again.
-				w.looked = time.Time{}
+				w.looked, w.at = time.Time{}, 0
 			case 8:
 				for _, k := range w.kubelets {
 					k.ready = true

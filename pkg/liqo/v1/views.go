@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/addressing"
@@ -66,7 +65,8 @@ func BrokerViewsIn(ctx context.Context, objects client.Reader, own cluster.ID, n
 		return nil, fmt.Errorf("list ResourceSlices in namespace %s: %w", c.Namespace, err)
 	}
 	b.State.Granted, b.Unreadable = grantedViews(slicesOf.Items, broker, own)
-	b.State.Networks, b.State.Generation, b.State.Decided = listedNetworks(&c), c.Generation, isDecided(&c)
+	b.State.Networks, b.State.Generation = listedNetworks(&c), c.Generation
+	b.State.Observed, b.State.Decided = observed(&c), isDecided(&c)
 	if err := json.Unmarshal([]byte(c.Annotations[annotationViews]), &b.State.Record); err != nil {
 		b.State.Record = views.Record{} // Nobody knows anything: virtual kubelets are replaced rather than believed.
 	}
@@ -125,9 +125,16 @@ func listedNetworks(c *api.Configuration) []addressing.View {
 // isDecided reports whether Liqo has decided about all networks of a Configuration as it is
 // (AreConfigurationNetworkCIDRsConfigured in liqo/pkg/liqo-controller-manager/networking/utils@v1.2.0).
 func isDecided(c *api.Configuration) bool {
-	configured := meta.FindStatusCondition(c.Status.Conditions, api.NetworkCIDRsConfigured)
-	return configured != nil && configured.Status == metav1.ConditionTrue && configured.ObservedGeneration == c.Generation &&
+	return meta.IsStatusConditionTrue(c.Status.Conditions, api.NetworkCIDRsConfigured) && observed(c) == c.Generation &&
 		len(remapped(c).Pod) == len(c.Spec.Remote.CIDR.Pod)
+}
+
+// observed returns the generation of a Configuration about which Liqo has said last whether it has decided; zero if it never has.
+func observed(c *api.Configuration) int64 {
+	if said := meta.FindStatusCondition(c.Status.Conditions, api.NetworkCIDRsConfigured); said != nil {
+		return said.ObservedGeneration
+	}
+	return 0
 }
 
 // readTaken notes the networks of this cluster, and those under which other peers are seen.
