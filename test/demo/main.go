@@ -127,7 +127,8 @@ Look around
   # the broker's HTTP API, as somebody who may use it (deploy/examples/api-operator.yaml)
   onbroker="kubectl --kubeconfig %[7]s -n liqo-broker"
   token=$($onbroker create token liqo-broker-operator --audience liqo-broker)
-  $onbroker get configmap liqo-broker-api-ca -o jsonpath='{.data.ca\.crt}' | kubectl exec -i tools -- sh -c 'cat >/tmp/ca.crt'
+  ca=$($onbroker get configmap liqo-broker-api-ca -o jsonpath='{.data.ca\.crt}')
+  kubectl exec tools -- sh -c 'echo "$0" >/tmp/ca.crt' "$ca"
   api() { kubectl exec tools -- curl -s --cacert /tmp/ca.crt --connect-to ::%[3]s -H "Authorization: Bearer $token" "https://%[8]s$1"; }
   api /api/clusters
 

@@ -27,6 +27,22 @@ func TestAggregatedOffer(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	if !fed.Broker.Line.HasPlugin() {
+		// Nothing is measured: what is offered changes when a provider goes.
+		toggle(t, fed.ProviderA, false)
+		changed := time.Now()
+		eventually(t, time.Minute, func(ctx context.Context) error {
+			after, err := fed.OfferedToConsumer(ctx)
+			if memory := after[corev1.ResourceMemory]; err == nil && memory.Cmp(*before.Memory()) >= 0 {
+				err = fmt.Errorf("the consumer is still offered %s of memory", memory.String())
+			}
+			return err
+		})
+		t.Logf("the consumer sees the change %.1f s after it", time.Since(changed).Seconds())
+		eventually(t, time.Minute, fed.CheckOffer)
+		return
+	}
+
 	// A pod of its own takes a quarter of what provider-a can share. Liqo v0.9.4 compares offers in whole units, so that it
 	// would overlook half a CPU.
 	var node corev1.Node

@@ -6,6 +6,7 @@
 package e2e
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -31,12 +32,21 @@ func TestCatalog(t *testing.T) {
 			Labels map[string]string `json:"labels"`
 		} `json:"metadata"`
 		Spec struct {
+			// Of Liqo 1.x.
+			ClusterID string `json:"clusterID"`
+			// Of Liqo 0.9.
 			ClusterIdentity struct {
-				ClusterID   string `json:"clusterID"`
-				ClusterName string `json:"clusterName"`
+				ClusterID string `json:"clusterID"`
 			} `json:"clusterIdentity"`
 			ForeignAuthURL string `json:"foreignAuthUrl"`
 		} `json:"spec"`
+		Status struct {
+			APIServerURL string `json:"apiServerUrl"`
+		} `json:"status"`
+	}
+	version, label := "core.liqo.io/v1beta1", "liqo.io/remote-cluster-id"
+	if fed.Broker.Line.HasPlugin() {
+		version, label = "discovery.liqo.io/v1alpha1", "discovery.liqo.io/cluster-id"
 	}
 	if err := json.Unmarshal([]byte(body), &clusters); err != nil {
 		t.Fatalf("GET /api/clusters: %v in %s", err, body)
@@ -44,16 +54,17 @@ func TestCatalog(t *testing.T) {
 
 	found := map[string]bool{}
 	for _, c := range clusters {
-		if c.Kind != "ForeignCluster" || c.APIVersion != "discovery.liqo.io/v1alpha1" {
-			t.Errorf("cluster %s has kind %q and apiVersion %q", c.Metadata.Name, c.Kind, c.APIVersion)
+		if c.Kind != "ForeignCluster" || c.APIVersion != version {
+			t.Errorf("cluster %s has kind %q and apiVersion %q, want %s", c.Metadata.Name, c.Kind, c.APIVersion, version)
 		}
-		if c.Spec.ForeignAuthURL == "" {
+		if c.Spec.ForeignAuthURL == "" && c.Status.APIServerURL == "" {
 			t.Errorf("cluster %s does not say how to peer with it", c.Metadata.Name)
 		}
-		if id := c.Metadata.Labels["discovery.liqo.io/cluster-id"]; id != c.Spec.ClusterIdentity.ClusterID {
-			t.Errorf("cluster %s has label cluster-id %q and cluster ID %q", c.Metadata.Name, id, c.Spec.ClusterIdentity.ClusterID)
+		id := cmp.Or(c.Spec.ClusterIdentity.ClusterID, c.Spec.ClusterID)
+		if is := c.Metadata.Labels[label]; is != id {
+			t.Errorf("cluster %s has label %s %q and cluster ID %q", c.Metadata.Name, label, is, id)
 		}
-		found[c.Spec.ClusterIdentity.ClusterID] = true
+		found[id] = true
 	}
 	for _, c := range fed.Providers() {
 		if !found[string(c.ID)] {
@@ -119,8 +130,10 @@ func TestDaemonRefusesPeers(t *testing.T) {
 		t.Fatal("the broker has no daemon")
 	}
 	address := seen(t, fed.Consumer, fed.Broker, daemons.Items[0].Status.PodIP)
-	if got, err := fed.Consumer.Curl(t.Context(), "--insecure", "https://"+address+":8000/api/clusters"); err != nil {
-		t.Fatalf("the consumer's pod does not reach the daemon's: %q, %v", got, err)
+	// With Liqo 1.x the gateways let nothing of peers pass to the broker's own pods.
+	got, err := fed.Consumer.Curl(t.Context(), "--insecure", "https://"+address+":8000/api/clusters")
+	if (err == nil) != fed.Broker.Line.HasPlugin() {
+		t.Fatalf("the consumer's pod is answered %q by the daemon's, %v", got, err)
 	}
 	for port, path := range map[string]string{"9443": "/place-pods", "8080": "/metrics"} {
 		got, err := fed.Consumer.Curl(t.Context(), "--insecure", "--header", "Content-Type: application/json", "--data", "{}",

@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/test/docs"
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
@@ -211,17 +210,11 @@ func restore[T client.Object](ctx context.Context, was, now T, also func(was, no
 // tenantNamespace returns the namespace in which a cluster keeps what it has to do with a peer.
 func tenantNamespace(t *testing.T, c, peer *federation.Cluster) string {
 	t.Helper()
-	var peers v09.ForeignClusterList
-	if err := c.List(t.Context(), &peers); err != nil {
-		t.Fatal(err)
+	known, err := c.Peer(t.Context(), peer)
+	if err != nil || known == nil {
+		t.Fatalf("%s has no peer %s: %v", c.Name, peer.Name, err)
 	}
-	for i := range peers.Items {
-		if peers.Items[i].Spec.ClusterIdentity.ClusterID == string(peer.ID) {
-			return peers.Items[i].Status.TenantNamespace.Local
-		}
-	}
-	t.Fatalf("%s has no peer %s", c.Name, peer.Name)
-	return ""
+	return known.Tenant
 }
 
 // serveLiqosCharts serves Liqo's chart as its repository does, and returns the address.

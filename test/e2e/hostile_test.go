@@ -77,29 +77,13 @@ func intruder(t *testing.T, peer, victim *federation.Cluster, twin string) *host
 		t.Fatal(err)
 	}
 	p := &hostile.Peer{
-		ID: peer.ID, Tenant: tenantOf(t, peer), Twin: twin, Broker: fed.Broker.ID, Victim: victim.ID, VictimTenant: tenantOf(t, victim),
+		ID: peer.ID, Tenant: tenantNamespace(t, fed.Broker, peer), Twin: twin, Broker: fed.Broker.ID, Victim: victim.ID, VictimTenant: tenantNamespace(t, fed.Broker, victim),
 		Node: fed.Broker.Name,
 	}
 	if err := p.Connect(config, identityOf(t, peer).Data); err != nil {
 		t.Fatal(err)
 	}
 	return p
-}
-
-// tenantOf returns the tenant namespace of a peer on the broker.
-func tenantOf(t *testing.T, peer *federation.Cluster) string {
-	t.Helper()
-	var foreign v09.ForeignClusterList
-	if err := fed.Broker.List(t.Context(), &foreign); err != nil {
-		t.Fatal(err)
-	}
-	for i := range foreign.Items {
-		if v09.Identity(&foreign.Items[i]).ID == peer.ID {
-			return v09.TenantNamespace(&foreign.Items[i])
-		}
-	}
-	t.Fatalf("the broker does not know %s", peer.Name)
-	return ""
 }
 
 // checkIdentity has a cluster that nobody knows ask the broker's Liqo for a certificate in the name of another one, with the token

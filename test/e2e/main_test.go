@@ -65,6 +65,17 @@ func run(ctx context.Context, m *testing.M, root string, brought bool) (int, err
 	return code, nil
 }
 
+// only09 leaves a journey out if another line of Liqo runs than 0.9, and says why. docs/compatibility.md has the same in a table.
+func only09(t *testing.T, why string) {
+	t.Helper()
+	if !fed.Broker.Line.HasPlugin() {
+		t.Skip(why)
+	}
+}
+
+// direct reports whether consumers that are peered with a provider reach its pods past the broker.
+func direct() bool { return fed.Broker.Line.HasPlugin() }
+
 // installed gives the federation its broker, unless a journey before has done so.
 func installed(t *testing.T) {
 	t.Helper()

@@ -24,6 +24,7 @@ import (
 // TestAddressesFollowThePeering peers the consumer with a provider that runs its pods already, and ends that peering again: the
 // addresses turn from relay to direct and back, and the pods stay the same.
 func TestAddressesFollowThePeering(t *testing.T) {
+	only09(t, "with Liqo 1.x consumers reach all providers through the broker")
 	const namespace, replicas = "peering", 2
 	start(t, v1alpha1.ModeOrchestrated)
 	toggle(t, fed.ProviderA, false)

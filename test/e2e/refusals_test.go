@@ -30,10 +30,12 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/relay"
 	pb "github.com/capacitorset/liqo-broker/pkg/remoteipam/remoteipamv1"
@@ -47,6 +49,7 @@ const callPatience = 10 * time.Second
 // TestRemoteIPAMRefusesStrangers calls the broker's remote IPAM as the consumer's virtual kubelet does, over the reflected Service,
 // with identities that are not the consumer's.
 func TestRemoteIPAMRefusesStrangers(t *testing.T) {
+	only09(t, "with Liqo 1.x there is no remote IPAM")
 	installed(t)
 	ca, err := tls.LoadX509KeyPair(caFile("ca.crt"), caFile("ca.key"))
 	if err != nil {
@@ -110,6 +113,7 @@ func TestRemoteIPAMRefusesStrangers(t *testing.T) {
 
 // TestRemoteIPAMRefusesAddresses asks with the consumer's own identity for addresses that it has no business with.
 func TestRemoteIPAMRefusesAddresses(t *testing.T) {
+	only09(t, "with Liqo 1.x there is no remote IPAM")
 	const namespace = "refusals"
 	together(t, v1alpha1.ModeOrchestrated)
 	deploy(t, namespace, federation.Web, 2)
@@ -158,6 +162,7 @@ func TestRemoteIPAMRefusesAddresses(t *testing.T) {
 
 // TestRemoteIPAMHidesProviders asks with the consumer's own identity for the routes, in both modes.
 func TestRemoteIPAMHidesProviders(t *testing.T) {
+	only09(t, "with Liqo 1.x there is no remote IPAM")
 	const namespace = "hidden"
 	api := dialRemoteIPAM(t, consumerIdentity(t))
 	check := func(mode v1alpha1.Mode, want ...string) {
@@ -263,7 +268,15 @@ func dialRemoteIPAM(t *testing.T, certificate tls.Certificate) pb.RemoteIPAMClie
 func consumerIdentity(t *testing.T) tls.Certificate {
 	t.Helper()
 	secret := identitySecret(t)
-	certificate, err := tls.X509KeyPair(secret.Data["certificate"], secret.Data["private-key"])
+	pem, key := secret.Data["certificate"], secret.Data["private-key"]
+	if !fed.Broker.Line.HasPlugin() {
+		config, err := clientcmd.RESTConfigFromKubeConfig(v1.KubeconfigOf(secret))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pem, key = config.CertData, config.KeyData
+	}
+	certificate, err := tls.X509KeyPair(pem, key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,6 +292,17 @@ func identitySecret(t *testing.T) *corev1.Secret {
 // identityOf returns the Secret in which Liqo keeps a peer's identity at the broker.
 func identityOf(t *testing.T, peer *federation.Cluster) *corev1.Secret {
 	t.Helper()
+	if !fed.Broker.Line.HasPlugin() {
+		key, _, err := v1.IdentityAt(t.Context(), peer, fed.Broker.ID, tenantNamespace(t, peer, fed.Broker))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var secret corev1.Secret
+		if err := peer.Get(t.Context(), key, &secret); err != nil {
+			t.Fatal(err)
+		}
+		return &secret
+	}
 	var secrets corev1.SecretList
 	err := peer.List(t.Context(), &secrets, client.MatchingLabels{
 		"discovery.liqo.io/local-identity": "true", "discovery.liqo.io/cluster-id": string(fed.Broker.ID),

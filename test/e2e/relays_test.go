@@ -23,6 +23,7 @@ import (
 // TestRelayAddressesLastAsLongAsTheirPods restarts everything that has to do with relay addresses, after which each pod has the one
 // that it had.
 func TestRelayAddressesLastAsLongAsTheirPods(t *testing.T) {
+	only09(t, "with Liqo 1.x there is no remote IPAM")
 	const namespace, replicas = "relays", 3
 	start(t, v1alpha1.ModeOrchestrated)
 	toggle(t, fed.ProviderA, false)
@@ -43,6 +44,7 @@ func TestRelayAddressesLastAsLongAsTheirPods(t *testing.T) {
 
 // TestRelayAddressesEndWithTheirPods ends pods, after which their relay addresses are free within a minute.
 func TestRelayAddressesEndWithTheirPods(t *testing.T) {
+	only09(t, "with Liqo 1.x there is no remote IPAM")
 	const namespace, replicas = "freed", 3
 	together(t, v1alpha1.ModeOrchestrated)
 	pin(t, namespace, fed.ProviderB)

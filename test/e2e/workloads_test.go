@@ -146,7 +146,7 @@ func offloading(namespace string, strategy liqo.Mapping, to ...*federation.Clust
 	}
 	return fmt.Sprintf(`
 ---
-apiVersion: offloading.liqo.io/v1alpha1
+apiVersion: %s
 kind: NamespaceOffloading
 metadata: {name: offloading, namespace: %s}
 spec:
@@ -155,7 +155,7 @@ spec:
   clusterSelector:
     nodeSelectorTerms:
       - matchExpressions: [{key: liqo.io/remote-cluster-id, operator: In, values: [%s]}]
-`, namespace, strategy, strings.Join(ids, ", "))
+`, fed.Consumer.OffloadingAPI(), namespace, strategy, strings.Join(ids, ", "))
 }
 
 // offloadedTo is a namespace and its offloading to clusters, under a name that Liqo gives it there, in one file, as from a repository that

@@ -20,6 +20,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/lines"
 	"github.com/capacitorset/liqo-broker/test/lab"
@@ -93,6 +94,36 @@ func newScheme() (*runtime.Scheme, error) {
 
 // Liqo reads what Liqo has on the cluster. There are no indexes, so that only lists of all objects can be read.
 func (c *Cluster) Liqo() line.Reader { return c.Line.Reader(c, c.ID) }
+
+// NodeName returns what the one node is called that stands for the cluster in others.
+func (c *Cluster) NodeName() string {
+	if c.Line.HasPlugin() {
+		return "liqo-" + c.Name
+	}
+	return c.Name
+}
+
+// OffloadingAPI returns the group and version of NamespaceOffloadings on the cluster.
+func (c *Cluster) OffloadingAPI() string {
+	if c.Line.HasPlugin() {
+		return "offloading.liqo.io/v1alpha1"
+	}
+	return "offloading.liqo.io/v1beta1"
+}
+
+// Peer returns what the cluster's Liqo knows of another one; nil if it does not know it.
+func (c *Cluster) Peer(ctx context.Context, other *Cluster) (*liqo.Peer, error) {
+	peers, err := c.Liqo().Peers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range peers {
+		if peers[i].ID == other.ID {
+			return &peers[i], nil
+		}
+	}
+	return nil, nil
+}
 
 // Kubectl runs kubectl of the cluster's version and returns what it prints.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {

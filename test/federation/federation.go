@@ -120,16 +120,11 @@ func (f *Federation) Unpeer(ctx context.Context, consumer, provider *Cluster) er
 
 // forgot fails while a cluster uses another one.
 func (c *Cluster) forgot(ctx context.Context, provider *Cluster) error {
-	peers, err := c.Liqo().Peers(ctx)
-	if err != nil {
-		return err
+	peer, err := c.Peer(ctx, provider)
+	if err == nil && peer != nil && peer.Outgoing.Exists {
+		err = fmt.Errorf("cluster %s still uses %s: %+v", c.Name, provider.Name, peer.Outgoing)
 	}
-	for i := range peers {
-		if peers[i].ID == provider.ID && peers[i].Outgoing.Exists {
-			return fmt.Errorf("cluster %s still uses %s: %+v", c.Name, provider.Name, peers[i].Outgoing)
-		}
-	}
-	return nil
+	return err
 }
 
 // Clusters returns all clusters, the consumer first.

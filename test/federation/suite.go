@@ -17,7 +17,7 @@ import (
 type Suite struct {
 	// Name is what its errors begin with.
 	Name string
-	// Up are the arguments of `lab up`, besides the version of Kubernetes.
+	// Up are the arguments of `lab up`, besides the versions of Kubernetes and Liqo.
 	Up []string
 	// Run runs the tests on the lab, and returns what the process exits with. root is the root of the repository; brought is whether the lab
 	// was brought up for them: else it stays.
@@ -43,7 +43,7 @@ func (s Suite) run(ctx context.Context) (int, error) {
 		return 1, err
 	}
 	program := func(args ...string) error {
-		command := exec.CommandContext(ctx, filepath.Join(root, "bin", "lab"), args...) //nolint:gosec // People choose the version of Kubernetes.
+		command := exec.CommandContext(ctx, filepath.Join(root, "bin", "lab"), args...) //nolint:gosec // People choose the versions.
 		command.Stderr = os.Stderr
 		return command.Run()
 	}
@@ -54,7 +54,8 @@ func (s Suite) run(ctx context.Context) (int, error) {
 			return 1, fmt.Errorf("remove what is left of a lab: %w", err)
 		}
 		version := cmp.Or(os.Getenv("LIQO_BROKER_KUBERNETES"), "v1.34")
-		if err := program(append([]string{"up", "--kubernetes", version}, s.Up...)...); err != nil {
+		line := cmp.Or(os.Getenv("LIQO_BROKER_LIQO"), "0.9")
+		if err := program(append([]string{"up", "--kubernetes", version, "--liqo", line}, s.Up...)...); err != nil {
 			return 1, fmt.Errorf("bring the lab up: %w", err)
 		}
 	}

@@ -109,11 +109,7 @@ func (f *Federation) Offload(ctx context.Context, namespace string, to *Cluster)
 // until Liqo has taken note, and the cluster has the namespace: pods made earlier would stay at home.
 func (f *Federation) offload(ctx context.Context, namespace string, to *Cluster, mapping liqo.Mapping, pods string) error {
 	kind := f.Consumer.Line.Kinds().Offloading
-	gvk, err := f.Consumer.GroupVersionKindFor(kind)
-	if err != nil {
-		return fmt.Errorf("find the kind of offloadings: %w", err)
-	}
-	err = f.apply(ctx, "offloading", "${NAMESPACE}", namespace, "${API}", gvk.GroupVersion().String(), "${CLUSTER_ID}", string(to.ID),
+	err := f.apply(ctx, "offloading", "${NAMESPACE}", namespace, "${API}", f.Consumer.OffloadingAPI(), "${CLUSTER_ID}", string(to.ID),
 		"${MAPPING}", string(mapping), "${PODS}", pods)
 	if err != nil {
 		return fmt.Errorf("offload namespace %s: %w", namespace, err)
