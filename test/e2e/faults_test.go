@@ -112,7 +112,10 @@ func bothPaths(t *testing.T) []federation.Copy {
 	eventually(t, healPatience, func(ctx context.Context) error {
 		pods = copies(t, faultNamespace, faultReplicas, fed.ProviderA, fed.ProviderB)
 		for _, pod := range pods {
-			want := map[*federation.Cluster]federation.Path{fed.ProviderA: federation.PathDirect, fed.ProviderB: federation.PathRelay}[pod.RunsOn]
+			want := federation.PathRelay
+			if direct() && pod.RunsOn == fed.ProviderA {
+				want = federation.PathDirect
+			}
 			if pod.Path != want {
 				return fmt.Errorf("pod %s on %s is reached by path %q, not %s", pod.Name, pod.RunsOn.Name, pod.Path, want)
 			}
