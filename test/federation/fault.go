@@ -38,14 +38,27 @@ func (f *Federation) NetworkManager() Process {
 	return Process{f.Broker, liqoNamespace, networkManager, "network-manager"}
 }
 
-// Gateway is the program on a cluster that holds its tunnels.
-func (f *Federation) Gateway(c *Cluster) Process {
-	return Process{c, liqoNamespace, "liqo-gateway", "gateway"}
+// Transit is what keeps peers of the broker apart, with Liqo 1.x, and Agent what lists at the consumer what it reaches through the broker.
+func (f *Federation) Transit() Process {
+	return Process{f.Broker, transit, transit, "transit"}
+}
+
+// Agent says what Transit does.
+func (f *Federation) Agent() Process {
+	return Process{f.Consumer, agent, agent, "agent"}
+}
+
+// Gateway is the program on a cluster that holds its tunnel to another one. With Liqo 0.9 it holds all of them.
+func (f *Federation) Gateway(c, other *Cluster) Process {
+	if c.Line.HasPlugin() {
+		return Process{c, liqoNamespace, "liqo-gateway", "gateway"}
+	}
+	return Process{c, "liqo-tenant-" + string(other.ID), "gw-" + string(other.ID), "wireguard"}
 }
 
 // VirtualKubelet is the program on a cluster that stands for another one.
 func (f *Federation) VirtualKubelet(c, other *Cluster) Process {
-	return Process{c, "", "vk-liqo-" + other.Name, "virtual-kubelet"}
+	return Process{c, "", "vk-" + other.NodeName(), "virtual-kubelet"}
 }
 
 // Kill kills the process, and keeps its successors from running until the returned function is called.

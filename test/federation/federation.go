@@ -28,6 +28,10 @@ const (
 	broker            = "liqo-broker"
 	controllerManager = "liqo-controller-manager"
 	networkManager    = "liqo-network-manager"
+
+	// transit and agent are the Deployments of both, with Liqo 1.x, and their namespaces.
+	transit = "liqo-broker-transit"
+	agent   = "liqo-broker-agent"
 )
 
 // A Federation is a consumer, a broker and two providers. All but the consumer and provider-b are to peer with each other.

@@ -247,7 +247,7 @@ func (c *Cluster) VirtualKubelets(ctx context.Context, other *Cluster) ([]corev1
 		return nil, err
 	}
 	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool {
-		return !strings.HasPrefix(pod.Name, "vk-liqo-"+other.Name+"-")
+		return !strings.HasPrefix(pod.Name, "vk-"+other.NodeName()+"-")
 	}), nil
 }
 
