@@ -12,6 +12,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
+	"maps"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,6 +29,27 @@ type caller struct {
 	DryRun bool
 
 	api client.Client
+}
+
+// certified is how who has a certificate uses the API server that somebody else uses.
+func certified(config *rest.Config, certificate, key []byte) *rest.Config {
+	return &rest.Config{
+		Host: config.Host, TLSClientConfig: rest.TLSClientConfig{CAData: config.CAData, CertData: certificate, KeyData: key},
+	}
+}
+
+// impersonate gives callers the access to an API server that service accounts of Liqo have; config is an administrator's.
+func impersonate(config *rest.Config, accounts map[string]*caller) error {
+	for account, is := range accounts {
+		as := rest.CopyConfig(config)
+		as.Impersonate = rest.ImpersonationConfig{
+			UserName: "system:serviceaccount:liqo:" + account, Groups: []string{"system:serviceaccounts", "system:authenticated"},
+		}
+		if err := is.connect(as); err != nil {
+			return fmt.Errorf("reach the API server as %s: %w", account, err)
+		}
+	}
+	return nil
 }
 
 func (c *caller) connect(config *rest.Config) error {
@@ -47,16 +69,55 @@ func (c *caller) list(apiVersion, kind, namespace string) func(context.Context) 
 
 // create tries to create an object with a name of its own, and removes it should it succeed.
 func (c *caller) create(apiVersion, kind, namespace string, labels, spec map[string]any) func(context.Context) error {
+	var fields map[string]any
+	if spec != nil {
+		fields = map[string]any{"spec": spec}
+	}
+	return c.createWith(apiVersion, kind, namespace, "", labels, fields)
+}
+
+// createWith tries to create an object that has more than a spec, and removes it should it succeed. Without a name it gets one of its own.
+// Annotations are keys and values in turn.
+func (c *caller) createWith(
+	apiVersion, kind, namespace, name string, labels, fields map[string]any, annotations ...string,
+) func(context.Context) error {
 	return func(ctx context.Context) error {
-		object := named(apiVersion, kind, namespace, "")
-		object.SetGenerateName("hostile-")
+		object := named(apiVersion, kind, namespace, name)
+		if name == "" {
+			object.SetGenerateName("hostile-")
+		}
 		if err := unstructured.SetNestedMap(object.Object, plain(labels), "metadata", "labels"); err != nil {
 			return fmt.Errorf("label the %s: %w", kind, err)
 		}
-		if spec != nil {
-			object.Object["spec"] = spec
+		if len(annotations) > 0 {
+			object.SetAnnotations(map[string]string{annotations[0]: annotations[1]})
 		}
+		maps.Copy(object.Object, fields)
 		return c.tryCreate(ctx, object)
+	}
+}
+
+// change tries to change a field of an object, or of a subresource of it.
+func (c *caller) change(apiVersion, kind, namespace, name, subresource string, value any, field ...string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		object := named(apiVersion, kind, namespace, name)
+		if err := c.api.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			return fmt.Errorf("read the %s that is to be changed: %w", kind, err)
+		}
+		if err := unstructured.SetNestedField(object.Object, value, field...); err != nil {
+			return fmt.Errorf("change the %s: %w", kind, err)
+		}
+		if subresource != "" {
+			return c.api.SubResource(subresource).Update(ctx, object, client.DryRunAll)
+		}
+		return c.api.Update(ctx, object, client.DryRunAll)
+	}
+}
+
+// delete tries to remove an object, which stays.
+func (c *caller) delete(apiVersion, kind, namespace, name string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		return c.api.Delete(ctx, named(apiVersion, kind, namespace, name), client.DryRunAll)
 	}
 }
 
@@ -98,15 +159,20 @@ func (c *caller) certificate(name pkix.Name) func(context.Context) error {
 		if err != nil {
 			return err
 		}
-		return c.api.Create(ctx, &certificatesv1.CertificateSigningRequest{
-			ObjectMeta: metav1.ObjectMeta{GenerateName: "hostile-"},
-			Spec: certificatesv1.CertificateSigningRequestSpec{
-				Request: request, SignerName: certificatesv1.KubeAPIServerClientSignerName,
-				Usages: []certificatesv1.KeyUsage{
-					certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth,
-				},
+		return c.api.Create(ctx, signing(request), client.DryRunAll)
+	}
+}
+
+// signing asks for a certificate of a client.
+func signing(request []byte) *certificatesv1.CertificateSigningRequest {
+	return &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "hostile-"},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			Request: request, SignerName: certificatesv1.KubeAPIServerClientSignerName,
+			Usages: []certificatesv1.KeyUsage{
+				certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth,
 			},
-		}, client.DryRunAll)
+		},
 	}
 }
 

@@ -42,11 +42,7 @@ type Peer struct {
 // Connect gives a peer its access to the broker's API server, with the identity that Liqo
 // gave it there.
 func (p *Peer) Connect(config *rest.Config, identity map[string][]byte) error {
-	own := &rest.Config{
-		Host:            config.Host,
-		TLSClientConfig: rest.TLSClientConfig{CAData: config.CAData, CertData: identity["certificate"], KeyData: identity["private-key"]},
-	}
-	if err := p.connect(own); err != nil {
+	if err := p.connect(certified(config, identity["certificate"], identity["private-key"])); err != nil {
 		return fmt.Errorf("reach the broker's API server as %s: %w", p.ID, err)
 	}
 	return nil

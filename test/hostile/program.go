@@ -160,13 +160,6 @@ func (p *Program) patch(apiVersion, kind, namespace, name, patch string) func(co
 	}
 }
 
-// delete tries to remove an object.
-func (p *Program) delete(apiVersion, kind, namespace, name string) func(context.Context) error {
-	return func(ctx context.Context) error {
-		return p.api.Delete(ctx, named(apiVersion, kind, namespace, name), client.DryRunAll)
-	}
-}
-
 // own tries to create an object with a name.
 func (p *Program) own(apiVersion, kind, namespace, name string, spec map[string]any) func(context.Context) error {
 	return func(ctx context.Context) error {

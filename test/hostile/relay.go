@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/x509/pkix"
 	"encoding/json"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -29,16 +28,7 @@ type Relay struct {
 
 // Connect gives it the access to the API server of the cluster that its Liqo has; config is an administrator's.
 func (r *Relay) Connect(config *rest.Config) error {
-	for account, is := range map[string]*caller{"liqo-auth": &r.authentication, "liqo-crd-replicator": &r.replicator} {
-		as := rest.CopyConfig(config)
-		as.Impersonate = rest.ImpersonationConfig{
-			UserName: "system:serviceaccount:liqo:" + account, Groups: []string{"system:serviceaccounts", "system:authenticated"},
-		}
-		if err := is.connect(as); err != nil {
-			return fmt.Errorf("reach the API server as %s: %w", account, err)
-		}
-	}
-	return nil
+	return impersonate(config, map[string]*caller{"liqo-auth": &r.authentication, "liqo-crd-replicator": &r.replicator})
 }
 
 // Attempts are what the peer tries by it.

@@ -71,18 +71,64 @@ func kubectl(t *testing.T, c *lab.Cluster, args ...string) string {
 // apply applies a manifest on a cluster until the test ends.
 func apply(t *testing.T, c *lab.Cluster, manifest string) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "manifest.yaml")
-	if err := os.WriteFile(path, []byte(manifest), 0o600); err != nil {
+	if err := tryApply(t, c, manifest); err != nil {
+		t.Fatalf("%s: %v", c.Name, err)
+	}
+}
+
+// tryApply applies a manifest on a cluster until the test ends, if the cluster takes it.
+func tryApply(t *testing.T, c *lab.Cluster, manifest string) error {
+	t.Helper()
+	path := write(t, "manifest.yaml", []byte(manifest))
+	_, err := c.Kubectl(t.Context(), "apply", "-f", path)
+	if err == nil {
+		t.Cleanup(func() { undo(t, c, "delete", "--ignore-not-found", "-f", path) })
+	}
+	return err
+}
+
+// write writes a file for as long as the test runs.
+func write(t *testing.T, name string, data []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	kubectl(t, c, "apply", "-f", path)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
-		defer cancel()
-		if _, err := c.Kubectl(ctx, "delete", "--ignore-not-found", "-f", path); err != nil {
-			t.Errorf("%s: %v", c.Name, err)
+	return path
+}
+
+// undo runs kubectl on a cluster when a test is over.
+func undo(t *testing.T, c *lab.Cluster, args ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+	defer cancel()
+	if _, err := c.Kubectl(ctx, args...); err != nil {
+		t.Errorf("%s: %v", c.Name, err)
+	}
+}
+
+// stop ends the pods of a Deployment of a cluster until the returned function is called.
+func stop(t *testing.T, c *lab.Cluster, namespace, name string) (start func()) {
+	t.Helper()
+	replicas := kubectl(t, c, "get", "deployment", "-n", namespace, name, "-o", "jsonpath={.spec.replicas}")
+	start = func() {
+		t.Helper()
+		undo(t, c, "scale", "deployment", "-n", namespace, name, "--replicas="+replicas)
+		undo(t, c, "rollout", "status", "deployment", "-n", namespace, name, "--timeout=2m")
+	}
+	kubectl(t, c, "scale", "deployment", "-n", namespace, name, "--replicas=0")
+	err := federation.Until(t.Context(), patience, func(ctx context.Context) error {
+		left, err := c.Kubectl(ctx, "get", "pods", "-n", namespace, "-o", "name")
+		if err == nil && strings.Contains(left, "pod/"+name+"-") {
+			err = fmt.Errorf("pods of %s are still there: %s", name, left)
 		}
+		return err
 	})
+	if err != nil {
+		start()
+		t.Fatal(err)
+	}
+	return start
 }
 
 // eventually waits until a look at something finds nothing missing.

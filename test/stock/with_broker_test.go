@@ -62,6 +62,7 @@ func TestBroker(t *testing.T) {
 	apply(t, broker, fmt.Sprintf(homely, "default", broker.Name))
 	own := awaitReady(t, broker, "default", "homely").address
 	eventually(t, func(ctx context.Context) error { return reaches(ctx, consumer, own, "homely") }) // As Liqo comes, peers reach it.
+	eventually(t, func(ctx context.Context) error { return knocks(ctx, consumer, virtualKubelet(t)) })
 
 	for _, c := range []*lab.Cluster{broker, consumer} {
 		load(t, c, "liqo-broker-network-manager")
@@ -90,9 +91,13 @@ func TestBroker(t *testing.T) {
 			if err := reaches(t.Context(), c, own, "homely"); err == nil {
 				t.Errorf("%s reaches %s, a pod that the broker runs itself", c.Name, own)
 			}
+			if kubelet := virtualKubelet(t); knocks(t.Context(), c, kubelet) == nil {
+				t.Errorf("%s reaches %s, a virtual kubelet of the broker", c.Name, kubelet)
+			}
 		}
 	})
 	t.Run("moved", func(t *testing.T) { checkMoved(t, namespace) })
+	t.Run("hostile", func(t *testing.T) { checkHostile(t, namespace) })
 
 	// Everything can be undone.
 	kubectl(t, consumer, "delete", "namespace", namespace, "--timeout=2m")
