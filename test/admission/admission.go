@@ -24,9 +24,27 @@ func variables() []string {
 // repository use. Variables that are not given are empty; nil is null.
 func Evaluate(tb testing.TB, expression string, given map[string]any) ref.Val {
 	tb.Helper()
-	options, input := []cel.EnvOption{cel.OptionalTypes(), ext.Strings(), library.Quantity()}, map[string]any{}
+	return evaluate(tb, environment(tb), expression, given)
+}
+
+// environment is what expressions may use.
+func environment(tb testing.TB) *cel.Env {
+	tb.Helper()
+	options := []cel.EnvOption{cel.OptionalTypes(), ext.Strings(), library.Quantity()}
 	for _, name := range variables() {
 		options = append(options, cel.Variable(name, cel.DynType))
+	}
+	env, err := cel.NewEnv(options...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return env
+}
+
+func evaluate(tb testing.TB, env *cel.Env, expression string, given map[string]any) ref.Val {
+	tb.Helper()
+	input := map[string]any{}
+	for _, name := range variables() {
 		value, is := given[name]
 		switch {
 		case !is:
@@ -35,10 +53,6 @@ func Evaluate(tb testing.TB, expression string, given map[string]any) ref.Val {
 			value = types.NullValue
 		}
 		input[name] = value
-	}
-	env, err := cel.NewEnv(options...)
-	if err != nil {
-		tb.Fatal(err)
 	}
 	ast, issues := env.Compile(expression)
 	if issues.Err() != nil {

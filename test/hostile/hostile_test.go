@@ -20,7 +20,11 @@ func TestDocumentation(t *testing.T) {
 	}
 	peer, relay, program := &Peer{Twin: "twin"}, &Relay{Map: "map"}, &Program{}
 	atRegistry, atSeller := Thief{}.Thefts()
+	guest, newcomer, insider := &Guest{ID: "c", Victim: "p"}, &Newcomer{ID: "n"}, &Insider{}
 	for what, table := range map[string]string{
+		"a consumer with Liqo 1.x tries":      ReportRows(guest.Rows()),
+		"a newcomer with Liqo 1.x tries":      ReportRows(append(newcomer.Rows(), newcomer.Drained()...)),
+		"is tried by Liqo 1.x":                ReportRows(insider.Rows()),
 		"a peer tries":                        Report(peer.Attempts()),
 		"a peer tries by Liqo":                Report(relay.Attempts()),
 		"the connector tries":                 Report(program.Connector()),

@@ -20,42 +20,21 @@ import (
 	"github.com/capacitorset/liqo-broker/test/admission"
 )
 
-// policyRules are the policies for Liqo 1.x, by name; the type is that of the version before v1, which has the same fields.
-func policyRules(t *testing.T) map[string]admissionregistrationv1beta1.ValidatingAdmissionPolicySpec {
+// policyRules are the policies for Liqo 1.x, by name.
+func policyRules(t *testing.T) map[string]admission.Spec {
 	t.Helper()
-	found := map[string]admissionregistrationv1beta1.ValidatingAdmissionPolicySpec{}
-	var all []string
-	for _, file := range []string{"peers-liqo1.yaml", "twins.yaml"} {
-		text, err := os.ReadFile("../../../deploy/guard/policies/" + file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, strings.Split(string(text), "\n---\n")...)
-	}
-	for _, document := range all {
-		var p struct {
-			Kind     string
-			Metadata struct{ Name string }
-			Spec     admissionregistrationv1beta1.ValidatingAdmissionPolicySpec
-		}
-		if err := yaml.Unmarshal([]byte(document), &p); err != nil {
-			t.Fatal(err)
-		}
-		if p.Kind == "ValidatingAdmissionPolicy" {
-			found[strings.TrimSuffix(p.Metadata.Name, ".brokering.liqo.io")] = p.Spec
-		}
-	}
-	return found
+	const policies = "../../../deploy/guard/policies/"
+	return admission.Policies(t, policies+"peers-liqo1.yaml", policies+"twins.yaml")
 }
 
 // webhookRules are the webhooks of the guard for what peers write with Liqo 1.x, by name, as if they were policies.
-func webhookRules(t *testing.T) map[string]admissionregistrationv1beta1.ValidatingAdmissionPolicySpec {
+func webhookRules(t *testing.T) map[string]admission.Spec {
 	t.Helper()
 	text, err := os.ReadFile("../../../deploy/guard/webhook.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := map[string]admissionregistrationv1beta1.ValidatingAdmissionPolicySpec{}
+	found := map[string]admission.Spec{}
 	for document := range strings.SplitSeq(string(text), "\n---\n") {
 		var configuration struct {
 			Webhooks []admissionregistrationv1.ValidatingWebhook
@@ -64,7 +43,7 @@ func webhookRules(t *testing.T) map[string]admissionregistrationv1beta1.Validati
 			t.Fatal(err)
 		}
 		for _, w := range configuration.Webhooks {
-			spec := admissionregistrationv1beta1.ValidatingAdmissionPolicySpec{
+			spec := admission.Spec{
 				MatchConstraints: &admissionregistrationv1beta1.MatchResources{
 					NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector,
 				},
@@ -87,7 +66,7 @@ func webhookRules(t *testing.T) map[string]admissionregistrationv1beta1.Validati
 func TestWebhooks(t *testing.T) {
 	policies, webhooks := policyRules(t), webhookRules(t)
 	peers, copied := webhooks["peers-liqo1"], webhooks["copied-liqo1"]
-	for name, webhook := range map[string]admissionregistrationv1beta1.ValidatingAdmissionPolicySpec{
+	for name, webhook := range map[string]admission.Spec{
 		"peers-liqo1": peers, "copied-liqo1": copied,
 	} {
 		policy, asked := policies[name].MatchConstraints.DeepCopy(), webhook.MatchConstraints.DeepCopy()
@@ -126,20 +105,16 @@ func TestWebhooks(t *testing.T) {
 	}
 }
 
-// ask returns with which messages a policy refuses a change in a namespace of c, and whether it is asked at all.
-func ask(t *testing.T, policy admissionregistrationv1beta1.ValidatingAdmissionPolicySpec, c change) (refusals []string, asked bool) {
+// ask returns with which messages a policy refuses a change in the tenant namespace of c, and whether it is asked at all.
+func ask(t *testing.T, policy admission.Spec, c change) (refusals []string, asked bool) {
+	t.Helper()
+	return askIn(t, policy, c, map[string]string{"liqo.io/tenant-namespace": "true", "liqo.io/remote-cluster-id": "c"})
+}
+
+// askIn is the same in a namespace with labels.
+func askIn(t *testing.T, policy admission.Spec, c change, labels map[string]string) (refusals []string, asked bool) {
 	t.Helper()
 	resource, group, _ := strings.Cut(c.kind, ".")
-	orNull := func(o object) any {
-		if o == nil {
-			return nil
-		}
-		return o
-	}
-	groups := make([]any, len(c.groups))
-	for i := range c.groups {
-		groups[i] = c.groups[i]
-	}
 	operation := "UPDATE"
 	switch {
 	case c.old == nil:
@@ -147,43 +122,10 @@ func ask(t *testing.T, policy admissionregistrationv1beta1.ValidatingAdmissionPo
 	case c.new == nil:
 		operation = "DELETE"
 	}
-	variables := object{}
-	input := object{
-		"object": orNull(c.new), "oldObject": orNull(c.old), "variables": variables,
-		"request": object{
-			"userInfo": object{"username": c.user, "groups": groups}, "operation": operation, "subResource": c.subresource,
-			"resource": object{"group": group, "resource": resource},
-		},
-		"namespaceObject": object{"metadata": object{"labels": object{"liqo.io/tenant-namespace": "true", "liqo.io/remote-cluster-id": "c"}}},
-		"params":          object{"data": object{"CLUSTER_ID": "own"}},
-	}
-	if c.subresource != "" {
-		resource += "/" + c.subresource
-	}
-	asked = slices.ContainsFunc(policy.MatchConstraints.ResourceRules, func(r admissionregistrationv1beta1.NamedRuleWithOperations) bool {
-		return slices.Contains(r.APIGroups, group) && slices.Contains(r.Resources, resource) && slices.ContainsFunc(r.Operations,
-			func(o admissionregistrationv1beta1.OperationType) bool { return string(o) == operation })
+	return admission.Refusals(t, policy, admission.Request{
+		Operation: operation, Group: group, Resource: resource, Subresource: c.subresource, User: c.user, Groups: c.groups,
+		Object: c.new, Old: c.old, Namespace: "tenant-c", Labels: labels, Params: object{"data": object{"CLUSTER_ID": "own"}},
 	})
-	if s := policy.MatchConstraints.ObjectSelector; asked && s != nil {
-		for key, value := range s.MatchLabels {
-			asked = asked && c.new["metadata"].(object)["labels"].(object)[key] == value
-		}
-	}
-	for _, condition := range policy.MatchConditions {
-		asked = asked && admission.Holds(t, condition.Expression, input)
-	}
-	if !asked {
-		return nil, false
-	}
-	for _, v := range policy.Variables {
-		variables[v.Name] = admission.Evaluate(t, v.Expression, input)
-	}
-	for _, v := range policy.Validations {
-		if !admission.Holds(t, v.Expression, input) {
-			refusals = append(refusals, v.Message+v.MessageExpression)
-		}
-	}
-	return refusals, true
 }
 
 // TestPolicy asks the admission policies what the rules are asked: they say the same, but for what a policy cannot say.
@@ -336,9 +278,10 @@ func TestTwins(t *testing.T) {
 		}
 	}
 	policy := policyRules(t)["twins"]
+	twin := map[string]string{"liqo.io/remote-cluster-id": "c"}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			refusals, is := ask(t, policy, tc.change)
+			refusals, is := askIn(t, policy, tc.change, twin)
 			if !is {
 				t.Fatalf("%s\nthe policy is not asked", tc.reason)
 			}
@@ -348,7 +291,7 @@ func TestTwins(t *testing.T) {
 		})
 	}
 	for _, user := range []string{"system:serviceaccount:liqo:liqo-controller-manager", "admin"} {
-		if _, is := ask(t, policy, twinned(creates, secrets, account).by(user, "system:masters")); is {
+		if _, is := askIn(t, policy, twinned(creates, secrets, account).by(user, "system:masters"), twin); is {
 			t.Errorf("%s needs the policy", user)
 		}
 	}
