@@ -98,6 +98,7 @@ func TestBroker(t *testing.T) {
 	})
 	t.Run("moved", func(t *testing.T) { checkMoved(t, namespace) })
 	t.Run("hostile", func(t *testing.T) { checkHostile(t, namespace) })
+	t.Run("faults", func(t *testing.T) { checkFaults(t, namespace) })
 
 	// Everything can be undone.
 	kubectl(t, consumer, "delete", "namespace", namespace, "--timeout=2m")
@@ -137,6 +138,26 @@ func pair(ctx context.Context, c *lab.Cluster, namespace string) (map[string]pod
 // too, or nothing.
 func checkAddresses(t *testing.T, namespace string) {
 	t.Helper()
+	checkReached(t, namespace, 2)
+}
+
+// checkReached does that with another number of pods, which the provider runs then.
+func checkReached(t *testing.T, namespace string, replicas int) {
+	t.Helper()
+	checkAnswers(t, namespace, replicas)
+	eventually(t, func(ctx context.Context) error {
+		pods, err := pair(ctx, provider, namespace+"-"+consumer.Name+"-"+broker.Name)
+		if err == nil && len(pods) != replicas {
+			err = fmt.Errorf("the provider runs %v, want %d pods", pods, replicas)
+		}
+		return err
+	})
+}
+
+// checkAnswers waits until the consumer reaches some pods by the addresses under which it shows them. At no moment it shows one that leads
+// to another pod, or is granted what it has not acknowledged.
+func checkAnswers(t *testing.T, namespace string, replicas int) {
+	t.Helper()
 	eventually(t, func(ctx context.Context) error {
 		pods, err := pair(ctx, consumer, namespace)
 		if err != nil {
@@ -155,14 +176,17 @@ func checkAddresses(t *testing.T, namespace string) {
 				reached++
 			}
 		}
-		if reached != 2 {
-			err = fmt.Errorf("the consumer reaches %d of its two pods: %v", reached, pods)
+		wrong, err := unacknowledged(ctx)
+		switch {
+		case err != nil:
+			return err
+		case wrong != "":
+			t.Fatal(wrong)
+		case reached != replicas:
+			return fmt.Errorf("the consumer reaches %d of its pods, want %d: %v", reached, replicas, pods)
 		}
-		return err
+		return nil
 	})
-	if pods, err := pair(t.Context(), provider, namespace+"-"+consumer.Name+"-"+broker.Name); err != nil || len(pods) != 2 {
-		t.Errorf("the provider runs %v, %v, want both pods", pods, err)
-	}
 }
 
 // checkServices has either end ask the Service whose pods are at the other one.
