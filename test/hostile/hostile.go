@@ -5,7 +5,8 @@
 // broker, or at the other side of a contract, knows what a peer can know, and tries what a
 // peer must not achieve.
 //
-// It knows neither how the broker defends itself nor how the federation it is in was made.
+// It knows neither how the broker defends itself nor how the federation it is in was made. What it tries where Liqo 1.x runs are rows,
+// which say who is to refuse it.
 package hostile
 
 import (

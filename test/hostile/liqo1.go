@@ -115,7 +115,7 @@ func (g *Guest) inTenant() []Row {
 		return g.control.change(authentication1, sliceKind, g.Tenant, g.Slice, "", "true", "metadata", kind, key)
 	}
 	const status, gets = "a peer must not write the status of an object", "what it likes"
-	granted := map[string]any{"cpu": "1k"}
+	granted, none := map[string]any{"cpu": "1k"}, map[string]any{}
 	return []Row{
 		refusedBy(byPeers(status), byPeers(status), "write what it was granted", gets,
 			g.control.change(authentication1, sliceKind, g.Tenant, g.Slice, "status", granted, "status", "resources"), legal),
@@ -134,9 +134,9 @@ func (g *Guest) inTenant() []Row {
 		refusedBy(rule{webhook: peers1, message: "the object has "}, away(classed), "write an object of more than 256 KiB",
 			"what belongs to all", slice(own, map[string]any{"resources": manyResources()}), legal),
 		refusedBy(byPeers(unlike), byPeers(unlike), "have namespaces made in the victim's name", "the victim's Secrets",
-			mapped(with(own, map[string]any{"liqo.io/originID": string(g.Victim)}), nil), legalMap),
+			mapped(with(own, map[string]any{"liqo.io/originID": string(g.Victim)}), none), legalMap),
 		refusedBy(byPeers(unlike), byPeers(unlike), "map namespaces as the cluster's own map does", "what it offloads to others",
-			mapped(with(own, map[string]any{"liqo.io/replication": "true"}), nil), legalMap),
+			mapped(with(own, map[string]any{"liqo.io/replication": "true"}), none), legalMap),
 		refusedBy(byPeers(notMade), byPeers(notMade), "have a namespace of Kubernetes made", "the name of one that others trust",
 			mapped(own, map[string]any{"db": "kube-hostile"}), legalMap),
 		refusedBy(byPeers(notMade), byPeers(notMade), "have the tenant namespace of a cluster made", "the place of one that comes",
