@@ -18,6 +18,7 @@ import (
 func charts() map[string]string {
 	return map[string]string{
 		project: "deploy/chart", project + "-connector": "deploy/chart-connector", project + "-registry": "deploy/chart-registry",
+		project + "-agent": "deploy/chart-agent",
 	}
 }
 

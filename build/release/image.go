@@ -58,7 +58,7 @@ func programs() []program {
 		},
 		{
 			Image: "liqo-broker-network-manager", Binary: "network-manager", Tags: []string{latest},
-			Does: "The sidecar of Liqo's network-manager: closes Liqo's IPAM, and serves the remote IPAM of a broker",
+			Does: "Beside Liqo's network-manager, closes its IPAM, and serves the remote IPAM of a broker; with Liqo 1.x the transit and the agent",
 		},
 		{
 			Image: "liqo-broker-connector", Binary: "connector", Tags: []string{latest},

@@ -228,6 +228,7 @@ func (p packer) manifests() ([]artifact, error) {
 		project: "deploy", project + "-admission": "deploy/admission", project + "-connector": "deploy/connector",
 		project + "-guard": "deploy/guard", project + "-guard-policies": "deploy/guard/policies",
 		project + "-registry": "deploy/registry", project + "-registry-postgres": "deploy/registry/postgres",
+		project + "-agent": "deploy/agent", project + "-transit": "deploy/transit",
 	} {
 		text, err := manifests(p.Source, folder)
 		if err != nil {

@@ -176,6 +176,7 @@ func hasFiles(t *testing.T, out, version string) {
 		"liqo-broker-registry-V-linux-arm64.spdx.json", "liqo-broker-registry-N.tgz", "liqo-broker-registry-V.oci.tar",
 		"liqo-broker-registry-V.yaml", "liqo-broker-registry-postgres-V.yaml", "liqo-broker-connector-N.tgz",
 		"liqo-broker-connector-V-linux-amd64.spdx.json", "liqo-broker-connector-V-linux-arm64.spdx.json", "liqo-broker-connector-V.oci.tar",
+		"liqo-broker-agent-N.tgz", "liqo-broker-agent-V.yaml", "liqo-broker-transit-V.yaml",
 		"liqo-broker-connector-V.yaml", "liqo-broker-guard-V.yaml", "liqo-broker-guard-policies-V.yaml",
 		"liqo-broker-liqo-V.tar.gz", "liqo-broker-network-manager-V-linux-amd64.spdx.json",
 		"liqo-broker-network-manager-V-linux-arm64.spdx.json", "liqo-broker-network-manager-V.oci.tar", "liqo-broker-vk-V-linux-amd64.spdx.json",
@@ -271,11 +272,28 @@ func TestCharts(t *testing.T) {
 				t.Errorf("%s does not say %q:\n%s", named, want, shown)
 			}
 		}
-		rendered := runHelm(t, helm, "template", named, address, "--version", number, "--plain-http", "--namespace", named,
-			"--kube-version", "1.34.0")
-		if !strings.Contains(rendered, "image: "+imageRegistry+"/"+named+":"+s.Version) {
-			t.Errorf("what Helm renders of %s has no image of it:\n%s", named, rendered)
+		for kind, images := range rendersWith(named) {
+			rendered := runHelm(t, helm, "template", named, address, "--version", number, "--plain-http", "--namespace", named,
+				"--kube-version", "1.34.0", "--api-versions", kind)
+			for _, image := range images {
+				if !strings.Contains(rendered, "image: "+imageRegistry+"/"+image+":"+s.Version) {
+					t.Errorf("what Helm renders of %s with %s has no image %s:\n%s", named, kind, image, rendered)
+				}
+			}
 		}
+	}
+}
+
+// rendersWith returns the images of a chart, by the kind of Liqo that the API server has.
+func rendersWith(chart string) map[string][]string {
+	const of09, of1, sidecar = "discovery.liqo.io/v1alpha1/ForeignCluster", "core.liqo.io/v1beta1/ForeignCluster", project + "-network-manager"
+	switch chart {
+	case project:
+		return map[string][]string{of09: {project}, of1: {project, sidecar}}
+	case project + "-agent":
+		return map[string][]string{of1: {sidecar}}
+	default:
+		return map[string][]string{of09: {chart}}
 	}
 }
 

@@ -16,8 +16,20 @@ import (
 	"helm.sh/helm/v3/pkg/chart"
 )
 
-// TestChartEqualsKustomize holds that who installs with Helm has the same objects as who installs with kubectl, except for what
-// adapt lists.
+// only09 are the objects that a broker needs with Liqo 0.9 only, of those that kubectl and the plugin apply in any case: what may be done
+// beside Liqo's network manager, who reaches that, and where Liqo's controller manager asks what to offer. With 1.x nobody has the account
+// that they are about, and nobody asks.
+func only09() []string {
+	return []string{
+		"ClusterRole/liqo-broker-network-manager", "ClusterRoleBinding/liqo-broker-network-manager",
+		"RoleBinding/kube-system/liqo-broker-network-manager", "ClusterRole/liqo-broker-remote-ipam-client",
+		"ClusterRole/liqo-broker-ipam-guard", "ClusterRoleBinding/liqo-broker-ipam-guard",
+		"NetworkPolicy/liqo/liqo-broker-network-manager", "Service/liqo-broker/liqo-broker-resource-plugin",
+	}
+}
+
+// TestChartEqualsKustomize holds that who installs with Helm has the same objects as who installs with kubectl or the plugin, except for
+// what adapt lists.
 func TestChartEqualsKustomize(t *testing.T) {
 	cases := map[string]struct {
 		release
@@ -25,6 +37,7 @@ func TestChartEqualsKustomize(t *testing.T) {
 		reason string
 		chart  string
 		dirs   []string
+		lacks  []string // Keys of objects of the folders that the chart leaves out.
 	}{
 		"Policies": {reason: "Admission policies are there where Kubernetes has them.", chart: ours,
 			release: release{kubernetes: "v1.30.0", set: "namespace.create=true"}, dirs: []string{"deploy", "deploy/admission"}},
@@ -32,6 +45,19 @@ func TestChartEqualsKustomize(t *testing.T) {
 			release: release{kubernetes: "v1.34.1-eks-3025e55", set: "namespace.create=true"}, dirs: []string{"deploy", "deploy/admission"}},
 		"NoPolicies": {reason: "Kubernetes 1.28 has none, and takes the rest.", chart: ours,
 			release: release{kubernetes: "v1.28.15", set: "namespace.create=true"}, dirs: []string{"deploy"}},
+		"Liqo1": {reason: "With Liqo 1.x the broker has the transit, and nothing beside a network manager.", chart: ours,
+			release: release{kinds: []string{of1}, set: "namespace.create=true"},
+			dirs:    []string{"deploy", "deploy/admission", "deploy/transit"}, lacks: only09()},
+		"Said1": {reason: "Without an API server to ask, people say so.", chart: ours,
+			release: release{kinds: []string{}, set: "namespace.create=true,liqo.line=1"},
+			dirs:    []string{"deploy", "deploy/admission", "deploy/transit"}, lacks: only09()},
+		"Said09": {reason: "Also where the kinds of both are there.", chart: ours,
+			release: release{kinds: []string{of09, of1}, set: "namespace.create=true,liqo.line=0.9"},
+			dirs:    []string{"deploy", "deploy/admission"}},
+		"Agent": {reason: "A consumer has the agent.", chart: agentChart, release: release{set: "namespace.create=true"},
+			dirs: []string{"deploy/agent"}},
+		"AgentUnasked": {reason: "Also where nobody tells Helm what the API server has.", chart: agentChart,
+			release: release{kinds: []string{}, set: "namespace.create=true"}, dirs: []string{"deploy/agent"}},
 		"Connector": {reason: "The connector is the same, and brings the guard.", chart: connector,
 			release: release{set: "namespace.create=true"}, dirs: []string{"deploy/connector", "deploy/guard", "deploy/guard/policies"}},
 		"ConnectorNoPolicies": {reason: "Kubernetes 1.28 has no policies for it either.", chart: connector,
@@ -52,6 +78,12 @@ func TestChartEqualsKustomize(t *testing.T) {
 			c := load(t, tc.chart)
 			if tc.chart == registryChart { // Helm makes its namespace.
 				delete(want, "Namespace/liqo-broker-registry")
+			}
+			for _, key := range tc.lacks {
+				if want[key] == nil {
+					t.Errorf("%s is not there in any case", key)
+				}
+				delete(want, key)
 			}
 			got, _ := tc.render(t, c)
 			for _, key := range slices.Sorted(maps.Keys(got)) {

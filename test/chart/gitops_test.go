@@ -278,7 +278,7 @@ func TestFlux(t *testing.T) {
 func TestOffloadedInOrder(t *testing.T) {
 	files := gitOps(t)
 	liqo := loadLiqo(t)
-	types, err := os.ReadFile(filepath.Join(liqoModule(t), "apis/offloading/v1alpha1/namespaceoffloading_types.go"))
+	types, err := os.ReadFile(filepath.Join(liqoModule(t, root), "apis/offloading/v1alpha1/namespaceoffloading_types.go"))
 	if err != nil {
 		t.Fatal(err)
 	}

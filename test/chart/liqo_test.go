@@ -214,11 +214,11 @@ func TestStockValues(t *testing.T) {
 	}
 }
 
-// liqoModule returns the folder of the Go module of Liqo that this project is built from.
-func liqoModule(t *testing.T) string {
+// liqoModule returns the folder of the Go module of Liqo that a module of ours is built from, which is in a folder.
+func liqoModule(t *testing.T, of string) string {
 	t.Helper()
 	list := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/liqotech/liqo")
-	list.Dir = root
+	list.Dir = of
 	out, err := list.Output()
 	if err != nil {
 		t.Fatalf("look up Liqo's module: %v", err)
@@ -229,7 +229,7 @@ func liqoModule(t *testing.T) string {
 // loadLiqo reads Liqo's chart, of the version that Liqo publishes it as.
 func loadLiqo(t *testing.T) *chart.Chart {
 	t.Helper()
-	module := liqoModule(t)
+	module := liqoModule(t, root)
 	_, version, _ := strings.Cut(filepath.Base(module), "@")
 	liqo := load(t, filepath.Join(module, "deployments/liqo"))
 	liqo.Metadata.AppVersion = version

@@ -62,13 +62,15 @@ func podsOf(t *testing.T, objects map[string]object) map[string]corev1.PodTempla
 // mounted, selected and routed is there.
 func TestManifests(t *testing.T) {
 	for dir, tc := range map[string]struct {
-		help     string // Of the program, below cmd.
-		policies int    // How many network policies are about each pod.
+		program  string
+		policies int // How many network policies are about each pod.
 	}{
-		"deploy/connector":         {"connector/testdata/help.txt", 1},
-		"deploy/guard":             {"broker/testdata/help-guard.txt", 1},
-		"deploy/registry":          {"registry/testdata/help.txt", 2},
-		"deploy/registry/postgres": {"registry/testdata/help.txt", 1},
+		"deploy/connector":         {"connector", 1},
+		"deploy/guard":             {"broker guard", 1},
+		"deploy/transit":           {"network-manager transit", 1},
+		"deploy/agent":             {"network-manager agent", 1},
+		"deploy/registry":          {"registry", 2},
+		"deploy/registry/postgres": {"registry", 1},
 	} {
 		t.Run(dir, func(t *testing.T) {
 			objects := kustomized(t, filepath.Join(root, dir))
@@ -80,20 +82,33 @@ func TestManifests(t *testing.T) {
 				t.Fatalf("%d objects make pods", len(pods))
 			}
 			for key, pod := range pods {
-				wellMade(t, key, tc.help, pod)
+				wellMade(t, key, tc.program, pod)
 				routed(t, objects, pod, tc.policies)
 			}
 		})
 	}
 }
 
-// wellMade checks the flags, the mounts and the rights of a pod.
-func wellMade(t *testing.T, key, file string, pod corev1.PodTemplateSpec) {
+// helpOf returns the help of a program, of the page with all flags.
+func helpOf(t *testing.T, program string) string {
 	t.Helper()
-	help, err := os.ReadFile(filepath.Join(root, "cmd", file))
+	const file = "docs/reference/flags.md"
+	page, err := os.ReadFile(filepath.Join(root, file))
 	if err != nil {
 		t.Fatal(err)
 	}
+	_, help, found := strings.Cut(string(page), "\n## "+program+"\n")
+	if !found {
+		t.Fatalf("%s has no section %s", file, program)
+	}
+	help, _, _ = strings.Cut(help, "\n## ")
+	return help
+}
+
+// wellMade checks the flags, the mounts and the rights of a pod.
+func wellMade(t *testing.T, key, program string, pod corev1.PodTemplateSpec) {
+	t.Helper()
+	help := helpOf(t, program)
 	volumes := map[string]bool{"data": true} // Of a StatefulSet's claims.
 	for _, v := range pod.Spec.Volumes {
 		volumes[v.Name] = true
@@ -101,8 +116,8 @@ func wellMade(t *testing.T, key, file string, pod corev1.PodTemplateSpec) {
 	c := pod.Spec.Containers[0]
 	for _, arg := range c.Args {
 		flag, _, _ := strings.Cut(arg, "=")
-		if strings.HasPrefix(flag, "--") && !regexp.MustCompile(`(?m)^ +(-., )?`+regexp.QuoteMeta(flag)+`\b`).Match(help) {
-			t.Errorf("%s: %s has no flag %s", key, file, flag)
+		if strings.HasPrefix(flag, "--") && !regexp.MustCompile(`(?m)^ +(-., )?`+regexp.QuoteMeta(flag)+`\b`).MatchString(help) {
+			t.Errorf("%s: %s has no flag %s", key, program, flag)
 		}
 	}
 	for _, m := range c.VolumeMounts {
@@ -182,7 +197,7 @@ func routed(t *testing.T, objects map[string]object, pod corev1.PodTemplateSpec,
 // TestTwinSelectors holds that what the charts make selects no tenant namespaces of Liqo 1.x where it selects the namespaces of peers.
 func TestTwinSelectors(t *testing.T) {
 	for _, dir := range charts() {
-		objects, _ := release{}.render(t, load(t, dir))
+		objects := everywhere(t, load(t, dir), "")
 		found := 0
 		for key, o := range objects {
 			eachSelector(map[string]any(o), func(requirements []any) {
@@ -196,7 +211,7 @@ func TestTwinSelectors(t *testing.T) {
 				}
 			})
 		}
-		if (found > 0) != (dir != registryChart) { // To a registry peers are nothing.
+		if (found > 0) != (dir == ours || dir == connector) { // The others do nothing there.
 			t.Errorf("%s selects the namespaces of peers %d times", dir, found)
 		}
 	}

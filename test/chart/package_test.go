@@ -64,9 +64,8 @@ func shown(t *testing.T, c *chart.Chart) {
 		slices.Sort(values)
 		return values
 	}
-	objects, _ := release{}.render(t, c)
 	var kinds, images []string
-	for key, o := range objects {
+	for key, o := range everywhere(t, c, "") {
 		if name, is := strings.CutPrefix(key, "CustomResourceDefinition/"); is {
 			kinds = append(kinds, name)
 		}

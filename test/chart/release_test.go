@@ -18,6 +18,7 @@ import (
 
 	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/cli"
 	"helm.sh/helm/v3/pkg/registry"
 	corev1 "k8s.io/api/core/v1"
@@ -43,6 +44,7 @@ type cluster struct {
 	// kubeconfig is that of an administrator.
 	kubeconfig string
 	ca         string // A CA certificate, as webhooks have it.
+	version    string // Of Kubernetes.
 	// rendered is what each chart is there, by its name and by key.
 	rendered map[string]map[string]object
 }
@@ -50,7 +52,7 @@ type cluster struct {
 // TestRelease installs, upgrades, uninstalls and installs again on a real API server, with what a daemon and people have written
 // in the meantime.
 func TestRelease(t *testing.T) {
-	c := startCluster(t)
+	c := startCluster(t, "0.9")
 	c.apply(object{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "liqo"}})
 	c.apply(object{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "liqo-broker"}})
 
@@ -130,10 +132,10 @@ func TestRelease(t *testing.T) {
 // be uninstalled, and installed again over what kubectl has applied, without anything of the others or of the trade being lost. The
 // broker's chart brings the guard.
 func TestReleasesSideBySide(t *testing.T) {
-	c := startCluster(t)
+	c := startCluster(t, "0.9")
 	c.apply(object{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "liqo"}})
 	loaded := map[string]*chart.Chart{}
-	for _, dir := range charts() {
+	for _, dir := range chartsWith("0.9") {
 		one := load(t, dir)
 		loaded[one.Name()] = one
 		c.apply(object{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": one.Name()}})
@@ -166,8 +168,58 @@ func TestReleasesSideBySide(t *testing.T) {
 	}
 }
 
-// startCluster starts etcd and an API server with Liqo's custom resources on the loopback interface.
-func startCluster(t *testing.T) *cluster {
+// TestReleaseWithLiqo1 installs the broker's chart on an API server that has the kinds of Liqo 1.x, and that of the agent, which a cluster
+// has that is a consumer as well. Both find out by themselves what is for that Liqo, leave nothing but the kinds of the broker when they are
+// uninstalled, and are installed over what kubectl has applied.
+func TestReleaseWithLiqo1(t *testing.T) {
+	c := startCluster(t, "1")
+	if c.rendered[agentName] == nil {
+		t.Skipf("Kubernetes %s has no admission policies, which Liqo 1.x needs", c.version)
+	}
+	for _, name := range []string{"liqo", ourName, agentName, "liqo-tenant-milan"} {
+		c.apply(object{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}})
+	}
+	broker, agent := load(t, ours), load(t, agentChart)
+	whole := func(when, name string) {
+		t.Helper()
+		for _, key := range slices.Sorted(maps.Keys(c.rendered[name])) {
+			if c.get(key) == nil {
+				t.Errorf("%s %s of %s is gone", when, key, name)
+			}
+		}
+	}
+	c.install(broker, false)
+	c.install(agent, false)
+	whole("after it is installed", ourName)
+	whole("after it is installed", agentName)
+	if c.get(transit) == nil || c.get("Role/liqo-tenant-milan/liqo-broker-agent") == nil {
+		t.Error("the transit or the right to read at the broker is not there")
+	}
+	for _, key := range only09() {
+		if c.get(key) != nil {
+			t.Errorf("%s is there", key)
+		}
+	}
+
+	c.uninstall(agentName)
+	whole("after the agent is uninstalled", ourName)
+	c.applyAll(kustomized(t, filepath.Join(root, "deploy/agent")))
+	c.install(agent, true)
+	whole("after Helm has taken over", agentName)
+	c.uninstall(ourName)
+	whole("after the broker is uninstalled", agentName)
+}
+
+// chartsWith returns the charts that are for a line of Liqo's versions.
+func chartsWith(line string) []string {
+	if line == "1" {
+		return []string{ours, agentChart}
+	}
+	return []string{ours, connector, registryChart}
+}
+
+// startCluster starts etcd and an API server with the custom resources of a line of Liqo's versions on the loopback interface.
+func startCluster(t *testing.T, line string) *cluster {
 	t.Helper()
 	programs := os.Getenv(programsVariable)
 	if programs == "" {
@@ -178,7 +230,7 @@ func startCluster(t *testing.T) *cluster {
 		t.Fatal(err)
 	}
 	environment := &envtest.Environment{
-		CRDDirectoryPaths: []string{filepath.Join(liqoModule(t), "deployments/liqo/crds")}, ErrorIfCRDPathMissing: true,
+		CRDDirectoryPaths: []string{crdFolders(t)[line]}, ErrorIfCRDPathMissing: true,
 		BinaryAssetsDirectory:    t.TempDir(),
 		ControlPlaneStartTimeout: 3 * time.Minute, ControlPlaneStopTimeout: time.Minute,
 	}
@@ -198,10 +250,10 @@ func startCluster(t *testing.T) *cluster {
 			t.Errorf("stop the API server: %v", err)
 		}
 	})
-	return newCluster(t, environment, config)
+	return newCluster(t, line, environment, config)
 }
 
-func newCluster(t *testing.T, environment *envtest.Environment, config *rest.Config) *cluster {
+func newCluster(t *testing.T, line string, environment *envtest.Environment, config *rest.Config) *cluster {
 	t.Helper()
 	direct, err := client.New(config, client.Options{})
 	if err != nil {
@@ -230,9 +282,18 @@ func newCluster(t *testing.T, environment *envtest.Environment, config *rest.Con
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range charts() {
+	c.version = version.GitVersion
+	kubernetes, err := chartutil.ParseKubeVersion(c.version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line == "1" && !chartutil.IsCompatibleRange(load(t, agentChart).Metadata.KubeVersion, kubernetes.Version) {
+		return c
+	}
+	for _, dir := range chartsWith(line) {
 		loaded := load(t, dir)
-		c.rendered[loaded.Name()], _ = release{kubernetes: version.GitVersion, values: besides(loaded)}.render(t, loaded)
+		on := release{kubernetes: c.version, kinds: kindsOf(t, crdFolders(t)[line]), values: besides(loaded)}
+		c.rendered[loaded.Name()], _ = on.render(t, loaded)
 	}
 	return c
 }
@@ -254,12 +315,17 @@ func (c *cluster) helm(namespace string) *action.Configuration {
 	return helm
 }
 
-// besides returns the values of a chart by which it can be on one cluster with the others: one of them brings the guard.
+// besides returns the values of a chart by which it can be on one cluster with the others: one of them brings the guard. The agent has a
+// broker.
 func besides(of *chart.Chart) map[string]any {
-	if of.Name() == "liqo-broker-connector" {
+	switch of.Name() {
+	case "liqo-broker-connector":
 		return map[string]any{"guard": map[string]any{"enabled": false}}
+	case agentName:
+		return map[string]any{"brokers": []any{map[string]any{"clusterID": "milan"}}}
+	default:
+		return nil
 	}
-	return nil
 }
 
 func (c *cluster) install(what *chart.Chart, takesOver bool) {

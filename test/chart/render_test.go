@@ -24,18 +24,50 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The charts: of the broker, of the connector of a cluster, and of a registry.
+// The charts: of the broker, of the connector of a cluster, of a registry, and of the agent of a consumer with Liqo 1.x.
 const (
 	root          = "../.."
 	ours          = root + "/deploy/chart"
 	connector     = root + "/deploy/chart-connector"
 	registryChart = root + "/deploy/chart-registry"
+	agentChart    = root + "/deploy/chart-agent"
+
+	// agentName is what the agent's chart is called.
+	agentName = "liqo-broker-agent"
 
 	notes = "NOTES.txt"
 )
 
 // charts returns all charts.
-func charts() []string { return []string{ours, connector, registryChart} }
+func charts() []string { return []string{ours, connector, registryChart, agentChart} }
+
+// The kinds by which charts know the lines of Liqo's versions.
+const (
+	of09 = "discovery.liqo.io/v1alpha1/ForeignCluster"
+	of1  = "core.liqo.io/v1beta1/ForeignCluster"
+)
+
+// served returns the kinds of Liqo that an API server has unless a test says something else: those that a chart is for.
+func served(c *chart.Chart) []string {
+	if c.Name() == agentName {
+		return []string{of1}
+	}
+	return []string{of09}
+}
+
+// everywhere returns the objects of a chart, on whichever line of Liqo's versions each is there.
+func everywhere(t *testing.T, c *chart.Chart, set string) map[string]object {
+	t.Helper()
+	objects := map[string]object{}
+	for _, kind := range []string{of09, of1} {
+		if c.Name() == agentName && kind == of09 { // It is for the other one only.
+			continue
+		}
+		found, _ := release{set: set, kinds: []string{kind}}.render(t, c)
+		maps.Copy(objects, found)
+	}
+	return objects
+}
 
 // object is one of Kubernetes', as its manifest says.
 type object map[string]any
@@ -55,6 +87,8 @@ type release struct {
 	namespace string
 	// kubernetes is the version of the API server; v1.34.0 if empty.
 	kubernetes string
+	// kinds are those of Liqo that the API server has, as Helm writes them; those that the chart is for if nil.
+	kinds []string
 	// set are values as of helm's flag --set.
 	set string
 	// values are read before set.
@@ -88,6 +122,10 @@ func (r release) files(c *chart.Chart) (map[string]string, error) {
 	}
 	capabilities := chartutil.DefaultCapabilities.Copy()
 	capabilities.KubeVersion = *version
+	if r.kinds == nil {
+		r.kinds = served(c)
+	}
+	capabilities.APIVersions = append(capabilities.APIVersions, r.kinds...)
 	given := map[string]any{}
 	maps.Copy(given, r.values)
 	if err := strvals.ParseInto(r.set, given); err != nil {
@@ -139,8 +177,7 @@ func TestImagesArePublished(t *testing.T) {
 		c := load(t, folder)
 		c.Metadata.AppVersion = version
 		found := 0
-		objects, _ := release{set: "image.registry=" + registry}.render(t, c)
-		for key, o := range objects {
+		for key, o := range everywhere(t, c, "image.registry="+registry) {
 			for _, image := range regexp.MustCompile(`"image":"([^"]+)"`).FindAllStringSubmatch(text(t, o), -1) {
 				found++
 				if !slices.Contains(published, image[1]) {

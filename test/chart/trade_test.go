@@ -24,7 +24,7 @@ func TestConnectorSwitches(t *testing.T) {
 		"Role/elsewhere/liqo-broker-connector", "Role/elsewhere/liqo-broker-guard", "RoleBinding/elsewhere/liqo-broker-connector",
 		"RoleBinding/elsewhere/liqo-broker-guard",
 	}
-	changes(t, connector, map[string]change{
+	changes(t, connector, nil, map[string]change{
 		"NoRoles": {
 			release: release{set: "aggregatedRoles.enabled=false"}, reason: "Nobody gets rights by Kubernetes' roles.",
 			removes: `^ClusterRole/liqo-broker-connector-(view|trade)$`,
@@ -148,7 +148,7 @@ func TestRegistrySwitches(t *testing.T) {
 	const set = "StatefulSet/liqo-broker-registry/liqo-broker-registry"
 	const deployment = "Deployment/liqo-broker-registry/liqo-broker-registry"
 	const sqlite = "^StatefulSet|NetworkPolicy/.*-egress$"
-	changes(t, registryChart, map[string]change{
+	changes(t, registryChart, nil, map[string]change{
 		"Elsewhere": {release: release{namespace: "markets"}, reason: "A cluster may have several, each in a namespace of its own.",
 			removes: "/liqo-broker-registry/",
 			adds: []string{

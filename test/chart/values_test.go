@@ -30,12 +30,13 @@ type change struct {
 	reworded string   // A pattern of the notes.
 }
 
-// changes sets values of a chart one by one, and looks at what becomes of the objects.
-func changes(t *testing.T, dir string, cases map[string]change) {
+// changes sets values of a chart one by one, on an API server with kinds of Liqo, and looks at what becomes of the objects.
+func changes(t *testing.T, dir string, kinds []string, cases map[string]change) {
 	t.Helper()
 	c := load(t, dir)
-	before, _ := release{}.render(t, c)
+	before, _ := release{kinds: kinds}.render(t, c)
 	for name, tc := range cases {
+		tc.kinds = kinds
 		t.Run(name, func(t *testing.T) {
 			got, notes := tc.render(t, c)
 			var want []string
@@ -75,7 +76,7 @@ func TestSwitches(t *testing.T) {
 		"PodMonitor/liqo-broker/liqo-broker-network-manager", "PodMonitor/liqo-broker/liqo-broker-virtual-kubelet",
 		"Secret/liqo-broker/liqo-broker-metrics-reader", "ServiceAccount/liqo-broker/liqo-broker-metrics-reader",
 	}
-	changes(t, ours, map[string]change{
+	changes(t, ours, nil, map[string]change{
 		"Namespace": {release: release{set: "namespace.create=true", namespace: "default"},
 			reason: "The chart brings its namespace, which admits only restricted pods.",
 			adds:   []string{"Namespace/liqo-broker"}, object: "Namespace/liqo-broker", has: `"pod-security.kubernetes.io/enforce":"restricted"`},
@@ -169,9 +170,8 @@ func ofGuard(t *testing.T) string {
 // TestLiqoElsewhere holds that nothing is about namespace liqo where Liqo runs in another one.
 func TestLiqoElsewhere(t *testing.T) {
 	about := regexp.MustCompile(`"(namespace|kubernetes\.io/metadata\.name)":"liqo"|'liqo'[^ ]*$|== 'liqo'|-namespace=liqo"`)
-	for _, dir := range []string{ours, connector} {
-		objects, _ := release{set: "liqo.namespace=elsewhere"}.render(t, load(t, dir))
-		for key, o := range objects {
+	for _, dir := range []string{ours, connector, agentChart} {
+		for key, o := range everywhere(t, load(t, dir), "liqo.namespace=elsewhere") {
 			if found := about.FindString(text(t, o)); found != "" {
 				t.Errorf("%s of %s has %s", key, dir, found)
 			}
@@ -353,9 +353,11 @@ func schemaKnowsAllValues(t *testing.T, dir string) {
 
 // TestObjectsAreKubernetes holds that Kubernetes knows every field of the objects, with all values that add some.
 func TestObjectsAreKubernetes(t *testing.T) {
-	pods := "podMonitor.enabled=true,podMonitor.labels.a=b,podMonitor.interval=1m,image.pullSecrets={a,b},priorityClassName=p," +
+	const monitor = "podMonitor.enabled=true,podMonitor.labels.a=b,podMonitor.interval=1m,"
+	const placed = "image.pullSecrets={a,b},priorityClassName=p," +
 		"nodeSelector.a=b,podLabels.a=b,podAnnotations.a=b,tolerations[0].key=a," +
 		"affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight=1,extraArgs={--log-level=debug},"
+	const pods = monitor + placed
 	const spread = "topologySpreadConstraints[0].maxSkew=1,topologySpreadConstraints[0].topologyKey=a," +
 		"topologySpreadConstraints[0].whenUnsatisfiable=ScheduleAnyway,"
 	const volumes = "extraVolumes[0].name=a,extraVolumes[0].secret.secretName=b,extraVolumeMounts[0].name=a,extraVolumeMounts[0].mountPath=/a,"
@@ -363,37 +365,45 @@ func TestObjectsAreKubernetes(t *testing.T) {
 		"service.externalTrafficPolicy=Local,"
 	cases := map[string]struct {
 		reason, chart, set string
-		help               string // Of the program, below cmd: it knows the flags.
-		unknown            []string
+		program            string // It knows the flags.
+		kinds, unknown     []string
 	}{
 		"Broker": {reason: "All that the broker has.", chart: ours, unknown: []string{"PodMonitor", "PrometheusRule"},
 			set: "namespace.create=true,dashboards.enabled=true,prometheusRule.enabled=true," + pods + spread + volumes},
-		"Connector": {reason: "All that the connector has.", chart: connector, help: "connector/testdata/help.txt",
+		"Liqo1": {reason: "All that it has with Liqo 1.x.", chart: ours, kinds: []string{of1}, unknown: []string{"PodMonitor", "PrometheusRule"},
+			set: "namespace.create=true,dashboards.enabled=true,prometheusRule.enabled=true,transit.allow={192.0.2.0/24},transit.pullSecrets={a}," +
+				pods + spread + volumes},
+		"Agent": {reason: "All that the agent has.", chart: agentChart, program: "network-manager agent",
+			set: "namespace.create=true,brokers[0].clusterID=a," + placed + spread},
+		"Connector": {reason: "All that the connector has.", chart: connector, program: "connector",
 			unknown: []string{"PodMonitor"},
 			set: "namespace.create=true,dashboards.enabled=true,broker=true,endpoint=https://seller.example:30446,name=a,liqo.namespace=b," +
 				pods + service},
-		"SQLite": {reason: "A registry with all that is mounted.", chart: registryChart, help: "registry/testdata/help.txt",
+		"SQLite": {reason: "A registry with all that is mounted.", chart: registryChart, program: "registry",
 			unknown: []string{"PodMonitor"},
 			set: "dashboards.enabled=true,persistence.storageClassName=fast,persistence.accessModes={ReadWriteOncePod},key.existingSecret=k," +
 				"authorities.existingConfigMap=c,anonymous.read=true,autoApprove=true," + pods + spread + volumes + service},
-		"Claim": {reason: "A volume that is there.", chart: registryChart, help: "registry/testdata/help.txt", unknown: []string{"PodMonitor"},
+		"Claim": {reason: "A volume that is there.", chart: registryChart, program: "registry", unknown: []string{"PodMonitor"},
 			set: "persistence.existingClaim=c," + pods + spread + volumes + service},
-		"PostgreSQL": {reason: "The other store, with an ordinary certificate.", chart: registryChart, help: "registry/testdata/help.txt",
+		"PostgreSQL": {reason: "The other store, with an ordinary certificate.", chart: registryChart, program: "registry",
 			unknown: []string{"PodMonitor"},
 			set: "replicas=3,postgres.existingSecret=s,postgres.secretKey=uri,tls.existingSecret=t,authorities.existingConfigMap=c," +
 				pods + spread + volumes + service},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			objects, _ := release{set: strings.TrimSuffix(tc.set, ",")}.render(t, load(t, tc.chart))
+			objects, _ := release{kinds: tc.kinds, set: strings.TrimSuffix(tc.set, ",")}.render(t, load(t, tc.chart))
 			if diff := cmp.Diff(tc.unknown, strangers(t, objects)); diff != "" {
 				t.Errorf("%s Kinds that are not checked: -want +got\n%s", tc.reason, diff)
 			}
 			for key, pod := range podsOf(t, objects) {
-				if key == "Deployment/liqo-broker-guard/liqo-broker-guard" {
-					wellMade(t, key, "broker/testdata/help-guard.txt", pod)
-				} else if tc.help != "" {
-					wellMade(t, key, tc.help, pod)
+				switch {
+				case key == "Deployment/liqo-broker-guard/liqo-broker-guard":
+					wellMade(t, key, "broker guard", pod)
+				case key == transit:
+					wellMade(t, key, "network-manager transit", pod)
+				case tc.program != "":
+					wellMade(t, key, tc.program, pod)
 				}
 			}
 		})

@@ -37,6 +37,8 @@ type source struct {
 	when string
 	// keeps lets the objects stay when the release is uninstalled, unless crds.keep is false.
 	keeps bool
+	// substitutes come before those of the chart.
+	substitutes []substitute
 }
 
 // substitute is a text that becomes another one.
@@ -78,14 +80,66 @@ ${2}`},
 			"        {{- toYaml .Values.podSecurityContext | nindent 8 }}\n"},
 		{regexp.MustCompile(`(?m)^          securityContext:\n(            .*\n)+`), "          securityContext:\n" +
 			"            {{- toYaml .Values.containerSecurityContext | nindent 12 }}\n"},
-		{regexp.MustCompile(`(?m)^      serviceAccountName: liqo-broker-guard$`), `      serviceAccountName: liqo-broker-guard
-      {{- with .Values.guard.pullSecrets }}
+		pulling("guard"),
+	}
+}
+
+// The chart of a broker is for two lines of Liqo's versions, of which one runs.
+const (
+	onLiqo09 = `eq (include "liqo-broker.line" .) "0.9"`
+	onLiqo1  = `eq (include "liqo-broker.line" .) "1"`
+)
+
+// brokerSources are the manifests of the broker's chart besides the guard. What is beside Liqo 0.9's network manager, and what that Liqo
+// asks, is not there with 1.x, and the transit is there only with 1.x.
+func brokerSources() []source {
+	return []source{
+		{files: "deploy/guard/rbac-network-manager.yaml", prefix: "guard-", when: "and .Values.guard.enabled (" + onLiqo09 + ")"},
+		{
+			files: "deploy/guard/networkpolicy-network-manager.yaml", prefix: "guard-",
+			when: "and .Values.guard.enabled .Values.networkPolicies.enabled (" + onLiqo09 + ")",
+		},
+		{files: "deploy/crds/brokering.liqo.io_*.yaml", prefix: "crd-", when: ".Values.crds.install", keeps: true},
+		{files: "deploy/broker/*rbac*.yaml"},
+		{files: "deploy/broker/rbac-network-manager.yaml", when: onLiqo09},
+		{files: "deploy/broker/api.yaml"},
+		{files: "deploy/broker/services.yaml"},
+		{files: "deploy/broker/plugin.yaml", when: onLiqo09},
+		{files: "deploy/broker/webhook.yaml"},
+		{files: "deploy/broker/people.yaml", when: ".Values.aggregatedRoles.enabled"},
+		{files: "deploy/broker/disruption.yaml", when: ".Values.podDisruptionBudget.enabled"},
+		{files: "deploy/broker/networkpolicy*.yaml", when: ".Values.networkPolicies.enabled"},
+		{files: "deploy/admission/*.yaml", prefix: "admission-", when: `eq (include "liqo-broker.admission" .) "true"`},
+		{files: "deploy/transit/*.yaml", prefix: "transit-", when: onLiqo1, substitutes: transitSubstitutes()},
+		{files: "deploy/transit/networkpolicy.yaml", prefix: "transit-", when: "and .Values.networkPolicies.enabled (" + onLiqo1 + ")"},
+	}
+}
+
+// transitSubstitutes are what of the transit has values of its own.
+func transitSubstitutes() []substitute {
+	return []substitute{
+		{regexp.MustCompile(`(?m)^(          image:) capacitorset/\S+ #.*$`), `${1} {{ include "liqo-broker.transitImage" . }}`},
+		{regexp.MustCompile(`(?m)^  replicas: 1 #.*$`), `  replicas: {{ .Values.transit.replicas }}`},
+		{regexp.MustCompile(`(?m)^(            - --liqo-namespace)=liqo$`), `${1}={{ .Values.liqo.namespace }}
+            {{- range .Values.transit.allow }}
+            - --allow={{ . }}
+            {{- end }}`},
+		{regexp.MustCompile(`(?m)^(              value:) 96MiB$`), `${1} {{ .Values.transit.memoryTarget }}`},
+		{regexp.MustCompile(`(?m)^          resources:\n(            .*\n)+`), "          resources:\n" +
+			"            {{- toYaml .Values.transit.resources | nindent 12 }}\n"},
+		pulling("transit"),
+	}
+}
+
+// pulling has the pods of a program pull by the Secrets that its value names.
+func pulling(program string) substitute {
+	return substitute{regexp.MustCompile(`(?m)^      serviceAccountName: liqo-broker-` + program + `$`), `${0}
+      {{- with .Values.` + program + `.pullSecrets }}
       imagePullSecrets:
         {{- range . }}
         - name: {{ . }}
         {{- end }}
-      {{- end }}`},
-	}
+      {{- end }}`}
 }
 
 // Templates of Namespaces, of pods, and of Services that have values are written by hand. Of several sources of a chart with the same
@@ -95,18 +149,8 @@ var charts = []chart{
 		// The broker's own namespace is always liqo-broker: the certificate of its webhooks is for that one (ServerName in
 		// pkg/webhook/announcer.go).
 		folder: "deploy/chart", labels: "liqo-broker.labels",
-		crds: "deploy/crds/brokering.liqo.io_*.yaml", images: []string{"liqo-broker"},
-		sources: append(guardSources("liqo-broker.admission"), []source{
-			{files: "deploy/crds/brokering.liqo.io_*.yaml", prefix: "crd-", when: ".Values.crds.install", keeps: true},
-			{files: "deploy/broker/*rbac*.yaml"},
-			{files: "deploy/broker/api.yaml"},
-			{files: "deploy/broker/services.yaml"},
-			{files: "deploy/broker/webhook.yaml"},
-			{files: "deploy/broker/people.yaml", when: ".Values.aggregatedRoles.enabled"},
-			{files: "deploy/broker/disruption.yaml", when: ".Values.podDisruptionBudget.enabled"},
-			{files: "deploy/broker/networkpolicy*.yaml", when: ".Values.networkPolicies.enabled"},
-			{files: "deploy/admission/*.yaml", prefix: "admission-", when: `eq (include "liqo-broker.admission" .) "true"`},
-		}...),
+		crds: "deploy/crds/brokering.liqo.io_*.yaml", images: []string{"liqo-broker", "liqo-broker-network-manager"},
+		sources: append(guardSources("liqo-broker.admission"), brokerSources()...),
 		monitoring: []string{
 			"dashboards/consumer.json", "dashboards/overview.json", "dashboards/provider.json", "rules-broker.yaml",
 		},
@@ -127,6 +171,15 @@ var charts = []chart{
 		}...),
 		monitoring:  []string{"dashboards/trade.json", "rules-connector.yaml"},
 		substitutes: append(guardSubstitutes("liqo-broker-connector.guardImage"), inLiqo, fromLiqo),
+	},
+	{
+		// A consumer with Liqo 1.x has one agent, always in the same namespace: the policy that bounds it names its account.
+		folder: "deploy/chart-agent", labels: "liqo-broker-agent.labels", images: []string{"liqo-broker-network-manager"},
+		sources: []source{
+			{files: "deploy/agent/*.yaml", except: []string{"namespace.yaml", "deployment.yaml"}},
+			{files: "deploy/agent/networkpolicy.yaml", when: ".Values.networkPolicies.enabled"},
+		},
+		substitutes: []substitute{inLiqo},
 	},
 	{
 		// A cluster may have several registries, each in a namespace of its own.

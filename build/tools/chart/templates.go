@@ -6,6 +6,7 @@ package main
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -21,7 +22,7 @@ const keep = `    {{- if .Values.crds.keep }}
 func (c chart) template(s source, from, text string) string {
 	text = strings.ReplaceAll(text, "{{", `{{ "{{" }}`)
 	text = labels.ReplaceAllString(text, "${1}    {{- include \""+c.labels+"\" . | nindent 4 }}\n")
-	for _, substitute := range c.substitutes {
+	for _, substitute := range slices.Concat(s.substitutes, c.substitutes) {
 		text = substitute.from.ReplaceAllString(text, substitute.to)
 	}
 	if s.keeps {
