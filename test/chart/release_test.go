@@ -169,8 +169,8 @@ func TestReleasesSideBySide(t *testing.T) {
 }
 
 // TestReleaseWithLiqo1 installs the broker's chart on an API server that has the kinds of Liqo 1.x, and that of the agent, which a cluster
-// has that is a consumer as well. Both find out by themselves what is for that Liqo, leave nothing but the kinds of the broker when they are
-// uninstalled, and are installed over what kubectl has applied.
+// has that is a consumer as well. The first finds out by itself what is for that Liqo. Both leave nothing but the kinds of the broker when
+// they are uninstalled, and the agent is installed over what kubectl has applied.
 func TestReleaseWithLiqo1(t *testing.T) {
 	c := startCluster(t, "1")
 	if c.rendered[agentName] == nil {

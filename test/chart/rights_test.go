@@ -27,7 +27,7 @@ func TestRights(t *testing.T) {
 	before := podsOf(t, composed(t, "", stock))
 	objects := composed(t, filepath.Join(root, "deploy/liqo/component/broker"), stock)
 	maps.Copy(objects, kustomized(t, filepath.Join(root, "deploy"), filepath.Join(root, "deploy/connector"),
-		filepath.Join(root, "deploy/registry")))
+		filepath.Join(root, "deploy/registry"), filepath.Join(root, "deploy/transit"), filepath.Join(root, "deploy/agent")))
 	seen := 0
 	for key, pod := range podsOf(t, objects) {
 		ofLiqo := before[key].Spec
