@@ -728,6 +728,56 @@ func TestInBand1(t *testing.T) {
 	}
 }
 
+// runByHelm is a program that is part of a release of Helm, and ready.
+func runByHelm(name, image string, args ...string) *appsv1.Deployment {
+	d := ofOurs(name, "capacitorset/"+image+":v0.1.0", args...)
+	d.Labels = map[string]string{liqo.LabelBrokerManaged: "Helm"}
+	d.Status = appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1}
+	return d
+}
+
+// TestHelm1 completes what Helm has installed: of a broker nothing is written, and it is said what Liqo has granted before; of a consumer
+// all is written but the agent.
+func TestHelm1(t *testing.T) {
+	broker := together(
+		peer1("rome", false), slice1("big", "default", true), runByHelm(BrokerName, BrokerName, "--with-orchestrator"),
+		runByHelm(GuardName, BrokerName), runByHelm(TransitName, "liqo-broker-network-manager"),
+		ofTransit(&api.FirewallConfiguration{}, TransitName, v1.TransitFirewall),
+	)
+	for name, tc := range map[string]struct {
+		reason  string
+		objects []client.Object
+		do      deed
+		written []string
+		said    string
+	}{
+		"Broker": {"Helm has all of it.", broker, (*Installer).Install, nil, "warning: 1 ResourceSlices were granted by Liqo itself"},
+		"Consumer": {
+			"Helm knows neither the Secret nor the record.",
+			together(peer1("milan", true), runByHelm(AgentName, "liqo-broker-network-manager")), (*Installer).Prepare, []string{
+				"apply Role liqo-tenant-milan/liqo-broker-agent", "apply RoleBinding liqo-tenant-milan/liqo-broker-agent", "patch ForeignCluster milan",
+			}, "tell the agent that milan is a broker",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := stock1(tc.objects...)
+			out := cluster.run(t, cluster.client(t), Options{}, tc.do)
+			if diff := cmp.Diff(tc.written, cluster.written); diff != "" || !strings.Contains(out, tc.said) {
+				t.Errorf("%s It writes: -want +got\n%s\nand says\n%s", tc.reason, diff, out)
+			}
+		})
+	}
+
+	// A transit that has closed nothing yet is waited for, also where Helm runs it.
+	i, err := New(stock1(broker[:len(broker)-1]...).client(t), Options{Timeout: time.Second}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := deed((*Installer).Install).taken(t.Context(), i); err == nil || !strings.Contains(err.Error(), "step 1 of 2") {
+		t.Errorf("it goes on: %v", err)
+	}
+}
+
 // TestKeepsFlags1 upgrades what people have given flags to: those that it has stay.
 func TestKeepsFlags1(t *testing.T) {
 	cluster := stock1(together(daemon1("--with-orchestrator"),
