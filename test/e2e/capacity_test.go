@@ -212,6 +212,17 @@ func secondConsumer(t *testing.T, c *federation.Cluster) {
 		}
 	})
 	peer(t, c, fed.Broker)
+	if fed.Broker.Line.HasPlugin() {
+		return // It consumes without: what it runs is told by Liqo's own virtual kubelet.
+	}
+	t.Cleanup(func() {
+		if err := fed.Unprepare(context.WithoutCancel(t.Context()), c, federation.NewProgress(t.Output())); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := fed.Prepare(t.Context(), c, federation.NewProgress(t.Output())); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // letIn has the broker let a cluster consume until the test ends, as people do who peer by hand: join lets a provider only provide.

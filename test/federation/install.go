@@ -74,18 +74,29 @@ func (f *Federation) peering(progress *Progress) step {
 		if err := f.PeerAll(ctx); err != nil {
 			return err
 		}
-		return f.PrepareConsumer(ctx, progress)
+		return f.Prepare(ctx, f.Consumer, progress)
 	}}
 }
 
-// PrepareConsumer makes the consumer one of the broker, with which it peers, as `kubectl liqo-broker prepare` does. Images must be loaded.
-func (f *Federation) PrepareConsumer(ctx context.Context, progress *Progress) error {
+// Prepare makes a cluster a consumer of the broker, with which it peers, as `kubectl liqo-broker prepare` does. Images must be loaded.
+func (f *Federation) Prepare(ctx context.Context, c *Cluster, progress *Progress) error {
+	return f.asConsumer(ctx, c, progress, (*install.Installer).Prepare)
+}
+
+// Unprepare undoes it.
+func (f *Federation) Unprepare(ctx context.Context, c *Cluster, progress *Progress) error {
+	return f.asConsumer(ctx, c, progress, (*install.Installer).Unprepare)
+}
+
+func (f *Federation) asConsumer(
+	ctx context.Context, c *Cluster, progress *Progress, do func(*install.Installer, context.Context, *install.Setup) error,
+) error {
 	options, err := f.images()
 	if err != nil {
 		return err
 	}
 	options.Broker = string(f.Broker.ID)
-	return f.Consumer.with(ctx, options, progress, (*install.Installer).Prepare)
+	return c.with(ctx, options, progress, do)
 }
 
 // Join peers the broker with its providers and with the consumer, and prepares the consumer, as `kubectl liqo-broker join` does. The
