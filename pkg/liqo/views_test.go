@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/views"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
@@ -52,5 +53,24 @@ func TestUnreadableViews(t *testing.T) {
 	}
 	if told, unreadable = liqo.ViewsOf(labels); len(told)+len(unreadable) > 2*views.MaxViews {
 		t.Errorf("%d are told and %d unreadable", len(told), len(unreadable))
+	}
+}
+
+// TestNodes holds that what is told of nodes is read again, whatever else labels tell.
+func TestNodes(t *testing.T) {
+	all := map[string]cluster.ID{"liqo-a-abcdefghijklmnop": "a", "liqo-b-abcdefghijklmnop": "b"}
+	labels := liqo.LabelNodes(map[string]string{liqo.LabelProvider: "a", "view.brokering.liqo.io/n1": "10.69.0.0_16"}, all)
+	if len(labels) != 4 || labels["node.brokering.liqo.io/liqo-a-abcdefghijklmnop"] != "a" {
+		t.Errorf("labels = %v", labels)
+	}
+	if got := liqo.NodesOf(labels); !maps.Equal(got, all) {
+		t.Errorf("NodesOf() = %v, want %v", got, all)
+	}
+	for label, want := range map[string]bool{
+		"node.brokering.liqo.io/x": true, "view.brokering.liqo.io/x": true, liqo.LabelProvider: false, "liqo.io/type": false,
+	} {
+		if liqo.IsTold(label) != want {
+			t.Errorf("IsTold(%s) = %t", label, !want)
+		}
 	}
 }

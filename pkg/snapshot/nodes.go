@@ -122,7 +122,7 @@ func (r *Reader) nodesOf(told []string, perProvider bool, marks map[string]clust
 	}
 	for _, id := range marks {
 		if open[id.ID] && !has[id.ID] {
-			nodes = append(nodes, capacity.Node{Name: nodename.Name(r.own, id), Provider: id.ID, Open: true})
+			nodes = append(nodes, capacity.Node{Name: r.nodeName(id), Provider: id.ID, Open: true})
 		}
 	}
 	// Without any offer, there is no peering.
@@ -131,6 +131,14 @@ func (r *Reader) nodesOf(told []string, perProvider bool, marks map[string]clust
 	}
 	slices.SortFunc(nodes, func(a, b capacity.Node) int { return cmp.Compare(a.Name, b.Name) })
 	return nodes
+}
+
+// nodeName returns what the node of a provider is called that a consumer has not been told of. With Liqo 1.x it is that of a ResourceSlice.
+func (r *Reader) nodeName(provider cluster.Identity) string {
+	if r.line.HasPlugin() {
+		return nodename.Name(r.own, provider)
+	}
+	return nodename.OfSlice(r.own, provider)
 }
 
 // use counts what a pod requests as used of its node. Whatever is on none of a

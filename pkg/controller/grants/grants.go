@@ -92,6 +92,12 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 		Watches(slice, watch.Later(watch.EveryConsumer(cfg.Client)), builder.WithPredicates(classes)).
 		// What is accepted, and on which node, is part of what is counted, which may know it a moment later.
 		Watches(slice, watch.Later(watch.OfTenant(cfg.Reader)))
+	// A provider that leaves takes its nodes along.
+	kinds := cfg.Reader.Line().Kinds()
+	leaves := builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return v1.RoleChanged(e.ObjectOld, e.ObjectNew) }})
+	for _, kind := range append(kinds.Peering, kinds.Record) {
+		b = b.Watches(kind, watch.Later(watch.EveryConsumer(cfg.Client)), leaves)
+	}
 	if cfg.Views != nil {
 		b = b.
 			Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(cfg.Reader)), builder.WithPredicates(reports.Changed())).
@@ -144,8 +150,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	var failed []error
 	later := ctrl.Result{RequeueAfter: views.Turns()} // When the consumer was silent for too long, or classes that wait may be told.
 	written, began := 0, r.clock.Now()
-	perProvider := c.EffectiveNodes() == v1alpha1.NodesPerProvider
-	for i, answer := range grant.Decide(requests.Values, snap.NodeOffers(id), perProvider, views) {
+	offers, perProvider := snap.NodeOffers(id), c.EffectiveNodes() == v1alpha1.NodesPerProvider
+	var nodes map[string]cluster.ID
+	if perProvider {
+		if nodes, err = r.nodes(ctx, requests.Values, offers); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	for i, answer := range grant.Decide(requests.Values, offers, perProvider, views) {
+		if requests.Values[i].TellsNodes() {
+			answer.Nodes = nodes
+		}
 		before := requests.Slices[i]
 		answered, wait := v1.Answered(before, answer, classes, r.clock.Now())
 		if wait > 0 && (later.RequeueAfter == 0 || wait < later.RequeueAfter) {
@@ -177,6 +192,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, errors.Join(failed...)
 	}
 	return later, nil
+}
+
+// nodes returns the nodes of single providers that a consumer is to have: those of providers that peer.
+func (r *Reconciler) nodes(ctx context.Context, requests []grant.Request, offers []capacity.NodeOffer) (map[string]cluster.ID, error) {
+	provides := map[cluster.ID]bool{}
+	for i := range offers {
+		if offers[i].Provider == "" {
+			continue
+		}
+		peer, err := r.reader.Peer(ctx, offers[i].Provider)
+		if err != nil {
+			return nil, err
+		}
+		provides[offers[i].Provider] = peer != nil && peer.Outgoing.Exists
+	}
+	return grant.Nodes(requests, offers, func(id cluster.ID) bool { return provides[id] }), nil
 }
 
 // again has the rest of what a consumer asks for answered when others have had their turn: soon, or after failures more and more seldom.

@@ -695,3 +695,66 @@ func TestViews(t *testing.T) {
 		t.Errorf("%v, %d writes", err, w.writes)
 	}
 }
+
+// TestNodes tells a consumer, by the ResourceSlice of which it gets no node, which nodes it is to have.
+func TestNodes(t *testing.T) {
+	provides := func(id string, role api.Role) client.Object {
+		return &api.ForeignCluster{
+			ObjectMeta: metav1.ObjectMeta{Name: id}, Spec: api.ForeignClusterSpec{ClusterID: id}, Status: api.ForeignClusterStatus{Role: role},
+		}
+	}
+	long := strings.Repeat("b", 60) // A certificate has no room for it.
+	a, b := nodename.OfSlice(own, v1.Identity("a")), nodename.OfSlice(own, v1.Identity(long))
+	w := newWorld(t, append(consumer("each", v1alpha1.NodesPerProvider), provides("a", api.RoleProvider),
+		provides(long, api.RoleConsumerAndProvider), provider("a", "4"), provider(long, "2"), slice("each", own, 1, nil))...)
+	told := func(name string) map[string]cluster.ID {
+		t.Helper()
+		var s api.ResourceSlice
+		if err := w.Get(t.Context(), client.ObjectKey{Namespace: "tenant-each", Name: name}, &s); err != nil {
+			t.Fatal(err)
+		}
+		return liqo.NodesOf(s.Status.NodeLabels)
+	}
+	expect := func(reason string, want map[string]cluster.ID) {
+		t.Helper()
+		w.settle("each")
+		if got := told(own); !maps.Equal(got, want) {
+			t.Errorf("%s\ntold %v, want %v", reason, got, want)
+		}
+	}
+	becomes := func(id string, role api.Role) {
+		t.Helper()
+		if err := errors.Join(w.Delete(t.Context(), provides(id, role)), w.Create(t.Context(), provides(id, role))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	both := map[string]cluster.ID{a: "a", b: cluster.ID(long)}
+	expect("It has one for each provider.", both)
+	w.expect("And none for all of them.", "each", own, "Denied NodePerProvider")
+
+	// The consumer's agent makes them.
+	if err := errors.Join(w.Create(t.Context(), slice("each", a, 2, nil)), w.Create(t.Context(), slice("each", b, 3, nil))); err != nil {
+		t.Fatal(err)
+	}
+	expect("They stay.", both)
+	w.expect("It has what the provider has.", "each", a, "Accepted Granted cpu=4 memory=4Gi pods=10 to=a/a")
+	w.expect("So has the other one.", "each", b, "Accepted Granted cpu=2 memory=4Gi pods=10 to="+long+"/"+long)
+	if got := told(a); len(got) != 0 {
+		t.Errorf("what has a node is told %v", got)
+	}
+
+	change(w, provider(long, "2"), func(p *v1alpha1.Provider) { p.Status.Offered = nil })
+	expect("One that is lost keeps its node.", both)
+	becomes(long, api.RoleConsumer)
+	expect("One that does not provide any more takes it along.", map[string]cluster.ID{a: "a"})
+	if err := w.Delete(t.Context(), provider("a", "4")); err != nil {
+		t.Fatal(err)
+	}
+	expect("So does one of which people have removed what the broker knew.", nil)
+
+	change(w, &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "each"}}, func(c *v1alpha1.Consumer) { c.Spec.Nodes = v1alpha1.NodesOne })
+	becomes(long, api.RoleProvider)
+	change(w, provider(long, "2"), func(p *v1alpha1.Provider) { p.Status.Offered = amounts("2", "4Gi") })
+	expect("It is to have one for all of them.", nil)
+	w.expect("Which it has.", "each", own, "Accepted Granted cpu=2 memory=4Gi pods=10")
+}

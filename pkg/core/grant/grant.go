@@ -103,6 +103,8 @@ type Answer struct {
 	Unknown  bool
 	// Views are the prefixes that the consumer is to install for the node, by their keys; none if it is not asked to.
 	Views map[string]netip.Prefix
+	// Nodes are the nodes of single providers that the consumer is to have, by their names; nil if it is not told of them here.
+	Nodes map[string]cluster.ID
 	// Reason and Message are why, for programs and for people.
 	Reason  Reason
 	Message string
@@ -293,9 +295,11 @@ func (d *decision) refusal(r *Request, rank int, may bool, offer capacity.NodeOf
 		return NothingOffered, "The cluster is cordoned: it gets nothing more"
 	case !resources.IsZero(offer.Offered):
 		return NothingRequested, "No pod can start without cpu, memory and pods: ask for some of each, or do not name them"
+	case !may && d.perProvider && isOfProvider(r):
+		return NodePerProvider, "The cluster has a node for each provider, and none that is called so" + d.others("; others could be called ")
 	case !may && d.perProvider:
-		return NodePerProvider, cmp.Or(d.others("The cluster has a node for each provider: delete this one, and make resource slices called "),
-			"The cluster has a node for each provider, and nothing is offered on others than it has at present")
+		return NodePerProvider, "The cluster has a node for each provider, and none for all of them. By this resource slice its agent is told " +
+			"of which, and makes one for each: keep this one" + d.others("; without an agent, make resource slices called ")
 	case !may && isOfProvider(r):
 		return OneNode, "The cluster has one node, which cannot be called like that of a provider: make a resource slice with another name"
 	case !may:

@@ -5,6 +5,7 @@ package grant_test
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -205,7 +206,7 @@ func TestDecide(t *testing.T) {
 			reason: "Also if it is that of a provider, of which nothing is counted while it is denied.", perProvider: true, offers: apart,
 			requests: []grant.Request{request(nodeOf("c"), 1, denied("cpu=2"))},
 			want: []answer{{
-				verdict: grant.Accepted, granted: []string{"cpu=0"}, reason: grant.NodePerProvider, says: "delete this one", unknown: true,
+				verdict: grant.Accepted, granted: []string{"cpu=0"}, reason: grant.NodePerProvider, says: "none that is called so; others", unknown: true,
 			}},
 		},
 		"ComesBack": {
@@ -243,13 +244,13 @@ func TestDecide(t *testing.T) {
 		"AnotherName": {
 			reason: "Others are told how they could be called.", perProvider: true, offers: apart,
 			requests: []grant.Request{request("broker", 1), request(a, 2)},
-			want:     []answer{no(grant.NodePerProvider, "delete this one, and make resource slices called "+b), of("a", much...)},
+			want:     []answer{no(grant.NodePerProvider, "keep this one; without an agent, make resource slices called "+b), of("a", much...)},
 		},
 		"UnknownProvider": {
 			reason: "A name like that of a provider's node is none.", perProvider: true, offers: apart,
 			requests: []grant.Request{request(nodeOf("c"), 1), request(a, 2), request(b, 2)},
 			want: []answer{
-				no(grant.NodePerProvider, "nothing is offered on others"), of("a", much...), of("b", "cpu=1", "memory=1Gi", "pods=10"),
+				no(grant.NodePerProvider, "none that is called so"), of("a", much...), of("b", "cpu=1", "memory=1Gi", "pods=10"),
 			},
 		},
 		"Full": {
@@ -369,5 +370,50 @@ func TestDecideSettles(t *testing.T) {
 			requests[i].Verdict, requests[i].Granted = a.Verdict, a.Granted
 		}
 		before = answers
+	}
+}
+
+// TestNodes tells a consumer which nodes it is to have.
+func TestNodes(t *testing.T) {
+	a, b := nodeOf("a"), nodeOf("b")
+	everyone := func(cluster.ID) bool { return true }
+	for name, tc := range map[string]struct {
+		reason string
+		offers []capacity.NodeOffer
+		peers  func(cluster.ID) bool
+		want   map[string]cluster.ID
+	}{
+		"Each": {
+			"It has one for each provider, also for one that has nothing at present, and none for all of them.",
+			[]capacity.NodeOffer{{Offered: list("cpu=1")}, {Node: a, Provider: "a", Offered: list("cpu=1")}, {Node: b, Provider: "b"}}, everyone,
+			map[string]cluster.ID{a: "a", b: "b"},
+		},
+		"Unknown": {"Nothing is known of its provider any more.", []capacity.NodeOffer{{Node: a}, {Node: b, Provider: "b"}}, everyone, map[string]cluster.ID{b: "b"}},
+		"Left": {
+			"Its provider does not peer any more.", []capacity.NodeOffer{{Node: a, Provider: "a"}, {Node: b, Provider: "b"}},
+			func(id cluster.ID) bool { return id == "a" }, map[string]cluster.ID{a: "a"},
+		},
+		"None": {"There is none.", nil, everyone, map[string]cluster.ID{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := grant.Nodes(nil, tc.offers, tc.peers); !maps.Equal(got, tc.want) {
+				t.Errorf("%s\ngot %v, want %v", tc.reason, got, tc.want)
+			}
+		})
+	}
+
+	// Of too many it keeps those that it has asked for, and room for the request by which it is told.
+	var offers []capacity.NodeOffer
+	for i := range 2 * grant.MaxRequests {
+		id := cluster.ID(fmt.Sprintf("p%03d", i))
+		offers = append(offers, capacity.NodeOffer{Node: nodeOf(string(id)), Provider: id})
+	}
+	last := offers[len(offers)-1].Node
+	got := grant.Nodes([]grant.Request{request(last, 1)}, offers, everyone)
+	if len(got) != grant.MaxRequests-1 || got[last] == "" || got[offers[0].Node] == "" {
+		t.Errorf("%d nodes: %v", len(got), got)
+	}
+	if of, other := request(a, 1), request("broker", 1); of.TellsNodes() || !other.TellsNodes() {
+		t.Errorf("the request of a node tells of others: %t, another one does: %t", of.TellsNodes(), other.TellsNodes())
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 
@@ -22,6 +24,8 @@ const (
 	// becomes in several places.
 	most   = 63
 	prefix = "liqo-"
+	// MaxOfSlice is how long the name of a ResourceSlice of Liqo 1.x may be: a certificate has room for 64 characters, and Liqo appends 13.
+	MaxOfSlice = 50
 	// markBytes are few enough for a name, and too many to make a cluster ID whose
 	// mark is that of another cluster.
 	markBytes = 10
@@ -43,7 +47,15 @@ func Mark(broker, provider cluster.ID) string {
 
 // Name returns the name of the node that stands for a provider of a broker. What
 // the provider calls itself may be any text; people are to recognise it.
-func Name(broker cluster.ID, provider cluster.Identity) string {
+func Name(broker cluster.ID, provider cluster.Identity) string { return named(broker, provider, most) }
+
+// OfSlice returns the same name, cut so that a ResourceSlice of Liqo 1.x can have it.
+func OfSlice(broker cluster.ID, provider cluster.Identity) string {
+	return named(broker, provider, MaxOfSlice)
+}
+
+// named returns the name of the node that stands for a provider of a broker, which is not longer than it may be.
+func named(broker cluster.ID, provider cluster.Identity, most int) string {
 	mark := Mark(broker, provider.ID)
 	word := legal(provider.Name)
 	if room := most - len(prefix) - len("-") - len(mark); len(word) > room {
@@ -53,6 +65,18 @@ func Name(broker cluster.ID, provider cluster.Identity) string {
 		word = "provider"
 	}
 	return prefix + word + "-" + mark
+}
+
+// errName says what a name is not.
+var errName = errors.New("is not the name of its node")
+
+// CheckOfSlice returns why a ResourceSlice that is called so is not for the node that stands for a provider of a broker; nil if it is. Who
+// names it may be hostile: it cannot name what is called otherwise.
+func CheckOfSlice(name string, broker, provider cluster.ID) error {
+	if mark, is := MarkOf(name); !is || len(name) > MaxOfSlice || mark != Mark(broker, provider) {
+		return fmt.Errorf("%.*q of provider %.*q %w", most, name, most, provider, errName)
+	}
+	return nil
 }
 
 // legal returns the small letters and digits of a text, with a dash for each run of

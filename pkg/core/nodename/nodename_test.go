@@ -41,6 +41,36 @@ func TestName(t *testing.T) {
 	}
 }
 
+// TestOfSlice holds that names which have room in a certificate are known again, and no others are taken for them.
+func TestOfSlice(t *testing.T) {
+	long := cluster.Identity{ID: "p", Name: strings.Repeat("x", 63)}
+	name := OfSlice("broker", long)
+	if want := "liqo-" + strings.Repeat("x", 28) + "-" + Mark("broker", "p"); name != want {
+		t.Errorf("OfSlice() = %s, want %s", name, want)
+	}
+	if short := (cluster.Identity{ID: "p", Name: "milan"}); OfSlice("broker", short) != Name("broker", short) {
+		t.Errorf("a short name is cut: %s", OfSlice("broker", short))
+	}
+	for reason, tc := range map[string]struct {
+		name             string
+		broker, provider cluster.ID
+		refused          bool
+	}{
+		"It is the name.":                   {name, "broker", "p", false},
+		"People call the provider so.":      {"liqo-y-" + Mark("broker", "p"), "broker", "p", false},
+		"It is the node of another one.":    {name, "broker", "q", true},
+		"It is the node of another broker.": {name, "other", "p", true},
+		"It has no room.":                   {Name("broker", long), "broker", "p", true},
+		"It is a node of this cluster.":     {"worker-1", "broker", "p", true},
+		"It is no name.":                    {"liqo-../x-" + Mark("broker", "p"), "broker", "p", true},
+		"It is none.":                       {"", "broker", "p", true},
+	} {
+		if err := CheckOfSlice(tc.name, tc.broker, tc.provider); (err != nil) != tc.refused {
+			t.Errorf("%s\nCheckOfSlice(%q) = %v", reason, tc.name, err)
+		}
+	}
+}
+
 // FuzzName gives clusters any names and IDs.
 func FuzzName(f *testing.F) {
 	f.Add("b", "p", "provider")

@@ -118,6 +118,8 @@ func Answered(
 		labels = liqo.LabelViews(labels, a.Views)
 	}
 
+	labels = liqo.LabelNodes(labels, a.Nodes)
+
 	// What of that is not written yet.
 	set := func(same bool, write func()) {
 		if !same {
@@ -170,4 +172,12 @@ func setCondition(status *api.ResourceSliceStatus, a grant.Answer, otherClasses 
 func NewlyDenied(s *api.ResourceSlice, a grant.Answer) bool {
 	was := decision(s, api.SliceResources)
 	return a.Verdict == grant.Denied && (!was.Denied || was.Reason != string(a.Reason))
+}
+
+// RoleChanged reports whether an update of one of Liqo's objects changes what a peer is to this cluster, other than by its coming and
+// going.
+func RoleChanged(before, after client.Object) bool {
+	was, is := before.(*api.ForeignCluster)
+	now, still := after.(*api.ForeignCluster)
+	return is && still && was.Status.Role != now.Status.Role
 }

@@ -364,3 +364,41 @@ func TestAnsweredViews(t *testing.T) {
 		}
 	}
 }
+
+// TestAnsweredNodes tells of nodes whatever the answer is, and of none any more when there are none.
+func TestAnsweredNodes(t *testing.T) {
+	const label = "node.brokering.liqo.io/liqo-a"
+	nodes := map[string]cluster.ID{"liqo-a": "a"}
+	for name, answer := range map[string]grant.Answer{
+		"Denied":   {Verdict: grant.Denied, Reason: grant.NodePerProvider, Nodes: nodes},
+		"Accepted": {Verdict: grant.Accepted, Reason: grant.NothingOffered, Nodes: nodes},
+	} {
+		answered, _ := Answered(&api.ResourceSlice{}, answer, NodeClasses{}, time.Unix(9000, 0))
+		if answered == nil || answered.Status.NodeLabels[label] != "a" {
+			t.Errorf("%s: %+v", name, answered)
+			continue
+		}
+		answer.Nodes = nil
+		if again, _ := Answered(answered, answer, NodeClasses{}, time.Unix(9001, 0)); again == nil || len(again.Status.NodeLabels) > 0 {
+			t.Errorf("%s: it is told still: %+v", name, again)
+		}
+	}
+}
+
+func TestRoleChanged(t *testing.T) {
+	record := func(role api.Role, generation int64) client.Object {
+		return &api.ForeignCluster{Status: api.ForeignClusterStatus{Role: role, ObservedGeneration: generation}}
+	}
+	for reason, tc := range map[string]struct {
+		before, after client.Object
+		want          bool
+	}{
+		"It provides no more.":     {record(api.RoleProvider, 1), record(api.RoleUnknown, 1), true},
+		"Liqo has looked again.":   {record(api.RoleProvider, 1), record(api.RoleProvider, 2), false},
+		"It is no word of a role.": {&api.Identity{}, &api.Identity{}, false},
+	} {
+		if got := RoleChanged(tc.before, tc.after); got != tc.want {
+			t.Errorf("%s: %t", reason, got)
+		}
+	}
+}

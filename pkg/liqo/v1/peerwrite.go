@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/nodename"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
@@ -25,8 +26,6 @@ import (
 
 // Bounds of what a peer writes here, besides those of package peerwrite.
 const (
-	// maxSliceName is how long the name of a ResourceSlice may be: a certificate has room for 64 characters, and Liqo appends 13.
-	maxSliceName = 50
 	// maxCIDRs is how many networks a peer may have of a kind: each becomes a network of Liqo's IPAM, routes and rules.
 	maxCIDRs = 64
 	// maxCSR bounds, in bytes, a request for a certificate: that of a key of 16,384 bits has a quarter of it. Liqo and the guard parse it.
@@ -278,8 +277,8 @@ func checkPeersSlice(w *peerwrite.Write, peer, own cluster.ID) error {
 	if err := peerwrite.Decode(w.New, &s); err != nil {
 		return err
 	}
-	if n := len(s.Name); n > maxSliceName {
-		return fmt.Errorf("metadata.name has %d characters: a certificate has room for %d", n, maxSliceName)
+	if n := len(s.Name); n > nodename.MaxOfSlice {
+		return fmt.Errorf("metadata.name has %d characters: a certificate has room for %d", n, nodename.MaxOfSlice)
 	}
 	if err := CheckSlice(&s, peer, own); err != nil {
 		return err
@@ -448,7 +447,7 @@ func (peerRules) CheckCopied(w *peerwrite.Write) error {
 		return nil // It is this cluster that grants.
 	}
 	for _, key := range slices.Sorted(maps.Keys(s.Status.NodeLabels)) {
-		if !peerwrite.MayClaim(key, s.Status.NodeLabels[key]) && !strings.HasPrefix(key, liqo.PrefixView) {
+		if !peerwrite.MayClaim(key, s.Status.NodeLabels[key]) && !liqo.IsTold(key) {
 			return fmt.Errorf("status.nodeLabels[%s] is reserved: it says what a node is, and not what the cluster is", key)
 		}
 	}

@@ -472,7 +472,7 @@ func copies() map[string]asked {
 			"They say what the cluster is.", copied(object{
 				"liqo.io/provider": "kubeadm", "topology.kubernetes.io/region": "eu", "kubernetes.io/arch": "arm64", "gpu": "a100",
 				"brokering.liqo.io/carbon-gco2e-per-kwh": "312", "brokering.liqo.io/provider": "x", "view.brokering.liqo.io/x": "10.69.0.0_16",
-				"liqo.io/type": "virtual-node",
+				"liqo.io/type": "virtual-node", "node.brokering.liqo.io/liqo-x": "x",
 			}), "",
 		},
 		"None": {"There may be none.", copied(nil), ""},
