@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capacitorset/liqo-broker/pkg/agent/nodes"
 	"github.com/capacitorset/liqo-broker/pkg/agent/report"
 	"github.com/capacitorset/liqo-broker/pkg/agent/views"
 	"github.com/capacitorset/liqo-broker/pkg/daemon"
@@ -45,7 +46,8 @@ func newAgentCommand() *cobra.Command {
 		Use:   "agent",
 		Short: "Have this cluster reach the providers of its brokers, with Liqo 1.x",
 		Long: "Have this cluster, a consumer with Liqo 1.x, reach the providers of its brokers: list the views that they grant among their " +
-			"networks, replace virtual kubelets that have read another list, and tell the brokers which views are installed.",
+			"networks, replace virtual kubelets that have read another list, and tell the brokers which views are installed. It asks them for the " +
+			"nodes of single providers that they tell of.",
 		Args: program.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := o.Validate(); err != nil {
@@ -89,6 +91,10 @@ func (a *agent) setup(ctx context.Context) (daemon.Made, error) {
 	if err := mgr.Add(reporter); err != nil {
 		return daemon.Made{}, fmt.Errorf("add what reports to brokers: %w", err)
 	}
+	err = nodes.Setup(mgr, nodes.Config{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Own: own.ID, Clock: clock.RealClock{}})
+	if err != nil {
+		return daemon.Made{}, err
+	}
 	return daemon.Made{Manager: mgr}, views.Setup(mgr, views.Config{
 		Client: mgr.GetClient(), Own: own.ID, Clock: clock.RealClock{}, Planned: reporter.Planned,
 	})
@@ -97,6 +103,8 @@ func (a *agent) setup(ctx context.Context) (daemon.Made, error) {
 // bare takes out of a pod what the agent does not read.
 func bare(pod *corev1.Pod) {
 	node, conditions, ips := pod.Spec.NodeName, pod.Status.Conditions, pod.Status.PodIPs
-	pod.Annotations, pod.OwnerReferences = nil, nil
+	if pod.Annotations = nil; !v1.IsOfDaemonSet(pod) {
+		pod.OwnerReferences = nil
+	}
 	pod.Spec, pod.Status = corev1.PodSpec{NodeName: node}, corev1.PodStatus{Conditions: conditions, PodIPs: ips}
 }
