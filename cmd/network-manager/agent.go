@@ -33,7 +33,7 @@ const (
 	defaultAgentHealth = ":6003"
 )
 
-// agent has a consumer reach the providers of its brokers.
+// agent has a consumer reach the providers of its brokers, by nodes of single ones if a broker tells of these.
 type agent struct {
 	replica       *daemon.Replica
 	liqoNamespace string
@@ -46,8 +46,8 @@ func newAgentCommand() *cobra.Command {
 		Use:   "agent",
 		Short: "Have this cluster reach the providers of its brokers, with Liqo 1.x",
 		Long: "Have this cluster, a consumer with Liqo 1.x, reach the providers of its brokers: list the views that they grant among their " +
-			"networks, replace virtual kubelets that have read another list, and tell the brokers which views are installed. It asks them for the " +
-			"nodes of single providers that they tell of.",
+			"networks, replace virtual kubelets that have read another list, ask them for the nodes of single providers of which they tell, " +
+			"and tell the brokers which views are installed.",
 		Args: program.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := o.Validate(); err != nil {

@@ -27,10 +27,10 @@ import (
 	"github.com/capacitorset/liqo-broker/test/admission"
 )
 
-// transitPolicy returns a policy of a name, as it is installed with the transit.
-func transitPolicy(t *testing.T, name string) admissionregistrationv1.ValidatingAdmissionPolicySpec {
+// installedPolicy returns a policy of a name, as it is installed with a folder below deploy.
+func installedPolicy(t *testing.T, folder, name string) admissionregistrationv1.ValidatingAdmissionPolicySpec {
 	t.Helper()
-	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), "../../deploy/transit")
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), "../../deploy/"+folder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func transitPolicy(t *testing.T, name string) admissionregistrationv1.Validating
 		}
 		return p.Spec
 	}
-	t.Fatalf("deploy/transit has no policy %s", name)
+	t.Fatalf("deploy/%s has no policy %s", folder, name)
 	return admissionregistrationv1.ValidatingAdmissionPolicySpec{}
 }
 
@@ -62,9 +62,9 @@ func asObject(t *testing.T, o any) map[string]any {
 	return all
 }
 
-// refusalsOf returns why a policy refuses what the transit does to an object, in a namespace with labels.
+// refusalsOf returns why a policy refuses what the program in a namespace of its name does to an object, in a namespace with labels.
 func refusalsOf(
-	t *testing.T, policy *admissionregistrationv1.ValidatingAdmissionPolicySpec, resource string, in map[string]string,
+	t *testing.T, program string, policy *admissionregistrationv1.ValidatingAdmissionPolicySpec, resource string, in map[string]string,
 	before, after map[string]any,
 ) []string {
 	t.Helper()
@@ -81,11 +81,13 @@ func refusalsOf(
 		}
 		return o
 	}
+	variables := map[string]any{}
+	resource, subresource, _ := strings.Cut(resource, "/")
 	input := map[string]any{
-		"object": orNull(after), "oldObject": orNull(before),
+		"object": orNull(after), "oldObject": orNull(before), "variables": variables,
 		"request": map[string]any{
-			"operation": operation, "resource": map[string]any{"resource": resource},
-			"userInfo": map[string]any{"username": "system:serviceaccount:liqo-broker-transit:liqo-broker-transit"},
+			"operation": operation, "resource": map[string]any{"resource": resource}, "subResource": subresource,
+			"userInfo": map[string]any{"username": "system:serviceaccount:" + program + ":" + program},
 		},
 		"namespaceObject": asObject(t, map[string]any{"metadata": map[string]any{"labels": in}}),
 	}
@@ -93,6 +95,9 @@ func refusalsOf(
 		if !admission.Holds(t, c.Expression, input) {
 			t.Fatal("the policy is not asked")
 		}
+	}
+	for _, v := range policy.Variables {
+		variables[v.Name] = admission.Evaluate(t, v.Expression, input)
 	}
 	var refusals []string
 	for _, v := range policy.Validations {
@@ -103,7 +108,7 @@ func refusalsOf(
 	return refusals
 }
 
-// written is what the transit does to an object, which is nil before it is made and after it is deleted, in a namespace with labels.
+// written is what a program does to an object, which is nil before it is made and after it is deleted, in a namespace with labels.
 type written struct {
 	reason   string
 	resource string
@@ -112,13 +117,13 @@ type written struct {
 	refused  bool
 }
 
-// checkPolicy holds what a policy refuses.
-func checkPolicy(t *testing.T, name string, cases map[string]written) {
+// checkPolicy holds what a policy refuses that is installed with a program.
+func checkPolicy(t *testing.T, program, name string, cases map[string]written) {
 	t.Helper()
-	policy := transitPolicy(t, name)
+	policy := installedPolicy(t, strings.TrimPrefix(program, "liqo-broker-"), name)
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			refusals := refusalsOf(t, &policy, tc.resource, tc.in, tc.old, tc.new)
+			refusals := refusalsOf(t, program, &policy, tc.resource, tc.in, tc.old, tc.new)
 			if got := len(refusals) > 0; got != tc.refused {
 				t.Errorf("%s refused with %q, want refused: %t", tc.reason, strings.Join(refusals, "; "), tc.refused)
 			}
@@ -198,7 +203,7 @@ func TestTransitPolicy(t *testing.T) {
 		"Node":           {"It says of none on which node it is.", slices, twin, nothing, endpoint("nodeName", "n"), true},
 		"Target":         {"Nor which pod.", slices, twin, nothing, endpoint("targetRef", map[string]any{"kind": "Pod"}), true},
 	}
-	checkPolicy(t, "transit.brokering.liqo.io", cases)
+	checkPolicy(t, transitName, "transit.brokering.liqo.io", cases)
 }
 
 // TestReportsPolicy holds what of roles the transit may make, and that it reports nothing itself.
@@ -266,12 +271,12 @@ func TestReportsPolicy(t *testing.T) {
 		"ClusterRole": {"It binds nobody to another role.", bindings, tenant, nothing, ref("kind", "ClusterRole"), true},
 		"OtherRole":   {"Of whatever name.", bindings, tenant, nothing, ref("name", "admin"), true},
 	}
-	checkPolicy(t, "transit-reports.brokering.liqo.io", cases)
+	checkPolicy(t, transitName, "transit-reports.brokering.liqo.io", cases)
 }
 
 // TestReportPolicy holds that who reports writes no more than the text of a report.
 func TestReportPolicy(t *testing.T) {
-	policy := transitPolicy(t, "reports.brokering.liqo.io")
+	policy := installedPolicy(t, "transit", "reports.brokering.liqo.io")
 	named := policy.MatchConstraints.ResourceRules[0]
 	written := []admissionregistrationv1.OperationType{"UPDATE"}
 	if !slices.Equal(named.ResourceNames, []string{report.Name}) || !slices.Equal(named.Operations, written) {
@@ -306,7 +311,7 @@ func TestReportPolicy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			after := before.DeepCopy()
 			tc.by(after)
-			refusals := refusalsOf(t, &policy, "configmaps", nil, asObject(t, before), asObject(t, after))
+			refusals := refusalsOf(t, transitName, &policy, "configmaps", nil, asObject(t, before), asObject(t, after))
 			if got := len(refusals) > 0; got != tc.refused {
 				t.Errorf("%s refused with %q, want refused: %t", tc.reason, strings.Join(refusals, "; "), tc.refused)
 			}

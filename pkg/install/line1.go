@@ -270,7 +270,7 @@ func (line1) consumer(i *Installer, broker cluster.Identity) ([]step, error) {
 			fmt.Sprintf("wait for this cluster's credentials at %s", called(broker)), nothing,
 			func(ctx context.Context) error { _, err := i.credentials(ctx, broker); return err },
 		},
-		{fmt.Sprintf("let the agent read these credentials, and no others of %s", called(broker)), i.readable(broker), nil},
+		{fmt.Sprintf("let the agent read these credentials, and no others of %s, and ask it for nodes", called(broker)), i.readable(broker), nil},
 		{fmt.Sprintf("tell the agent that %s is a broker", called(broker)), i.saying(broker.ID, true), nil},
 	}, nil
 }
@@ -322,11 +322,14 @@ func (i *Installer) readable(broker cluster.Identity) func(context.Context) ([]c
 	}
 }
 
-// readers returns what lets the agent read one Secret.
+// readers returns what lets the agent read one Secret, and ask the cluster in whose tenant namespace that is for nodes.
 func readers(secret client.ObjectKey) []*unstructured.Unstructured {
-	role := &unstructured.Unstructured{Object: map[string]any{"rules": []any{map[string]any{
-		"apiGroups": []any{""}, "resources": []any{"secrets"}, "resourceNames": []any{secret.Name}, "verbs": []any{"get"},
-	}}}}
+	role := &unstructured.Unstructured{Object: map[string]any{"rules": []any{
+		map[string]any{"apiGroups": []any{""}, "resources": []any{"secrets"}, "resourceNames": []any{secret.Name}, "verbs": []any{"get"}},
+		map[string]any{
+			"apiGroups": []any{api.AuthenticationGroup}, "resources": []any{"resourceslices"}, "verbs": []any{"create", "patch", "delete"},
+		},
+	}}}
 	role.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("Role"))
 	binding := &unstructured.Unstructured{Object: map[string]any{
 		"roleRef":  map[string]any{"apiGroup": rbacv1.GroupName, "kind": "Role", "name": AgentName},
@@ -374,12 +377,12 @@ func (line1) consumerUndo(_ context.Context, i *Installer) ([]step, error) {
 			}
 			return all, nil
 		}, nil},
-		{"let nobody read this cluster's credentials at brokers", i.unreadable, nil},
+		{"let nobody read this cluster's credentials at brokers, nor ask these for nodes", i.unreadable, nil},
 		i.removing("remove the agent, and the rule that bounds it", agent, func(ctx context.Context) error { return i.gone(ctx, agent) }),
 	}, nil
 }
 
-// unreadable returns the changes that take from the agent what lets it read Secrets of tenant namespaces.
+// unreadable returns the changes that take from the agent what lets it read Secrets of tenant namespaces, and ask for nodes there.
 func (i *Installer) unreadable(ctx context.Context) ([]change, error) {
 	peers, err := i.peers(ctx, line1{})
 	if err != nil {
@@ -408,7 +411,7 @@ func (line1) leaveBroker(ctx context.Context, i *Installer, broker cluster.Ident
 	}
 	return []step{
 		{fmt.Sprintf("say of %s that it is no broker", called(broker)), i.saying(broker.ID, false), nil},
-		{fmt.Sprintf("let nobody read this cluster's credentials at %s", called(broker)), func(ctx context.Context) ([]change, error) {
+		{fmt.Sprintf("let nobody read this cluster's credentials at %s, nor ask it for nodes", called(broker)), func(ctx context.Context) ([]change, error) {
 			peer, err := i.peerWith(ctx, broker.ID)
 			if err != nil || peer.Tenant == "" {
 				return nil, err

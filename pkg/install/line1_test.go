@@ -447,10 +447,10 @@ func TestJourneys1(t *testing.T) {
 			together(peer1("milan", true), peer1("rome", false)),
 			journey{"consumer of milan", (*Installer).Prepare, []string{
 				"run the agent, with the rule that bounds it", "wait for this cluster's credentials at milan",
-				"let the agent read these credentials, and no others of milan", "tell the agent that milan is a broker",
+				"let the agent read these credentials, and no others of milan, and ask it for nodes", "tell the agent that milan is a broker",
 			}, "apply Namespace liqo-broker-agent", "patch ForeignCluster milan"},
 			journey{"", (*Installer).Unprepare, []string{
-				"say of no peer that it is a broker", "let nobody read this cluster's credentials at brokers",
+				"say of no peer that it is a broker", "let nobody read this cluster's credentials at brokers, nor ask these for nodes",
 				"remove the agent, and the rule that bounds it",
 			}, "patch ForeignCluster milan", "delete Namespace liqo-broker-agent"},
 		},
@@ -617,7 +617,7 @@ func TestWaitsForCredentials(t *testing.T) {
 	}
 }
 
-// TestReadsOneSecret looks at what lets the agent read credentials: one Secret, by its name.
+// TestReadsOneSecret looks at what lets the agent read credentials and ask for nodes: one Secret, by its name, and where the broker is asked.
 func TestReadsOneSecret(t *testing.T) {
 	cluster := stock1(together(peer1("milan", true), peer1("oslo", true))...)
 	to := cluster.client(t)
@@ -632,12 +632,13 @@ func TestReadsOneSecret(t *testing.T) {
 	var got []string
 	for _, role := range roles.Items {
 		for _, rule := range role.Rules {
-			if slices.Contains(rule.Resources, "secrets") {
+			if role.Namespace != "liqo" && role.Namespace != "liqo-broker-agent" {
 				got = append(got, fmt.Sprint(role.Namespace, rule.APIGroups, rule.Resources, rule.ResourceNames, rule.Verbs))
 			}
 		}
 	}
-	if want := "[liqo-tenant-milan[] [secrets] [kubeconfig-controlplane-milan] [get]]"; fmt.Sprint(got) != want {
+	if want := "[liqo-tenant-milan[] [secrets] [kubeconfig-controlplane-milan] [get] " +
+		"liqo-tenant-milan[authentication.liqo.io] [resourceslices] [] [create patch delete]]"; fmt.Sprint(got) != want {
 		t.Errorf("roles give %v, want %s", got, want)
 	}
 	at := slices.IndexFunc(bindings.Items, func(b rbacv1.RoleBinding) bool { return b.Namespace == "liqo-tenant-milan" })
