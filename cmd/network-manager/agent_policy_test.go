@@ -72,9 +72,11 @@ func TestAgentSlicesPolicy(t *testing.T) {
 		"Issued": {"Whatever Liqo has written.", slices, tenant, issued, issued, false},
 		"Delete": {"And for no more.", slices, tenant, issued, nothing, false},
 
-		"Elsewhere":   {"It asks nobody else.", slices, map[string]string{"liqo.io/remote-cluster-id": "broker"}, nothing, own, true},
-		"Nobody":      {"It is no peer's.", slices, map[string]string{"liqo.io/tenant-namespace": "true"}, own, nothing, true},
-		"OtherTenant": {"Nor another peer.", slices, map[string]string{"liqo.io/remote-cluster-id": "x", "liqo.io/tenant-namespace": "true"}, nothing, own, true},
+		"Elsewhere": {"It asks nobody else.", slices, map[string]string{"liqo.io/remote-cluster-id": "broker"}, nothing, own, true},
+		"Nobody":    {"It is no peer's.", slices, map[string]string{"liqo.io/tenant-namespace": "true"}, own, nothing, true},
+		"OtherTenant": {
+			"Nor another peer.", slices, map[string]string{"liqo.io/remote-cluster-id": "x", "liqo.io/tenant-namespace": "true"}, nothing, own, true,
+		},
 		"Status":      {"It grants itself nothing.", slices + "/status", tenant, own, own, true},
 		"Theirs":      {"It deletes none of people.", slices, tenant, with(unlabelled), nothing, true},
 		"TheirOwn":    {"Also with the label.", slices, tenant, with(unannotated), nothing, true},
@@ -83,22 +85,37 @@ func TestAgentSlicesPolicy(t *testing.T) {
 		"Unlabelled":  {"It makes none that is not its own.", slices, tenant, nothing, with(unlabelled), true},
 		"Unannotated": {"Nor one of no provider.", slices, tenant, nothing, with(unannotated), true},
 		"Replicated":  {"Nor one of the peer.", slices, tenant, nothing, with(replicated), true},
-		"Name":        {"Nor one that could be people's.", slices, tenant, nothing, with(func(s *api.ResourceSlice) { s.Name = "broker" }), true},
+		"Name": {
+			"Nor one that could be people's.", slices, tenant, nothing, with(func(s *api.ResourceSlice) { s.Name = "broker" }), true,
+		},
 		"LongName": {
 			"Nor one for which a certificate has no room.", slices, tenant, nothing,
 			with(func(s *api.ResourceSlice) {
 				s.Name = strings.Replace(s.Name, "-a-", "-"+strings.Repeat("a", 40)+"-", 1)
 			}), true,
 		},
-		"Default":      {"It is not granted all.", slices, tenant, nothing, with(func(s *api.ResourceSlice) { s.Spec.Class = "default" }), true},
-		"Provider":     {"It asks no other.", slices, tenant, nothing, with(func(s *api.ResourceSlice) { s.Spec.ProviderClusterID = new("x") }), true},
-		"Destination":  {"Nor sends it to one.", slices, tenant, nothing, with(func(s *api.ResourceSlice) { s.Labels["liqo.io/remoteID"] = "x" }), true},
-		"Of":           {"Nor says so.", slices, tenant, own, with(func(s *api.ResourceSlice) { s.Labels["liqo.io/remote-cluster-id"] = "x" }), true},
-		"Amount":       {"It does not say how much.", slices, tenant, nothing, with(bounded), true},
-		"AmountLater":  {"Nor later.", slices, tenant, own, with(bounded), true},
-		"CSR":          {"It signs nothing.", slices, tenant, nothing, with(func(s *api.ResourceSlice) { s.Spec.CSR = []byte("x") }), true},
-		"CSRLater":     {"Nor later.", slices, tenant, issued, with(func(s *api.ResourceSlice) { s.Finalizers = []string{"crdreplicator.liqo.io/resource"} }), true},
-		"Consumer":     {"It asks for nobody else.", slices, tenant, own, with(func(s *api.ResourceSlice) { s.Spec.ConsumerClusterID = new("x") }), true},
+		"Default": {
+			"It is not granted all.", slices, tenant, nothing, with(func(s *api.ResourceSlice) { s.Spec.Class = "default" }), true,
+		},
+		"Provider": {
+			"It asks no other.", slices, tenant, nothing, with(func(s *api.ResourceSlice) { s.Spec.ProviderClusterID = new("x") }), true,
+		},
+		"Destination": {
+			"Nor sends it to one.", slices, tenant, nothing, with(func(s *api.ResourceSlice) { s.Labels["liqo.io/remoteID"] = "x" }), true,
+		},
+		"Of": {
+			"Nor says so.", slices, tenant, own, with(func(s *api.ResourceSlice) { s.Labels["liqo.io/remote-cluster-id"] = "x" }), true,
+		},
+		"Amount":      {"It does not say how much.", slices, tenant, nothing, with(bounded), true},
+		"AmountLater": {"Nor later.", slices, tenant, own, with(bounded), true},
+		"CSR":         {"It signs nothing.", slices, tenant, nothing, with(func(s *api.ResourceSlice) { s.Spec.CSR = []byte("x") }), true},
+		"CSRLater": {
+			"Nor later.", slices, tenant, issued,
+			with(func(s *api.ResourceSlice) { s.Finalizers = []string{"crdreplicator.liqo.io/resource"} }), true,
+		},
+		"Consumer": {
+			"It asks for nobody else.", slices, tenant, own, with(func(s *api.ResourceSlice) { s.Spec.ConsumerClusterID = new("x") }), true,
+		},
 		"Held":         {"It keeps nothing from going.", slices, tenant, nothing, with(held), true},
 		"HeldLater":    {"Nor later.", slices, tenant, own, with(held), true},
 		"Owned":        {"Nor has it go.", slices, tenant, nothing, with(owned), true},
@@ -112,7 +129,8 @@ func TestAgentSlicesPolicy(t *testing.T) {
 // TestBare holds that the agent's cache knows pods of DaemonSets, for which no node is kept, and drops what it does not read.
 func TestBare(t *testing.T) {
 	for kind, want := range map[string]bool{"DaemonSet": true, "ReplicaSet": false} {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"x": "y"}}, Spec: corev1.PodSpec{NodeName: "n", Hostname: "h"}}
+		pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n", Hostname: "h"}}
+		pod.Annotations = map[string]string{"x": "y"}
 		pod.OwnerReferences = []metav1.OwnerReference{{Kind: kind, Controller: new(true)}}
 		bare(pod)
 		if v1.IsOfDaemonSet(pod) != want || (len(pod.OwnerReferences) > 0) != want || pod.Annotations != nil || pod.Spec.Hostname != "" ||

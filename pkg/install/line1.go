@@ -411,13 +411,16 @@ func (line1) leaveBroker(ctx context.Context, i *Installer, broker cluster.Ident
 	}
 	return []step{
 		{fmt.Sprintf("say of %s that it is no broker", called(broker)), i.saying(broker.ID, false), nil},
-		{fmt.Sprintf("let nobody read this cluster's credentials at %s, nor ask it for nodes", called(broker)), func(ctx context.Context) ([]change, error) {
-			peer, err := i.peerWith(ctx, broker.ID)
-			if err != nil || peer.Tenant == "" {
-				return nil, err
-			}
-			return i.remove(ctx, readers(client.ObjectKey{Namespace: peer.Tenant}))
-		}, nil},
+		{
+			fmt.Sprintf("let nobody read this cluster's credentials at %s, nor ask it for nodes", called(broker)),
+			func(ctx context.Context) ([]change, error) {
+				peer, err := i.peerWith(ctx, broker.ID)
+				if err != nil || peer.Tenant == "" {
+					return nil, err
+				}
+				return i.remove(ctx, readers(client.ObjectKey{Namespace: peer.Tenant}))
+			}, nil,
+		},
 	}, false, nil
 }
 

@@ -617,7 +617,7 @@ func TestWaitsForCredentials(t *testing.T) {
 	}
 }
 
-// TestReadsOneSecret looks at what lets the agent read credentials and ask for nodes: one Secret, by its name, and where the broker is asked.
+// TestReadsOneSecret looks at what lets the agent read credentials, one Secret, by its name, and ask the broker for nodes.
 func TestReadsOneSecret(t *testing.T) {
 	cluster := stock1(together(peer1("milan", true), peer1("oslo", true))...)
 	to := cluster.client(t)

@@ -54,6 +54,19 @@ spec:
   terminationGracePeriodSeconds: 1
   containers: [{name: web, image: "lab.local/web:1"}]
 `
+	// chosen is a pod that its cluster has run at one provider.
+	chosen = `
+apiVersion: v1
+kind: Pod
+metadata: {name: chosen, namespace: %[1]s}
+spec:
+  nodeSelector: {brokering.liqo.io/provider: %[2]s}
+  terminationGracePeriodSeconds: 1
+  containers:
+    - name: web
+      image: lab.local/web:1
+      resources: {requests: {cpu: 10m, memory: 16Mi}, limits: {cpu: 200m, memory: 64Mi}}
+`
 )
 
 // TestBroker makes a broker of the cluster in the middle and a consumer of the first one, by the commands that people read, after the
@@ -97,6 +110,7 @@ func TestBroker(t *testing.T) {
 		}
 	})
 	t.Run("moved", func(t *testing.T) { checkMoved(t, namespace) })
+	t.Run("chosen", func(t *testing.T) { checkChosen(t, namespace) })
 	t.Run("hostile", func(t *testing.T) { checkHostile(t, namespace) })
 	t.Run("faults", func(t *testing.T) { checkFaults(t, namespace) })
 
@@ -270,5 +284,64 @@ func checkMoved(t *testing.T, namespace string) {
 		}
 		break
 	}
+	checkAddresses(t, namespace)
+}
+
+// nodesOfProviders returns the nodes of single providers that the consumer has, each with whether it is ready, and fails unless as many
+// ResourceSlices of its agent are there.
+func nodesOfProviders(ctx context.Context) (string, error) {
+	nodes, err := consumer.Kubectl(ctx, "get", "nodes", "-l", "brokering.liqo.io/provider", "-o",
+		`jsonpath={range .items[*]}{.metadata.labels.brokering\.liqo\.io/provider} {.status.conditions[?(@.type=="Ready")].status}{"\n"}{end}`)
+	if err != nil {
+		return "", err
+	}
+	asked, err := consumer.Kubectl(ctx, "get", "resourceslices.authentication.liqo.io", "-n", "liqo-tenant-"+broker.Name, "-l",
+		"app.kubernetes.io/managed-by=liqo-broker", "-o", "name")
+	if err == nil && strings.Count(asked, "resourceslice") != strings.Count(nodes, "\n") {
+		err = fmt.Errorf("the consumer asks for %q, and has nodes %q", asked, nodes)
+	}
+	return nodes, err
+}
+
+// checkChosen has the consumer have a node for each provider, choose one for a pod, and have one node for all of them again: the node goes
+// when the pod is gone, and no pod of another node with it.
+func checkChosen(t *testing.T, namespace string) {
+	t.Helper()
+	setNodes := func(nodes string) {
+		t.Helper()
+		kubectl(t, broker, "patch", "consumers.brokering.liqo.io", consumer.Name, "--type=merge", "-p",
+			fmt.Sprintf(`{"spec": {"mode": "Orchestrated", "nodes": %q}}`, nodes))
+	}
+	awaitNodes := func(want string) {
+		t.Helper()
+		eventually(t, func(ctx context.Context) error {
+			nodes, err := nodesOfProviders(ctx)
+			if err == nil && nodes != want {
+				err = fmt.Errorf("the consumer has nodes of single providers %q, want %q", nodes, want)
+			}
+			return err
+		})
+	}
+	one := provider.Name + " True\n"
+	setNodes("PerProvider")
+	awaitNodes(one)
+	apply(t, consumer, fmt.Sprintf(chosen, namespace, provider.Name))
+	p := awaitReady(t, consumer, namespace, "chosen")
+	eventually(t, func(ctx context.Context) error { return reaches(ctx, consumer, p.address, "chosen") })
+	awaitReady(t, provider, namespace+"-"+consumer.Name+"-"+broker.Name, "chosen")
+
+	setNodes("One")
+	eventually(t, func(ctx context.Context) error {
+		log, err := consumer.Kubectl(ctx, "logs", "-n", "liqo-broker-agent", "-l", "app.kubernetes.io/name=liqo-broker-agent", "--tail=-1")
+		if err == nil && !strings.Contains(log, "it is kept for the pods that are there") {
+			err = fmt.Errorf("the agent does not say that it keeps a node for its pods:\n%s", log)
+		}
+		return err
+	})
+	if err := reaches(t.Context(), consumer, p.address, "chosen"); err != nil {
+		t.Errorf("the broker does not want the node any more, and its pod is gone: %v", err)
+	}
+	kubectl(t, consumer, "delete", "pod", "-n", namespace, "chosen", "--timeout=1m")
+	awaitNodes("")
 	checkAddresses(t, namespace)
 }

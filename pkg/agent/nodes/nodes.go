@@ -1,8 +1,8 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodes asks brokers, on a consumer with Liqo 1.x, for the nodes of single providers that they tell of, and gives up those that they
-// do not want any more.
+// Package nodes asks brokers, on a consumer with Liqo 1.x, for the nodes of single providers of which they tell, and gives up those that
+// they do not want any more.
 //
 // It does not decide for which nodes brokers are asked: package nodes of the core does. Nor does it know what such a node has.
 package nodes

@@ -374,8 +374,8 @@ func TestLeavesAlone(t *testing.T) {
 			[]string{b, "broker"}, "",
 		},
 		"ToldByNode": {
-			"A node of one provider tells of no others.", []client.Object{record(true), told(func(s *api.ResourceSlice) { s.Name = nodeOf("c") }), own(b)},
-			[]string{b, nodeOf("c")}, "",
+			"A node of one provider tells of no others.",
+			[]client.Object{record(true), told(func(s *api.ResourceSlice) { s.Name = nodeOf("c") }), own(b)}, []string{b, nodeOf("c")}, "",
 		},
 		"ToldElsewhere": {
 			"It is in the namespace of another peer.",

@@ -94,7 +94,9 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 		Watches(slice, watch.Later(watch.OfTenant(cfg.Reader)))
 	// A provider that leaves takes its nodes along.
 	kinds := cfg.Reader.Line().Kinds()
-	leaves := builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return v1.RoleChanged(e.ObjectOld, e.ObjectNew) }})
+	leaves := builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return v1.RoleChanged(e.ObjectOld, e.ObjectNew)
+	}})
 	for _, kind := range append(kinds.Peering, kinds.Record) {
 		b = b.Watches(kind, watch.Later(watch.EveryConsumer(cfg.Client)), leaves)
 	}

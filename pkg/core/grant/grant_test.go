@@ -206,7 +206,8 @@ func TestDecide(t *testing.T) {
 			reason: "Also if it is that of a provider, of which nothing is counted while it is denied.", perProvider: true, offers: apart,
 			requests: []grant.Request{request(nodeOf("c"), 1, denied("cpu=2"))},
 			want: []answer{{
-				verdict: grant.Accepted, granted: []string{"cpu=0"}, reason: grant.NodePerProvider, says: "none that is called so; others", unknown: true,
+				verdict: grant.Accepted, granted: []string{"cpu=0"}, reason: grant.NodePerProvider, says: "none that is called so; others",
+				unknown: true,
 			}},
 		},
 		"ComesBack": {
@@ -388,7 +389,10 @@ func TestNodes(t *testing.T) {
 			[]capacity.NodeOffer{{Offered: list("cpu=1")}, {Node: a, Provider: "a", Offered: list("cpu=1")}, {Node: b, Provider: "b"}}, everyone,
 			map[string]cluster.ID{a: "a", b: "b"},
 		},
-		"Unknown": {"Nothing is known of its provider any more.", []capacity.NodeOffer{{Node: a}, {Node: b, Provider: "b"}}, everyone, map[string]cluster.ID{b: "b"}},
+		"Unknown": {
+			"Nothing is known of its provider any more.", []capacity.NodeOffer{{Node: a}, {Node: b, Provider: "b"}}, everyone,
+			map[string]cluster.ID{b: "b"},
+		},
 		"Left": {
 			"Its provider does not peer any more.", []capacity.NodeOffer{{Node: a, Provider: "a"}, {Node: b, Provider: "b"}},
 			func(id cluster.ID) bool { return id == "a" }, map[string]cluster.ID{a: "a"},
