@@ -148,21 +148,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 
+	answers, err := r.answers(ctx, requests.Values, snap.NodeOffers(id), c.EffectiveNodes() == v1alpha1.NodesPerProvider, views)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+
 	// One that cannot be written keeps no other from being answered, unless nothing can be written.
 	var failed []error
 	later := ctrl.Result{RequeueAfter: views.Turns()} // When the consumer was silent for too long, or classes that wait may be told.
 	written, began := 0, r.clock.Now()
-	offers, perProvider := snap.NodeOffers(id), c.EffectiveNodes() == v1alpha1.NodesPerProvider
-	var nodes map[string]cluster.ID
-	if perProvider {
-		if nodes, err = r.nodes(ctx, requests.Values, offers); err != nil {
-			return ctrl.Result{}, err
-		}
-	}
-	for i, answer := range grant.Decide(requests.Values, offers, perProvider, views) {
-		if requests.Values[i].TellsNodes() {
-			answer.Nodes = nodes
-		}
+	for i, answer := range answers {
 		before := requests.Slices[i]
 		answered, wait := v1.Answered(before, answer, classes, r.clock.Now())
 		if wait > 0 && (later.RequeueAfter == 0 || wait < later.RequeueAfter) {
@@ -196,20 +191,30 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return later, nil
 }
 
-// nodes returns the nodes of single providers that a consumer is to have: those of providers that peer.
-func (r *Reconciler) nodes(ctx context.Context, requests []grant.Request, offers []capacity.NodeOffer) (map[string]cluster.ID, error) {
+// answers returns the answers to all that a consumer asks for. If it is to have a node for each provider, it is told of which by those
+// requests that are for none: of providers that peer.
+func (r *Reconciler) answers(
+	ctx context.Context, requests []grant.Request, offers []capacity.NodeOffer, perProvider bool, views grant.Views,
+) ([]grant.Answer, error) {
+	answers := grant.Decide(requests, offers, perProvider, views)
+	if !perProvider {
+		return answers, nil
+	}
 	provides := map[cluster.ID]bool{}
 	for i := range offers {
-		if offers[i].Provider == "" {
-			continue
-		}
 		peer, err := r.reader.Peer(ctx, offers[i].Provider)
 		if err != nil {
 			return nil, err
 		}
 		provides[offers[i].Provider] = peer != nil && peer.Outgoing.Exists
 	}
-	return grant.Nodes(requests, offers, func(id cluster.ID) bool { return provides[id] }), nil
+	nodes := grant.Nodes(requests, offers, func(id cluster.ID) bool { return provides[id] })
+	for i := range answers {
+		if requests[i].TellsNodes() {
+			answers[i].Nodes = nodes
+		}
+	}
+	return answers, nil
 }
 
 // again has the rest of what a consumer asks for answered when others have had their turn: soon, or after failures more and more seldom.
