@@ -117,10 +117,14 @@ func (f *Facts) incoming() liqo.Peering {
 	return liqo.Peering{Exists: true, Established: ready && !ending, Ending: ending}
 }
 
-// outgoing is the peering over which the peer provides. Where credentials were put there by hand only the role tells of them.
+// outgoing is the peering over which the peer provides. Where credentials were put there by hand only the role tells of them. Liqo 1.2.0
+// leaves the role of a peer that has gone as it was, without a module of it
+// (Reconcile in liqo/pkg/liqo-controller-manager/core/foreigncluster-controller@v1.2.0).
 func (f *Facts) outgoing() liqo.Peering {
 	if f.Identity == nil {
-		provides := f.Record.Status.Role == api.RoleProvider || f.Record.Status.Role == api.RoleConsumerAndProvider
+		said := f.Record.Status
+		provides := (said.Role == api.RoleProvider || said.Role == api.RoleConsumerAndProvider) &&
+			(said.Modules.Authentication.Enabled || said.Modules.Offloading.Enabled)
 		return liqo.Peering{Exists: provides, Established: provides}
 	}
 	ending := !f.Identity.DeletionTimestamp.IsZero()

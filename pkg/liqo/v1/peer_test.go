@@ -148,8 +148,15 @@ func TestPeer(t *testing.T) {
 			identities: identity("tenant-a", "a", func(i *api.Identity) { i.Spec.Type = api.IdentityResourceSlice }),
 		},
 		"CredentialsByHand": {
-			reason: "Only the role tells of them.", record: record(func(fc *api.ForeignCluster) { fc.Status.Role = api.RoleProvider }),
-			want: liqo.Peer{Outgoing: up},
+			reason: "Only the role tells of them.", want: liqo.Peer{Outgoing: up},
+			record: record(func(fc *api.ForeignCluster) {
+				fc.Status.Role, fc.Status.Modules.Offloading.Enabled = api.RoleProvider, true
+			}),
+		},
+		"ProviderHasGone": {
+			reason: "Liqo forgets to take the role back.", record: record(func(fc *api.ForeignCluster) {
+				fc.Status.Role, fc.Status.Modules.Networking.Enabled = api.RoleProvider, true
+			}),
 		},
 		"Both": {
 			reason:  "Each cluster provides to the other.",
