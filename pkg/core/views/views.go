@@ -140,15 +140,35 @@ func (p *planner) listed() []netip.Prefix {
 	return list
 }
 
-// split tells the broker's own networks from the views. The first network is always its own; one behind it that is granted, too, somebody
-// has put there by hand.
+// split tells the broker's own networks from the views.
 func (p *planner) split() {
 	for i, prefix := range p.listed() {
-		granted := slices.Contains(slices.Collect(maps.Values(p.Granted)), prefix)
-		if !slices.Contains(p.Record.Views, prefix) && (i == 0 || !granted) {
+		if !p.isView(i) {
 			p.own = append(p.own, prefix)
 		}
 	}
+}
+
+// isView reports whether a network of the list is none of the broker's own. The first one always is, unless it is recorded; one behind it
+// that is granted, too, somebody has put there by hand.
+func (s *State) isView(at int) bool {
+	own := s.Networks[at].Own
+	granted := slices.Contains(slices.Collect(maps.Values(s.Granted)), own)
+	return slices.Contains(s.Record.Views, own) || at > 0 && granted
+}
+
+// Seen returns under which prefixes the listed views are seen here, in their order; none while Liqo has not decided about all of the list.
+func (s *State) Seen() []netip.Prefix {
+	if !s.Decided {
+		return nil
+	}
+	var seen []netip.Prefix
+	for i := range s.Networks {
+		if s.isView(i) && s.Networks[i].Seen.IsValid() {
+			seen = append(seen, s.Networks[i].Seen)
+		}
+	}
+	return seen
 }
 
 // choose decides which views are listed: those that were, as long as they are wanted or used, and then new ones by key.

@@ -425,6 +425,40 @@ func TestLeaving(t *testing.T) {
 }
 
 // TestFirstLook remembers that nothing was known when Liqo was deciding, and what was there when it was not.
+// TestSeen looks for the views in a list as it is.
+func TestSeen(t *testing.T) {
+	const own, a, b, c = "10.201.0.0/16", "10.69.0.0/16", "10.65.0.0/16", "10.66.0.0/16"
+	for name, tc := range map[string]struct {
+		reason string
+		state  views.State
+		want   []netip.Prefix
+	}{
+		"None": {"The list has the broker's own networks alone.", views.State{Decided: true, Networks: networks(own, c)}, nil},
+		"Recorded": {
+			"What is recorded is a view, as it is seen here, also if it is not granted any more.",
+			views.State{Decided: true, Networks: networks(own, a, b+"=10.64.0.0/16"), Record: views.Record{Views: list(a, b)}},
+			list(a, "10.64.0.0/16"),
+		},
+		"ByHand": {
+			"What people have listed behind the broker's own, and is granted, is a view.",
+			views.State{Decided: true, Networks: networks(own, c, a), Granted: granted("a=" + a)}, list(a),
+		},
+		"First": {
+			"The first network is the broker's own, whatever is granted.",
+			views.State{Decided: true, Networks: networks(own), Granted: granted("a=" + own)}, nil,
+		},
+		"NotDecided": {"Liqo decides yet.", views.State{Networks: networks(own, a), Record: views.Record{Views: list(a)}}, nil},
+		"Without": {
+			"Liqo has not decided about one of them.",
+			views.State{Decided: true, Networks: networks(own, a, b+"="), Record: views.Record{Views: list(a, b)}}, list(a),
+		},
+	} {
+		if got := tc.state.Seen(); !slices.Equal(got, tc.want) {
+			t.Errorf("%s: %s Seen() = %v, want %v", name, tc.reason, got, tc.want)
+		}
+	}
+}
+
 func TestFirstLook(t *testing.T) {
 	for _, decided := range []bool{true, false} {
 		s := views.State{Networks: networks("10.201.0.0/16"), Decided: decided, Now: at(100), Kubelets: []views.Kubelet{kubelet("old", 1)}}

@@ -37,6 +37,7 @@ type Line interface {
 // Offloaded is all about namespaces of one cluster that run in another one.
 type Offloaded interface {
 	Offloads
+	ByPeople
 	Twins
 }
 
@@ -109,6 +110,13 @@ type Offloads interface {
 	Select(o client.Object, selected, placing []cluster.ID)
 }
 
+// ByPeople is how people offload namespaces of this cluster, and no broker does.
+type ByPeople interface {
+	// NewOffloadingTo returns an object of Kinds.Offloading by which pods of a namespace of this cluster, own, may run here and on one other
+	// cluster.
+	NewOffloadingTo(namespace string, own cluster.Identity, to cluster.ID) client.Object
+}
+
 // Twins is what the twin namespaces say that peers have here.
 type Twins interface {
 	// Passed reports whether a twin namespace came from a cluster or through it, as far as that can be told from here.
@@ -123,8 +131,9 @@ type Twins interface {
 type Kinds struct {
 	// Record is how Liqo knows a peer: one object for each, in no namespace.
 	Record client.Object
-	// Offer is what one cluster offers to another, in the tenant namespace of the other one.
-	Offer client.Object
+	// Offer is what one cluster offers to another, in the tenant namespace of the other one, and Offers is an empty list of those.
+	Offer  client.Object
+	Offers client.ObjectList
 	// Network has the prefixes of a peer, and Tunnels besides say how the way there is; all of them in its tenant namespace.
 	Network client.Object
 	Tunnels []client.Object
@@ -185,6 +194,8 @@ type Reader interface {
 	Links
 	// Catalog returns what people may see of the peers, in order of name.
 	Catalog(ctx context.Context) ([]Entry, error)
+	// Ways returns how this cluster reaches its pods at brokers. Of brokers about which the caller may not read more, it has no prefixes.
+	Ways(ctx context.Context) (liqo.Ways, error)
 }
 
 // Peers are the clusters that this one knows.

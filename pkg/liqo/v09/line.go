@@ -38,7 +38,7 @@ func (Line) Kinds() line.Kinds {
 	shadow := &metav1.PartialObjectMetadata{}
 	shadow.SetGroupVersionKind(vkv1alpha1.SchemeGroupVersion.WithKind("ShadowPod"))
 	return line.Kinds{
-		Record: &ForeignCluster{}, Offer: &ResourceOffer{}, Network: &TunnelEndpoint{},
+		Record: &ForeignCluster{}, Offer: &ResourceOffer{}, Offers: &ResourceOfferList{}, Network: &TunnelEndpoint{},
 		Offloading: &NamespaceOffloading{}, Offloadings: &NamespaceOffloadingList{},
 		Shadow: shadow, Wish: &ShadowPod{}, Wishes: &ShadowPodList{},
 		OwnNetwork: &IpamStorage{}, OwnNetworks: &ipamStorageList{},
@@ -138,6 +138,11 @@ func (Line) NewOffloading(namespace string, preferred liqo.Mapping, own cluster.
 // Select implements line.Line.
 func (Line) Select(o client.Object, selected, placing []cluster.ID) {
 	Select(o.(*NamespaceOffloading), selected, placing)
+}
+
+// NewOffloadingTo implements line.Line.
+func (Line) NewOffloadingTo(namespace string, own cluster.Identity, to cluster.ID) client.Object {
+	return OffloadingTo(namespace, own, to)
 }
 
 // Passed implements line.Line.

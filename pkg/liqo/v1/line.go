@@ -45,7 +45,7 @@ func (Line) Kinds() line.Kinds {
 	shadow := &metav1.PartialObjectMetadata{}
 	shadow.SetGroupVersionKind(schema.GroupVersionKind{Group: api.OffloadingGroup, Version: api.Beta, Kind: "ShadowPod"})
 	return line.Kinds{
-		Record: &api.ForeignCluster{}, Offer: &api.ResourceSlice{},
+		Record: &api.ForeignCluster{}, Offer: &api.ResourceSlice{}, Offers: &api.ResourceSliceList{},
 		Shadow: shadow, Wish: &api.ShadowPod{}, Wishes: &api.ShadowPodList{},
 		OwnNetwork: &api.Network{}, OwnNetworks: &api.NetworkList{},
 		Offloading: &api.NamespaceOffloading{}, Offloadings: &api.NamespaceOffloadingList{},
@@ -181,6 +181,11 @@ func (Line) NewOffloading(namespace string, preferred liqo.Mapping, own cluster.
 // Select implements line.Line.
 func (Line) Select(o client.Object, selected, placing []cluster.ID) {
 	Select(o.(*api.NamespaceOffloading), selected, placing)
+}
+
+// NewOffloadingTo implements line.Line.
+func (Line) NewOffloadingTo(namespace string, own cluster.Identity, to cluster.ID) client.Object {
+	return OffloadingTo(namespace, own, to)
 }
 
 // Passed implements line.Line. It goes by the origin alone: IDs are words, which may be part of any name.

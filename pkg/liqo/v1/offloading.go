@@ -31,8 +31,23 @@ func ForgeOffloading(namespace string, preferred liqo.Mapping, own cluster.Ident
 			Namespace: namespace, Name: liqo.OffloadingName, Labels: map[string]string{liqo.LabelBrokerManaged: liqo.BrokerManaged},
 		},
 		Spec: api.NamespaceOffloadingSpec{
-			NamespaceMappingStrategy: api.MappingStrategy(liqo.FittingMapping(preferred, namespace, string(own.ID))),
-			PodOffloadingStrategy:    api.PodsRemote,
+			NamespaceMappingStrategy: fitting(preferred, namespace, own), PodOffloadingStrategy: api.PodsRemote,
+		},
+	}
+}
+
+// fitting returns how Liqo is to name a namespace of this cluster: as is preferred, if that fits.
+func fitting(preferred liqo.Mapping, namespace string, own cluster.Identity) api.MappingStrategy {
+	return api.MappingStrategy(liqo.FittingMapping(preferred, namespace, string(own.ID)))
+}
+
+// OffloadingTo returns the NamespaceOffloading by which pods of a namespace of this cluster may run here and on one other cluster.
+func OffloadingTo(namespace string, own cluster.Identity, to cluster.ID) *api.NamespaceOffloading {
+	return &api.NamespaceOffloading{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: liqo.OffloadingName},
+		Spec: api.NamespaceOffloadingSpec{
+			NamespaceMappingStrategy: fitting(liqo.MappingDefault, namespace, own), PodOffloadingStrategy: api.PodsLocalAndRemote,
+			ClusterSelector: liqo.ForgeSelector([]cluster.ID{to}),
 		},
 	}
 }

@@ -60,15 +60,8 @@ func BrokerViewsIn(ctx context.Context, objects client.Reader, own cluster.ID, n
 	b := &BrokerViews{Broker: broker, Tenant: c.Namespace, configuration: &c}
 
 	// What it grants, and what is listed.
-	var slicesOf api.ResourceSliceList
-	if err := objects.List(ctx, &slicesOf, client.InNamespace(c.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list ResourceSlices in namespace %s: %w", c.Namespace, err)
-	}
-	b.State.Granted, b.Unreadable = grantedViews(slicesOf.Items, broker, own)
-	b.State.Networks, b.State.Generation = listedNetworks(&c), c.Generation
-	b.State.Observed, b.State.Decided = observed(&c), isDecided(&c)
-	if err := json.Unmarshal([]byte(c.Annotations[annotationViews]), &b.State.Record); err != nil {
-		b.State.Record = views.Record{} // Nobody knows anything: virtual kubelets are replaced rather than believed.
+	if err := b.readList(ctx, objects, own); err != nil {
+		return nil, err
 	}
 
 	// What must not be taken for it, and what has read it.
@@ -76,6 +69,22 @@ func BrokerViewsIn(ctx context.Context, objects client.Reader, own cluster.ID, n
 		return nil, err
 	}
 	return b, b.readPods(ctx, objects)
+}
+
+// readList notes what the broker grants to this cluster, which is called own, and what of that is listed.
+func (b *BrokerViews) readList(ctx context.Context, objects client.Reader, own cluster.ID) error {
+	c := b.configuration
+	var slicesOf api.ResourceSliceList
+	if err := objects.List(ctx, &slicesOf, client.InNamespace(c.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list ResourceSlices in namespace %s: %w", c.Namespace, err)
+	}
+	b.State.Granted, b.Unreadable = grantedViews(slicesOf.Items, b.Broker, own)
+	b.State.Networks, b.State.Generation = listedNetworks(c), c.Generation
+	b.State.Observed, b.State.Decided = observed(c), isDecided(c)
+	if err := json.Unmarshal([]byte(c.Annotations[annotationViews]), &b.State.Record); err != nil {
+		b.State.Record = views.Record{} // Nobody knows anything: virtual kubelets are replaced rather than believed.
+	}
+	return nil
 }
 
 // isBroker reports whether people have said that a peer is a broker.

@@ -44,7 +44,8 @@ func Run(t *testing.T, w World) {
 		"Peers": w.checkPeers, "UnknownPeers": w.checkUnknownPeers, "Tenants": w.checkTenants, "Names": w.checkNames,
 		"Offers": w.checkOffers, "OffersWith": w.checkOffersWith, "OffersOfNode": w.checkOffersOfNode, "ValuesOf": w.checkValuesOf,
 		"Links": w.checkLinks, "Catalog": w.checkCatalog, "CatalogForStrangers": w.checkStrangersView,
-		"Offloading": w.checkOffloading, "NewOffloading": w.checkNewOffloading, "Receptions": w.checkReceptions, "Twins": w.checkTwins,
+		"Offloading": w.checkOffloading, "NewOffloading": w.checkNewOffloading,
+		"NewOffloadingTo": w.checkNewOffloadingTo, "Receptions": w.checkReceptions, "Twins": w.checkTwins,
 		"AccountChanged": w.checkAccountChanged, "Dropped": w.checkDropped, "Failures": w.checkFailures,
 		"PeersWrite": w.checkPeersWrite, "Maps": w.checkMaps, "Writers": w.checkWriters, "IdentityRules": w.checkIdentityRules,
 		"NetworkRules": w.checkNetworkRules, "Wishes": w.checkWishes, "OwnNetworks": w.checkOwnNetworks,
@@ -148,6 +149,10 @@ func (w *World) checkKinds(t *testing.T) {
 		if !w.scheme.Recognizes(kind) {
 			t.Errorf("%s is not in the scheme", kind)
 		}
+	}
+	offers, err := apiutil.GVKForObject(kinds.Offers, w.scheme)
+	if of, errOf := apiutil.GVKForObject(kinds.Offer, w.scheme); err != nil || errOf != nil || offers.Kind != of.Kind+"List" {
+		t.Errorf("%s is no list of %s: %v, %v", offers, of, err, errOf)
 	}
 	again := w.kinds()
 	for i, kind := range w.kinds() {
@@ -713,6 +718,19 @@ func (w *World) checkNewOffloading(t *testing.T) {
 	}
 }
 
+// checkNewOffloadingTo checks what people write: pods may run here and on that one cluster, and no broker takes it for its own.
+func (w *World) checkNewOffloadingTo(t *testing.T) {
+	t.Helper()
+	made, to := w.Line.NewOffloadingTo("web", w.Own, "a"), []cluster.ID{"a"}
+	want := liqo.Offloading{Namespace: "web", Object: made, Leaves: true, Selected: to, Placing: to, Seen: true}
+	if diff := cmp.Diff(want, w.Line.OffloadingOf(made)); diff != "" || made.GetName() != liqo.OffloadingName {
+		t.Errorf("NewOffloadingTo() is called %q: -want +got\n%s", made.GetName(), diff)
+	}
+	if text := asJSON(t, made); !strings.Contains(text, `"namespaceMappingStrategy":"DefaultName"`) {
+		t.Errorf("the namespace gets no name of its own: %s", text)
+	}
+}
+
 // checkReceptions compares what became of the namespace on each cluster with what Liqo has written.
 func (w *World) checkReceptions(t *testing.T) {
 	t.Helper()
@@ -874,6 +892,7 @@ func (w *World) questions(provider *liqo.Peer) map[string]func(context.Context, 
 		"Links":        func(ctx context.Context, r line.Reader) (any, error) { return r.Links(ctx) },
 		"LinksWith":    func(ctx context.Context, r line.Reader) (any, error) { return r.LinksWith(ctx, provider) },
 		"Catalog":      func(ctx context.Context, r line.Reader) (any, error) { return r.Catalog(ctx) },
+		"Ways":         func(ctx context.Context, r line.Reader) (any, error) { return r.Ways(ctx) },
 	}
 }
 
