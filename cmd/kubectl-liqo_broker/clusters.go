@@ -36,11 +36,15 @@ func (r *reading) providersCommand() *cobra.Command {
 			return list, &list.Items, err
 		},
 		identity: overview.ProviderIdentity,
-		none:     "No cluster provides yet. Peer with one, and it appears here: liqoctl peer out-of-band --help",
+		none:     "No cluster provides yet. Peer with one, and it appears here: ",
 		table:    func(all []v1alpha1.Provider) *metav1.Table { return overview.Providers(r.now(), all) },
 		remarks: func(ctx context.Context, c client.Client) ([]overview.Finding, error) {
-			gateway, err := gatewayOf(ctx, c)
-			return overview.OfGateway(gateway), err
+			of, err := lineOf(c)
+			if err != nil {
+				return nil, err
+			}
+			gateways, err := gatewaysOf(ctx, c, of)
+			return overview.OfGateways(gateways), err
 		},
 	})
 }
@@ -60,7 +64,7 @@ func (r *reading) consumersCommand() *cobra.Command {
 			return list, &list.Items, err
 		},
 		identity: overview.ConsumerIdentity,
-		none:     "No cluster consumes yet. One that peers with the broker appears here: liqoctl peer out-of-band --help",
+		none:     "No cluster consumes yet. One that peers with the broker appears here: ",
 		table:    func(all []v1alpha1.Consumer) *metav1.Table { return overview.Consumers(r.now(), all) },
 	})
 }
@@ -70,7 +74,7 @@ type clusterList[T any] struct {
 	// read returns a list and its items.
 	read     func(context.Context, client.Client) (client.ObjectList, *[]T, error)
 	identity func(*T) cluster.Identity
-	// none is what people are told if there is none.
+	// none is what people are told if there is none; a command follows that says how clusters are peered.
 	none  string
 	table func([]T) *metav1.Table
 	// remarks are what people should know of what the table says; nil is nothing.
@@ -107,7 +111,12 @@ func clustersCommand[T any](r *reading, command *cobra.Command, of clusterList[T
 
 		// What there is, and what should be known of it.
 		if len(*items) == 0 && out.isText() {
-			fmt.Fprintln(r.ErrOut, of.none)
+			liqo, err := lineOf(c)
+			if err != nil {
+				return r.clear(err)
+			}
+			commands := overview.CommandsOf(liqo)
+			fmt.Fprintln(r.ErrOut, of.none+commands.Peer)
 		} else if err := out.objects(r.Out, c.Scheme(), list, of.table(*items)); err != nil {
 			return err
 		}

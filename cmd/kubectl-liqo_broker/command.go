@@ -21,6 +21,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/install"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/lines"
 	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/version"
@@ -129,6 +130,9 @@ func clientOf(config *rest.Config) (client.Client, error) {
 	return c, nil
 }
 
+// lineOf returns the line of Liqo that runs on a cluster. The error may be lines.ErrNone.
+func lineOf(c client.Client) (line.Line, error) { return lines.FindMapped(c.RESTMapper()) }
+
 // clear returns an error of the API server, or of the way to it, as one sentence that says what to do.
 func (s *session) clear(err error) error {
 	unreachable := &url.Error{}
@@ -139,6 +143,8 @@ func (s *session) clear(err error) error {
 		return err // It names the step, and says how to go on.
 	case errors.As(err, new(*elsewhereError)):
 		return err
+	case errors.Is(err, lines.ErrNone):
+		return fmt.Errorf("there is no broker on %s: it has no Liqo. Choose another cluster with --context", s.where())
 	case meta.IsNoMatchError(err):
 		return fmt.Errorf("there is no broker on %s: it knows no objects of %s. Choose another cluster with --context, or install a broker "+
 			"with: kubectl liqo-broker install; on a consumer: kubectl liqo-broker diagnose",

@@ -15,8 +15,6 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
-	"github.com/capacitorset/liqo-broker/pkg/overview"
 )
 
 // elsewhereError says that a cluster is no broker's, what it is instead, and whom to ask.
@@ -35,12 +33,16 @@ func (s *session) onBroker(ctx context.Context, c client.Client, err error) erro
 	if !meta.IsNoMatchError(err) {
 		return err
 	}
+	of, ways, errWays := waysOf(ctx, c)
+	if of == nil {
+		return err
+	}
 	// Who may not read the peers sees IDs of brokers, and no providers.
-	peers, errPeers := v09.Peers(ctx, c)
+	peers, errPeers := of.Reader(c, "").Peers(ctx)
 	if errPeers != nil {
 		peers = nil
 	}
-	if brokers, errNodes := brokersOf(ctx, c, peers); errNodes == nil && len(brokers) > 0 {
+	if brokers, errNodes := brokersOf(ctx, c, ways, peers); errWays == nil && errNodes == nil && len(brokers) > 0 {
 		return &elsewhereError{fmt.Sprintf("%s is a consumer: its broker %s decides where its pods run, and only the broker knows why. Look "+
 			"here with: kubectl liqo-broker where; why a pod waits is in its events: kubectl describe pod -n NAMESPACE POD; for the rest, ask the "+
 			"administrator of the broker for: kubectl liqo-broker explain NAMESPACE", s.where(), strings.Join(brokers, " and ")), err}
@@ -52,16 +54,15 @@ func (s *session) onBroker(ctx context.Context, c client.Client, err error) erro
 	return err
 }
 
-// brokersOf returns what people call the brokers whose virtual nodes a cluster has, by our virtual kubelet. One that is none of the peers
-// is called by its ID.
-func brokersOf(ctx context.Context, c client.Client, peers []liqo.Peer) ([]string, error) {
+// brokersOf returns what people call the brokers whose virtual nodes a cluster has. One that is none of the peers is called by its ID.
+func brokersOf(ctx context.Context, c client.Client, ways *liqo.Ways, peers []liqo.Peer) ([]string, error) {
 	var nodes corev1.NodeList
 	if err := c.List(ctx, &nodes, virtualNodes()); err != nil {
 		return nil, listed("nodes", err)
 	}
 	var brokers []string
 	for i := range nodes.Items {
-		if !overview.OfBroker(&nodes.Items[i]) {
+		if !ways.IsOfBroker(&nodes.Items[i]) {
 			continue
 		}
 		broker := cluster.Identity{ID: liqo.NodeCluster(&nodes.Items[i])}

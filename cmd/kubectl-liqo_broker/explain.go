@@ -18,7 +18,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	"github.com/capacitorset/liqo-broker/pkg/overview"
 )
 
@@ -60,15 +60,12 @@ func (r *reading) explainCommand() *cobra.Command {
 // placements reads all that there is of placement, the kinds side by side.
 func (r *reading) placements(ctx context.Context, c client.Client) (*overview.Placements, error) {
 	var (
-		policies    v1alpha1.PlacementPolicyList
-		decisions   v1alpha1.PlacementDecisionList
-		offloadings v09.NamespaceOffloadingList
-		kinds       = v09.Line{}.Kinds()
-		shadows     = kinds.Shadows()
-		namespaces  corev1.NamespaceList
-		nodes       corev1.NodeList
-		pods        corev1.PodList
-		p           overview.Placements
+		policies   v1alpha1.PlacementPolicyList
+		decisions  v1alpha1.PlacementDecisionList
+		namespaces corev1.NamespaceList
+		nodes      corev1.NodeList
+		pods       corev1.PodList
+		p          overview.Placements
 	)
 	providers, err := r.providers(ctx, c)
 	if err != nil {
@@ -78,6 +75,13 @@ func (r *reading) placements(ctx context.Context, c client.Client) (*overview.Pl
 	if err != nil {
 		return nil, err
 	}
+	of, err := lineOf(c)
+	if err != nil {
+		return nil, err
+	}
+	kinds := of.Kinds()
+	shadows := kinds.Shadows()
+	p.Liqo = of
 	group, ctx := errgroup.WithContext(ctx)
 	for _, read := range []struct {
 		what    string
@@ -86,7 +90,6 @@ func (r *reading) placements(ctx context.Context, c client.Client) (*overview.Pl
 	}{
 		{"placement policies", &policies, nil},
 		{"placement decisions", &decisions, nil},
-		{"namespace offloadings", &offloadings, nil},
 		{"shadow pods", shadows, nil},
 		{"namespaces", &namespaces, []client.ListOption{twins()}},
 		{"nodes", &nodes, []client.ListOption{virtualNodes()}},
@@ -94,6 +97,10 @@ func (r *reading) placements(ctx context.Context, c client.Client) (*overview.Pl
 	} {
 		group.Go(func() error { return listed(read.what, c.List(ctx, read.list, read.options...)) })
 	}
+	group.Go(func() (err error) {
+		p.Offloadings, err = line.Offloadings(ctx, c, of)
+		return err
+	})
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
@@ -101,7 +108,6 @@ func (r *reading) placements(ctx context.Context, c client.Client) (*overview.Pl
 		Providers: providers.Items, Consumers: consumers.Items, Namespaces: namespaces.Items, Nodes: nodes.Items, Pods: pods.Items,
 	}
 	p.Policies, p.Decisions, p.Shadows = policies.Items, decisions.Items, shadows.Items
-	p.Liqo, p.Offloadings = v09.Line{}, v09.OffloadingsOf(&offloadings)
 	return &p, nil
 }
 

@@ -20,7 +20,6 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/placementpolicy"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/overview"
 )
 
@@ -103,7 +102,11 @@ func (r *reading) checkPolicy(ctx context.Context, c client.Client, p *v1alpha1.
 		p = defaulted
 	}
 	// The broker's own code decides, as if nothing had been chosen before.
-	trial, err := placementpolicy.Try(ctx, v09.Line{}, c, r.now(), p)
+	of, err := lineOf(c)
+	if err != nil {
+		return check, err
+	}
+	trial, err := placementpolicy.Try(ctx, of, c, r.now(), p)
 	if err != nil {
 		return check, err
 	}

@@ -33,6 +33,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/trade/registry/discovery"
@@ -61,9 +62,15 @@ func newCLI(t *testing.T, objects ...client.Object) *cli {
 
 func newFake(t *testing.T, objects ...client.Object) client.WithWatch {
 	t.Helper()
+	return newFakeOf(t, v09.Line{}, objects...)
+}
+
+// newFakeOf returns a cluster with a line of Liqo.
+func newFakeOf(t *testing.T, of line.Line, objects ...client.Object) client.WithWatch {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, connectorv1alpha1.AddToScheme, v09.AddToScheme,
+		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, connectorv1alpha1.AddToScheme, of.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)

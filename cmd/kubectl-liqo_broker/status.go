@@ -16,7 +16,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/install"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	"github.com/capacitorset/liqo-broker/pkg/overview"
 )
 
@@ -57,8 +57,12 @@ func (r *reading) statusCommand() *cobra.Command {
 
 // observe reads all that there is of a broker, the kinds side by side.
 func observe(ctx context.Context, c client.Client) (overview.Observed, error) {
+	of, err := lineOf(c)
+	if err != nil {
+		return overview.Observed{}, err
+	}
 	var (
-		gateway    *appsv1.Deployment
+		observed   = overview.Observed{Liqo: of}
 		deployment appsv1.Deployment
 		missing    bool
 		providers  v1alpha1.ProviderList
@@ -66,13 +70,13 @@ func observe(ctx context.Context, c client.Client) (overview.Observed, error) {
 		policies   v1alpha1.PlacementPolicyList
 		queries    v1alpha1.ProviderQueryList
 		decisions  v1alpha1.PlacementDecisionList
-		offers     v09.ResourceOfferList
+		offers     = of.Kinds().Offers
 	)
-	// Only the broker's own kinds and Deployment must be readable.
+	// Only the broker's own kinds, Deployment and offers must be readable.
 	group, ctx := errgroup.WithContext(ctx)
 	for what, list := range map[string]client.ObjectList{
 		"providers": &providers, "consumers": &consumers, "placement policies": &policies, "provider queries": &queries,
-		"placement decisions": &decisions, "resource offers": &offers,
+		"placement decisions": &decisions, "resource offers": offers,
 	} {
 		group.Go(func() error { return listed(what, c.List(ctx, list)) })
 	}
@@ -84,7 +88,7 @@ func observe(ctx context.Context, c client.Client) (overview.Observed, error) {
 		return fmt.Errorf("get deployment %s/%s: %w", install.BrokerNamespace, install.BrokerName, err)
 	})
 	group.Go(func() (err error) {
-		gateway, err = gatewayOf(ctx, c)
+		observed.Gateways, err = gatewaysOf(ctx, c, of)
 		return err
 	})
 	if err := group.Wait(); err != nil {
@@ -92,27 +96,19 @@ func observe(ctx context.Context, c client.Client) (overview.Observed, error) {
 	}
 	overview.SortProviders(providers.Items)
 	overview.SortConsumers(consumers.Items)
-	observed := overview.Observed{
-		Providers: providers.Items, Consumers: consumers.Items, Policies: policies.Items, Queries: queries.Items,
-		Decisions: decisions.Items, Offers: v09.OffersOf(offers.Items), Gateway: gateway,
-	}
+	observed.Providers, observed.Consumers, observed.Policies = providers.Items, consumers.Items, policies.Items
+	observed.Queries, observed.Decisions = queries.Items, decisions.Items
 	if !missing {
 		observed.Deployment = &deployment
 	}
-	return observed, nil
+	return observed, line.Each(offers, func(o client.Object) { observed.Offers = append(observed.Offers, of.OfferOf(o)) })
 }
 
-// gatewayOf returns the Deployment of Liqo's gateway; nil if there is none, or if the user may not read it: much can be said without.
-func gatewayOf(ctx context.Context, c client.Client) (gateway *appsv1.Deployment, err error) {
-	var found appsv1.Deployment
-	err = c.Get(ctx, client.ObjectKey{Namespace: liqo.DefaultNamespace, Name: v09.GatewayName}, &found)
-	switch {
-	case err == nil:
-		gateway = &found
-	case apierrors.IsNotFound(err) || apierrors.IsForbidden(err):
-		err = nil
-	default:
-		err = fmt.Errorf("get deployment %s/%s: %w", liqo.DefaultNamespace, v09.GatewayName, err)
+// gatewaysOf returns the Deployments of Liqo's gateways; none if the user may not read them: much can be said without.
+func gatewaysOf(ctx context.Context, c client.Client, of line.Line) ([]appsv1.Deployment, error) {
+	gateways, err := of.Gateways(ctx, c, liqo.DefaultNamespace)
+	if apierrors.IsForbidden(err) {
+		return nil, nil
 	}
-	return gateway, err
+	return gateways, err
 }

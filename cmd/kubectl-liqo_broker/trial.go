@@ -55,7 +55,7 @@ func (s *session) testCommand() *cobra.Command {
 	t.out.addFlags(command, formatJSON, formatYAML)
 	flags := command.Flags()
 	flags.StringVar(&t.broker, "broker", "", "the broker: its name, or the beginning of its cluster ID; not needed if there is only one")
-	flags.StringVar(&t.image, "image", "", "the image of the pods (default liqo-broker-network-manager, from where the virtual kubelet is)")
+	flags.StringVar(&t.image, "image", "", "the image of the pods (default liqo-broker-network-manager, from where our other images are)")
 	flags.IntVar(&t.trial.Pods, "pods", 4, fmt.Sprintf("how many pods to run, up to %d", trial.MaxPods))
 	flags.IntVar(&t.trial.Asks, "asks", 20, "how often to ask each pod")
 	flags.DurationVar(&t.trial.Timeout, "timeout", install.DefaultTimeout, "for how long each step may wait")
@@ -82,9 +82,6 @@ func (s *session) test(ctx context.Context, t *trying) (err error) {
 		return s.clear(err)
 	}
 	fmt.Fprintln(s.ErrOut, target(s.to.context(), &setup))
-	if setup.Liqo1() {
-		return errors.New("test is for consumers with Liqo 0.9: with 1.x, offload a namespace, and see whether its pods answer")
-	}
 	broker, err := brokerOf(&setup, t.broker)
 	if err != nil {
 		return err
@@ -94,7 +91,8 @@ func (s *session) test(ctx context.Context, t *trying) (err error) {
 			return s.clear(err)
 		}
 	}
-	t.trial.Client, t.trial.Own, t.trial.Broker, t.trial.Namespace, t.trial.Image = c, setup.Own, broker, trialNamespace, t.image
+	t.trial.Client, t.trial.Liqo, t.trial.Own, t.trial.Broker, t.trial.Namespace, t.trial.Image = c, setup.Liqo(), setup.Own, broker, trialNamespace,
+		t.image
 	t.trial.Say = func(what string) { fmt.Fprintln(s.ErrOut, sheet.Plain(what)) }
 	if s.dryRun != dryRunNone {
 		return s.wouldTest(ctx, &t.trial)

@@ -46,8 +46,8 @@ func (r *reading) versionCommand() *cobra.Command {
 		Use:   "version",
 		Short: "Show which versions this plugin has, and what runs on the cluster",
 		Long: "Show which versions this plugin has, and what runs on the cluster: Kubernetes, Liqo, the daemon, the sidecars in Liqo's network " +
-			"manager,\nvirtual kubelets, the guard and the connector. With images of several versions, or of another than this plugin installs, " +
-			"the exit code is 3.",
+			"manager,\nvirtual kubelets, the guard and the connector; with Liqo 1.x, the transit and the agent in place of sidecars and virtual\n" +
+			"kubelets. With images of several versions, or of another than this plugin installs, the exit code is 3.",
 		Example:           "  kubectl liqo-broker version\n  kubectl liqo-broker version --client -o json",
 		Args:              usage(cobra.NoArgs),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -120,13 +120,20 @@ func (r *reading) parts(ctx context.Context, c client.Client) ([]part, error) {
 	if is := r.kubernetes(ctx); is != "" {
 		all = append(all, part{Name: "Kubernetes", Version: is})
 	}
-	for _, deployment := range []struct{ name, namespace, of string }{
+	type deployment struct{ name, namespace, of string }
+	of, err := lineOf(c)
+	liqo1 := err == nil && !of.HasPlugin() // Without a Liqo, what is left of one is shown.
+	beside := []deployment{{"sidecar", liqo.DefaultNamespace, "liqo-network-manager"}}
+	if liqo1 {
+		beside = []deployment{{"transit", install.TransitName, install.TransitName}, {"agent", install.AgentName, install.AgentName}}
+	}
+	for _, deployment := range slices.Concat([]deployment{
 		{"Liqo", liqo.DefaultNamespace, "liqo-controller-manager"},
 		{"daemon", install.BrokerNamespace, install.BrokerName},
-		{"sidecar", liqo.DefaultNamespace, "liqo-network-manager"},
+	}, beside, []deployment{
 		{"guard", install.GuardName, install.GuardName},
 		{"connector", install.ConnectorName, install.ConnectorName},
-	} {
+	}) {
 		var d appsv1.Deployment
 		err := c.Get(ctx, client.ObjectKey{Namespace: deployment.namespace, Name: deployment.of}, &d)
 		switch {
@@ -140,9 +147,13 @@ func (r *reading) parts(ctx context.Context, c client.Client) ([]part, error) {
 		}
 	}
 
+	if liqo1 {
+		return all, nil // Its virtual kubelets are its own.
+	}
+
 	// Each virtual node has a virtual kubelet, which may be Liqo's own.
 	var nodes v09.VirtualNodeList
-	err := c.List(ctx, &nodes)
+	err = c.List(ctx, &nodes)
 	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsForbidden(err) {
 		return nil, listed("virtual nodes", err)
 	}

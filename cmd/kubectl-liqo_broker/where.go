@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -17,7 +19,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	"github.com/capacitorset/liqo-broker/pkg/overview"
 	"github.com/capacitorset/liqo-broker/pkg/program"
 )
@@ -163,13 +165,12 @@ func (r *reading) placedOnConsumer(ctx context.Context, c client.Client, namespa
 	if err := c.List(ctx, &nodes, virtualNodes()); err != nil {
 		return nil, listed("nodes", err)
 	}
-	uses := false
-	for i := range nodes.Items {
-		uses = uses || overview.OfBroker(&nodes.Items[i])
+	of, ways, err := waysOf(ctx, c)
+	if err != nil {
+		return nil, err
 	}
-	if !uses {
-		return nil, fmt.Errorf("%s neither is a broker's nor uses one: it knows no Providers, and has no virtual node with the label %s",
-			r.where(), liqo.LabelVirtualKubelet)
+	if !slices.ContainsFunc(nodes.Items, func(n corev1.Node) bool { return ways.IsOfBroker(&n) }) {
+		return nil, r.usesNone(ways)
 	}
 	if err := exists(ctx, c, namespace); err != nil {
 		return nil, err
@@ -178,25 +179,59 @@ func (r *reading) placedOnConsumer(ctx context.Context, c client.Client, namespa
 	if err := c.List(ctx, &pods, client.InNamespace(namespace)); err != nil {
 		return nil, listed("pods", err)
 	}
-	var foreign v09.ForeignClusterList // Who may not read them sees IDs.
-	if err := c.List(ctx, &foreign); err != nil && !apierrors.IsForbidden(err) {
-		return nil, listed("foreign clusters", err)
-	}
-	peers := make([]cluster.Identity, len(foreign.Items))
-	for i := range foreign.Items {
-		peers[i] = v09.Identity(&foreign.Items[i])
+	peers, err := identitiesOf(ctx, c, of) // Who may not read them sees IDs.
+	if err != nil && !apierrors.IsForbidden(err) {
+		return nil, err
 	}
 	// What should be at the broker too, and is not: whose rights do not reach that far is not told.
-	var offloadings v09.NamespaceOffloadingList
 	var namespaces corev1.NamespaceList
-	err := errors.Join(c.List(ctx, &offloadings, client.InNamespace(namespace)), c.List(ctx, &namespaces))
-	if err != nil && !apierrors.IsForbidden(err) {
+	offloadings, err := line.Offloadings(ctx, c, of, client.InNamespace(namespace))
+	if err := errors.Join(err, c.List(ctx, &namespaces)); err != nil && !apierrors.IsForbidden(err) {
 		return nil, listed("offloaded namespaces", err)
 	}
 	return &sight{
-		pods: overview.OnConsumer(nodes.Items, pods.Items, peers), namespace: namespace,
-		home: overview.AtHome(namespaces.Items, v09.OffloadingsOf(&offloadings), nodes.Items, pods.Items),
+		pods: overview.OnConsumer(ways, nodes.Items, pods.Items, peers), namespace: namespace,
+		home: overview.AtHome(namespaces.Items, offloadings, nodes.Items, pods.Items),
 	}, nil
+}
+
+// waysOf returns the line of Liqo that runs on a cluster, and how the cluster reaches its pods at brokers.
+func waysOf(ctx context.Context, c client.Client) (line.Line, *liqo.Ways, error) {
+	of, err := lineOf(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	own, err := of.OwnIdentity(ctx, c, liqo.DefaultNamespace)
+	if err != nil {
+		own = cluster.Identity{} // What the cluster cannot prove to be its own does not count.
+	}
+	ways, err := of.Reader(c, own.ID).Ways(ctx)
+	return of, &ways, err
+}
+
+// identitiesOf returns what the records of Liqo say that peers are called.
+func identitiesOf(ctx context.Context, c client.Client, of line.Line) ([]cluster.Identity, error) {
+	peers, err := of.Reader(c, "").Peers(ctx)
+	all := make([]cluster.Identity, len(peers))
+	for i := range peers {
+		all[i] = peers[i].Identity
+	}
+	return all, err
+}
+
+// usesNone says that a cluster has no node of a broker, given how it reaches pods at those that it has.
+func (r *reading) usesNone(ways *liqo.Ways) error {
+	switch {
+	case ways.Noted:
+		return fmt.Errorf("%s neither is a broker's nor uses one: it knows no Providers, and has no virtual node with the label %s",
+			r.where(), liqo.LabelVirtualKubelet)
+	case len(ways.Through) > 0:
+		brokers := slices.Sorted(maps.Keys(ways.Through))
+		return fmt.Errorf("%s has no virtual node of its broker %s yet: kubectl liqo-broker diagnose", r.where(), brokers[0])
+	default:
+		return fmt.Errorf("%s neither is a broker's nor uses one: it knows no Providers, and nobody has said that a peer is a broker: "+
+			"kubectl liqo-broker prepare", r.where())
+	}
 }
 
 // exists returns an error if there is no namespace of a name: the API server lists the pods of such a one as well, and finds none. Who may

@@ -11,7 +11,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -38,10 +37,7 @@ type changed interface {
 
 // identified is what a line is known by, and what it says of a cluster.
 type identified interface {
-	liqoline.Known
-	liqoline.Read
-	// TwinOfLiqo is that of liqoline.Twins.
-	TwinOfLiqo(twin *corev1.Namespace, peer cluster.Identity) bool
+	liqoline.Line
 	// check returns its version; an error unless it runs here, of a version that the steps back are for.
 	check(ctx context.Context, o objects) (version string, err error)
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	liqoline "github.com/capacitorset/liqo-broker/pkg/liqo/line"
 )
 
 // Setup is what an installation has made of a cluster, as far as that shows.
@@ -41,6 +42,9 @@ type Setup struct {
 
 // Liqo1 reports whether Liqo 1.x runs on the cluster: there are neither our virtual kubelets nor a resource plugin.
 func (s *Setup) Liqo1() bool { return s.line != nil && !s.line.HasPlugin() }
+
+// Liqo returns the line of Liqo that runs on the cluster; nil if nobody knows.
+func (s *Setup) Liqo() liqoline.Line { return s.line }
 
 // consumes reports whether the cluster is the consumer of a broker.
 func (s *Setup) consumes() bool { return len(s.RemoteIPAMs)+len(s.Brokers) > 0 }

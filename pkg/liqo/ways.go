@@ -4,8 +4,10 @@
 package liqo
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -33,16 +35,32 @@ func (w *Ways) IsOfBroker(node *corev1.Node) bool {
 	return is
 }
 
-// PathTo returns by which path a pod on the node of a broker is reached, as users read it; empty if that is not known, or if the pod is at
-// the broker itself.
-func (w *Ways) PathTo(pod *corev1.Pod, node *corev1.Node) string {
+// Way is how a pod at a broker is reached, as far as that is known.
+type Way struct {
+	// Path is what users read of it; empty if it is not known, or if the pod is at the broker itself.
+	Path string
+	// Since is since when it is so; zero if nobody says that.
+	Since time.Time
+	// Provider runs the pod; empty if nobody says who does.
+	Provider cluster.Identity
+}
+
+// To returns how a pod on the node of a broker is reached.
+func (w *Ways) To(pod *corev1.Pod, node *corev1.Node) Way {
+	way := Way{Provider: cluster.Identity{ID: cluster.ID(node.Labels[LabelProvider])}}
 	if w.Noted {
-		return pod.Annotations[AnnotationPath]
+		way.Path = pod.Annotations[AnnotationPath]
+		way.Provider.ID = cmp.Or(cluster.ID(pod.Annotations[AnnotationProvider]), way.Provider.ID)
+		way.Provider.Name = pod.Annotations[AnnotationProviderName]
+		if since, err := time.Parse(time.RFC3339, pod.Annotations[AnnotationPathSince]); err == nil {
+			way.Since = since
+		}
+		return way
 	}
 	address, err := netip.ParseAddr(pod.Status.PodIP)
 	through := w.Through[NodeCluster(node)]
-	if err != nil || !slices.ContainsFunc(through, func(p netip.Prefix) bool { return p.Contains(address) }) {
-		return ""
+	if err == nil && slices.ContainsFunc(through, func(p netip.Prefix) bool { return p.Contains(address) }) {
+		way.Path = addressing.PathRelay.String()
 	}
-	return addressing.PathRelay.String()
+	return way
 }

@@ -6,6 +6,7 @@ package liqo
 import (
 	"net/netip"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,8 +51,39 @@ func TestWays(t *testing.T) {
 		if is := tc.ways.IsOfBroker(tc.node); is != tc.broker {
 			t.Errorf("%s: %s IsOfBroker() = %t", name, tc.reason, is)
 		}
-		if path := tc.ways.PathTo(pod, tc.node); path != tc.path {
-			t.Errorf("%s: %s PathTo() = %q, want %q", name, tc.reason, path, tc.path)
+		if way := tc.ways.To(pod, tc.node); way != (Way{Path: tc.path}) {
+			t.Errorf("%s: %s To() = %+v, want path %q", name, tc.reason, way, tc.path)
+		}
+	}
+}
+
+// TestWaysTell asks who runs a pod: what is noted on it counts where somebody notes it, and else what the broker says of its node.
+func TestWaysTell(t *testing.T) {
+	since := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{LabelProvider: "turin"}}}
+	pod := func(of, name, since string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+			AnnotationProvider: of, AnnotationProviderName: name, AnnotationPathSince: since,
+		}}}
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		ways   Ways
+		pod    *corev1.Pod
+		want   Way
+	}{
+		"Noted": {
+			"The virtual kubelet was told.", Ways{Noted: true}, pod("id", "milan", since.Format(time.RFC3339)),
+			Way{Provider: cluster.Identity{ID: "id", Name: "milan"}, Since: since},
+		},
+		"Garbled": {"That is no time.", Ways{Noted: true}, pod("", "", "yesterday"), Way{Provider: cluster.Identity{ID: "turin"}}},
+		"Claimed": {
+			"Whoever has written that, it was no virtual kubelet.", Ways{}, pod("id", "milan", since.Format(time.RFC3339)),
+			Way{Provider: cluster.Identity{ID: "turin"}},
+		},
+	} {
+		if way := tc.ways.To(tc.pod, node); way != tc.want {
+			t.Errorf("%s: %s To() = %+v, want %+v", name, tc.reason, way, tc.want)
 		}
 	}
 }

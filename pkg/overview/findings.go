@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/sheet"
 )
 
@@ -33,20 +34,16 @@ type remedy struct {
 func problem(do string) remedy { return remedy{true, do} }
 func hint(do string) remedy    { return remedy{false, do} }
 
-const (
-	lookAtPeering = "Look at the peering: liqoctl status peer %s"
-	lookAtLog     = "The log of the broker may say why: kubectl logs -n liqo-broker deploy/liqo-broker"
-)
+const lookAtLog = "The log of the broker may say why: kubectl logs -n liqo-broker deploy/liqo-broker"
 
 // providerRemedies are by the reason of the condition Ready of a provider; those reasons are missing that people have chosen.
-func providerRemedies(p *v1alpha1.Provider) map[string]remedy {
-	peering := fmt.Sprintf(lookAtPeering, Argument(p.Status.ClusterName))
+func providerRemedies(p *v1alpha1.Provider, look *Commands) map[string]remedy {
+	peering := "Look at the peering: " + look.Peering(p.Status.ClusterName)
 	change := "kubectl edit provider.brokering.liqo.io " + p.Name
 	return map[string]remedy{
 		v1alpha1.ReasonNotPeered:   hint("Peer with it again, or, if it is not to return: kubectl delete provider.brokering.liqo.io " + p.Name),
 		v1alpha1.ReasonPeeringEnds: hint("Wait until the peering has ended; pods are recreated elsewhere"),
-		v1alpha1.ReasonNoOffer: problem(peering +
-			". It may offer nothing, or Liqo has not accepted the offer: kubectl get resourceoffers -A"),
+		v1alpha1.ReasonNoOffer:     problem(peering + ". It may offer nothing, or Liqo has not accepted the offer: " + look.Offers),
 		v1alpha1.ReasonInvalidOffer: problem(
 			"Only its administrator can correct the offer: kubectl describe provider.brokering.liqo.io " + p.Name,
 		),
@@ -54,7 +51,7 @@ func providerRemedies(p *v1alpha1.Provider) map[string]remedy {
 		v1alpha1.ReasonNothingDeclared:    problem("Declare what it has in spec.capacity.declared, or use another rule: " + change),
 		v1alpha1.ReasonNodeNotReady:       problem(peering + ", and whether it can be reached"),
 		v1alpha1.ReasonNodeUnknown: problem("Look at the virtual kubelet on this cluster, in the tenant namespace of the provider: " +
-			"kubectl get pods -A -l app.kubernetes.io/component=virtual-kubelet"),
+			look.kubelets),
 		v1alpha1.ReasonNodeRefused: problem(
 			"Look at the labels of its virtual node: kubectl describe provider.brokering.liqo.io " + p.Name,
 		),
@@ -64,12 +61,12 @@ func providerRemedies(p *v1alpha1.Provider) map[string]remedy {
 	}
 }
 
-func consumerRemedies(c *v1alpha1.Consumer) map[string]remedy {
+func consumerRemedies(c *v1alpha1.Consumer, look *Commands) map[string]remedy {
 	change := "kubectl edit consumer.brokering.liqo.io " + c.Name
 	return map[string]remedy{
 		v1alpha1.ReasonNotPeered:      hint("It has left. If it is not to return: kubectl delete consumer.brokering.liqo.io " + c.Name),
 		v1alpha1.ReasonPeeringEnds:    hint("Wait until the peering has ended"),
-		v1alpha1.ReasonPeeringPending: hint("Wait a moment. If it stays so: " + fmt.Sprintf(lookAtPeering, Argument(c.Status.ClusterName))),
+		v1alpha1.ReasonPeeringPending: hint("Wait a moment. If it stays so: Look at the peering: " + look.Peering(c.Status.ClusterName)),
 		v1alpha1.ReasonNoProvider: problem(
 			"See which providers can be used, and what policies and limits leave: kubectl liqo-broker providers",
 		),
@@ -91,20 +88,21 @@ func Argument(name string) string {
 
 // findings returns what should be looked at, problems first.
 func findings(o Observed) []Finding {
+	look := CommandsOf(o.Liqo)
 	all := []Finding{}
 	all = append(all, ofBroker(brokerOf(o.Deployment))...)
-	all = append(all, OfGateway(o.Gateway)...)
+	all = append(all, OfGateways(o.Gateways)...)
 	if len(o.Providers) == 0 {
-		all = append(all, Finding{What: "No cluster provides", Do: "Peer with one: liqoctl peer out-of-band --help"})
+		all = append(all, Finding{What: "No cluster provides", Do: "Peer with one: " + look.Peer})
 	}
 	for i := range o.Providers {
-		all = append(all, ofProvider(&o.Providers[i])...)
+		all = append(all, ofProvider(&o.Providers[i], &look)...)
 	}
 	if len(o.Consumers) == 0 {
-		all = append(all, Finding{What: "No cluster consumes", Do: "Let one peer with the broker: liqoctl peer out-of-band --help"})
+		all = append(all, Finding{What: "No cluster consumes", Do: "Let one peer with the broker: " + look.Peer})
 	}
 	for i := range o.Consumers {
-		all = append(all, ofConsumer(&o.Consumers[i])...)
+		all = append(all, ofConsumer(&o.Consumers[i], &look)...)
 	}
 	// What people have asked the broker for, and it cannot do.
 	for i := range o.Policies {
@@ -157,24 +155,37 @@ func ofBroker(b Broker) []Finding {
 	}
 }
 
-// OfGateway returns what is wrong with Liqo's gateway. Only the gateway itself writes how tunnels are: while it does not run, Liqo goes on
-// calling them connected, and with them nodes ready and providers reachable. A nil Deployment is one that nobody may see.
-func OfGateway(d *appsv1.Deployment) []Finding {
-	r := replicasOf(d)
-	if r == nil || r.Ready > 0 {
-		return nil
+// OfGateways returns what is wrong with Liqo's gateways: one in the namespace of Liqo, or one for each peer in its tenant namespace. Only a
+// gateway itself writes how tunnels are: while it does not run, Liqo goes on calling them connected, and with them nodes ready and providers
+// reachable.
+func OfGateways(gateways []appsv1.Deployment) []Finding {
+	var all []Finding
+	for i := range gateways {
+		d := &gateways[i]
+		r := replicasOf(d)
+		if r.Ready > 0 {
+			continue
+		}
+		why := fmt.Sprintf("See why: kubectl logs -n %[1]s deploy/%[2]s --previous; kubectl describe deployment -n %[1]s %[2]s", d.Namespace, d.Name)
+		if d.Namespace == liqo.DefaultNamespace {
+			all = append(all, Finding{
+				true, fmt.Sprintf("%d of %d replicas of Liqo's gateway are ready: no tunnel works and nothing is relayed, though tunnels are "+
+					"called connected and providers reachable", r.Ready, r.Wanted), why,
+			})
+			continue
+		}
+		all = append(all, Finding{
+			true, fmt.Sprintf("%d of %d replicas of Liqo's gateway %s/%s are ready: its tunnel does not work, though it may be called connected",
+				r.Ready, r.Wanted, d.Namespace, d.Name), why,
+		})
 	}
-	return []Finding{{
-		true, fmt.Sprintf("%d of %d replicas of Liqo's gateway are ready: no tunnel works and nothing is relayed, though tunnels are "+
-			"called connected and providers reachable", r.Ready, r.Wanted),
-		"See why: kubectl logs -n liqo deploy/liqo-gateway --previous; kubectl describe deployment -n liqo liqo-gateway",
-	}}
+	return all
 }
 
-func ofProvider(p *v1alpha1.Provider) []Finding {
+func ofProvider(p *v1alpha1.Provider, look *Commands) []Finding {
 	var all []Finding
 	of := "Provider " + ProviderIdentity(p).String()
-	all = append(all, mainFinding(of, p.Status.Conditions, providerRemedies(p))...)
+	all = append(all, mainFinding(of, p.Status.Conditions, providerRemedies(p, look))...)
 	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionObjectsRefused); c != nil && c.Status == metav1.ConditionTrue {
 		all = append(
 			all, found(
@@ -193,9 +204,9 @@ func ofProvider(p *v1alpha1.Provider) []Finding {
 	return all
 }
 
-func ofConsumer(c *v1alpha1.Consumer) []Finding {
+func ofConsumer(c *v1alpha1.Consumer, look *Commands) []Finding {
 	of := "Consumer " + ConsumerIdentity(c).String()
-	all := mainFinding(of, c.Status.Conditions, consumerRemedies(c))
+	all := mainFinding(of, c.Status.Conditions, consumerRemedies(c, look))
 	if ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady); ready != nil &&
 		ready.Reason == v1alpha1.ReasonProvidersHidden {
 		all = append(all, found(of, ready, hint("Use spec.nodes One, or the mode Orchestrated: kubectl edit consumer.brokering.liqo.io "+c.Name)))

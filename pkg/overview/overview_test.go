@@ -15,6 +15,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
 var now = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
@@ -29,7 +30,7 @@ func FuzzNames(f *testing.F) {
 		p.Status.Conditions = []metav1.Condition{
 			{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoOffer, Message: message},
 		}
-		status := Summarize(Observed{Providers: []v1alpha1.Provider{p}})
+		status := Summarize(Observed{Liqo: v09.Line{}, Providers: []v1alpha1.Provider{p}})
 		shown := []string{(&UnknownError{Known: []cluster.Identity{ProviderIdentity(&p)}}).Error()}
 		for _, row := range Providers(now, []v1alpha1.Provider{p}).Rows {
 			for _, cell := range row.Cells {

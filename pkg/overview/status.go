@@ -17,15 +17,18 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	"github.com/capacitorset/liqo-broker/pkg/sheet"
 )
 
 // Observed is what a cluster has of a broker.
 type Observed struct {
+	// Liqo is the line of Liqo that runs.
+	Liqo line.Known
 	// Deployment is nil if there is none.
 	Deployment *appsv1.Deployment
-	// Gateway is that of Liqo; nil if nobody may see it, or there is none.
-	Gateway   *appsv1.Deployment
+	// Gateways are those of Liqo; none if nobody may see them, or there are none.
+	Gateways  []appsv1.Deployment
 	Providers []v1alpha1.Provider
 	Consumers []v1alpha1.Consumer
 	Policies  []v1alpha1.PlacementPolicy
@@ -39,7 +42,7 @@ type Status struct {
 	// Healthy is true if nothing in Next is a problem.
 	Healthy bool   `json:"healthy"`
 	Broker  Broker `json:"broker"`
-	// Gateway is Liqo's, in which tunnels end; nil if nobody may see it.
+	// Gateway is all of Liqo's in which tunnels end; nil if nobody may see them, or there are none.
 	Gateway   *Replicas `json:"gateway,omitempty"`
 	Providers Group     `json:"providers"`
 	Consumers Group     `json:"consumers"`
@@ -67,16 +70,25 @@ type Replicas struct {
 	Wanted int32 `json:"wanted"`
 }
 
-// replicasOf returns nil for no Deployment.
-func replicasOf(d *appsv1.Deployment) *Replicas {
-	if d == nil {
-		return nil
-	}
-	r := &Replicas{Ready: d.Status.ReadyReplicas, Wanted: 1}
+func replicasOf(d *appsv1.Deployment) Replicas {
+	r := Replicas{Ready: d.Status.ReadyReplicas, Wanted: 1}
 	if d.Spec.Replicas != nil {
 		r.Wanted = *d.Spec.Replicas
 	}
 	return r
+}
+
+// replicasOfAll returns nil for no Deployment.
+func replicasOfAll(all []appsv1.Deployment) *Replicas {
+	if len(all) == 0 {
+		return nil
+	}
+	var sum Replicas
+	for i := range all {
+		r := replicasOf(&all[i])
+		sum.Ready, sum.Wanted = sum.Ready+r.Ready, sum.Wanted+r.Wanted
+	}
+	return &sum
 }
 
 // Group is some objects of one kind.
@@ -119,7 +131,7 @@ const unknown = "Unknown"
 func Summarize(o Observed) Status {
 	s := Status{
 		Broker:    brokerOf(o.Deployment),
-		Gateway:   replicasOf(o.Gateway),
+		Gateway:   replicasOfAll(o.Gateways),
 		Providers: group(o.Providers, func(p *v1alpha1.Provider) []metav1.Condition { return p.Status.Conditions }, v1alpha1.ConditionReady),
 		Consumers: group(o.Consumers, func(c *v1alpha1.Consumer) []metav1.Condition { return c.Status.Conditions }, v1alpha1.ConditionReady),
 		Policies: group(o.Policies, func(p *v1alpha1.PlacementPolicy) []metav1.Condition { return p.Status.Conditions },

@@ -123,16 +123,16 @@ func called(ns *corev1.Namespace, name string) bool {
 	return is && (name == "" || name == ns.Name || name == liqo.OriginalName(ns))
 }
 
-// OnConsumer returns where the pods are that run on virtual nodes of a broker, given the nodes and the pods of a consumer, and
-// the clusters that it is peered with.
-func OnConsumer(nodes []corev1.Node, pods []corev1.Pod, peers []cluster.Identity) []Placed {
-	names := map[string]string{}
+// OnConsumer returns where the pods are that run on virtual nodes of a broker, given how the consumer reaches pods at its brokers, its nodes
+// and pods, and the clusters that it is peered with.
+func OnConsumer(ways *liqo.Ways, nodes []corev1.Node, pods []corev1.Pod, peers []cluster.Identity) []Placed {
+	names := map[cluster.ID]string{}
 	for _, peer := range peers {
-		names[string(peer.ID)] = peer.Name
+		names[peer.ID] = peer.Name
 	}
 	virtual := map[string]*corev1.Node{}
 	for i := range nodes {
-		if OfBroker(&nodes[i]) {
+		if ways.IsOfBroker(&nodes[i]) {
 			virtual[nodes[i].Name] = &nodes[i]
 		}
 	}
@@ -143,24 +143,18 @@ func OnConsumer(nodes []corev1.Node, pods []corev1.Pod, peers []cluster.Identity
 		if node == nil || podstate.Ended(pod) {
 			continue
 		}
-		changed, err := time.Parse(time.RFC3339, pod.Annotations[liqo.AnnotationPathSince])
-		if err != nil {
-			changed = boundSince(pod).Time
+		way := ways.To(pod, node)
+		placed := placedOf(pod, boundSince(pod))
+		if placed.Path = way.Path; !way.Since.IsZero() {
+			placed.Since = metav1.NewTime(way.Since)
 		}
-		placed := placedOf(pod, metav1.NewTime(changed))
-		placed.Path = pod.Annotations[liqo.AnnotationPath]
-		if id := cmp.Or(pod.Annotations[liqo.AnnotationProvider], node.Labels[liqo.LabelProvider]); id != "" {
+		if by := way.Provider; by.ID != "" {
 			// What a peer calls itself here counts for more than what the broker says.
-			placed.Provider = &Cluster{ID: id, Name: cmp.Or(names[id], pod.Annotations[liqo.AnnotationProviderName])}
+			placed.Provider = &Cluster{ID: string(by.ID), Name: cmp.Or(names[by.ID], by.Name)}
 		}
 		all = append(all, placed)
 	}
 	return order(all)
-}
-
-// OfBroker reports whether a node is a virtual one whose virtual kubelet is this project's.
-func OfBroker(node *corev1.Node) bool {
-	return liqo.NodeCluster(node) != "" && node.Labels[liqo.LabelVirtualKubelet] != ""
 }
 
 func placedOf(pod *corev1.Pod, at metav1.Time) Placed {

@@ -25,7 +25,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	"github.com/capacitorset/liqo-broker/pkg/overview"
 	"github.com/capacitorset/liqo-broker/pkg/probe"
 )
@@ -35,8 +35,9 @@ const MaxPods = probe.MaxTargets - 1
 
 // Config is what a trial is to be. Unless it says otherwise, all must be there.
 type Config struct {
-	// Client reaches the consumer.
+	// Client reaches the consumer, on which the line Liqo of Liqo's versions runs.
 	Client client.Client
+	Liqo   line.Line
 	// Own is the consumer, and Broker whose resources are tried.
 	Own, Broker cluster.Identity
 	// Namespace is made for the trial, and removed after it.
@@ -121,8 +122,8 @@ func Run(ctx context.Context, cfg *Config) (*Result, error) {
 // check returns an error if the trial cannot be.
 func (c *Config) check() error {
 	switch {
-	case c.Client == nil || c.Say == nil || c.Own.ID == "" || c.Broker.ID == "" || c.Namespace == "" || c.Image == "" || c.Timeout <= 0:
-		return errors.New("a trial needs a client, somebody to tell, who it is of, a namespace, an image and a time")
+	case c.Client == nil || c.Liqo == nil || c.Say == nil || c.Own.ID == "" || c.Broker.ID == "" || c.Namespace == "" || c.Image == "" || c.Timeout <= 0:
+		return errors.New("a trial needs a client, a line of Liqo, somebody to tell, who it is of, a namespace, an image and a time")
 	case c.Pods < 1 || c.Pods > MaxPods:
 		return fmt.Errorf("a test of %d pods: there must be from 1 to %d", c.Pods, MaxPods)
 	case c.Asks < 1:
@@ -169,12 +170,12 @@ func (c *Config) until(ctx context.Context, look func(context.Context) error) er
 // offloaded returns an error until the broker has the namespace.
 func (c *Config) offloaded(ctx context.Context) error {
 	var ns corev1.Namespace
-	var o v09.NamespaceOffloading
+	o := line.Empty(c.Liqo.Kinds().Offloading)
 	key := client.ObjectKey{Namespace: c.Namespace, Name: liqo.OffloadingName}
-	if err := errors.Join(c.Client.Get(ctx, client.ObjectKey{Name: c.Namespace}, &ns), c.Client.Get(ctx, key, &o)); err != nil {
+	if err := errors.Join(c.Client.Get(ctx, client.ObjectKey{Name: c.Namespace}, &ns), c.Client.Get(ctx, key, o)); err != nil {
 		return fmt.Errorf("look whether namespace %s is offloaded: %w", c.Namespace, err)
 	}
-	if is := v09.OffloadingOf(&o); is.InForce(&ns) && v09.ReceptionOf(&o, c.Broker).Present {
+	if is := c.Liqo.OffloadingOf(o); is.InForce(&ns) && c.Liqo.ReceptionOf(o, c.Broker).Present {
 		return nil
 	}
 	return fmt.Errorf("the namespace is not at %s yet", c.Broker)
@@ -238,7 +239,12 @@ func (c *Config) placed(ctx context.Context) (*Result, error) {
 	if err := c.Client.List(ctx, &nodes, client.MatchingLabels{liqo.LabelNodeType: liqo.NodeTypeVirtual}); err != nil {
 		return nil, fmt.Errorf("list the virtual nodes: %w", err)
 	}
-	peers, err := v09.Peers(ctx, c.Client)
+	reader := c.Liqo.Reader(c.Client, c.Own.ID)
+	peers, err := reader.Peers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ways, err := reader.Ways(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -247,7 +253,7 @@ func (c *Config) placed(ctx context.Context) (*Result, error) {
 		names[i] = peers[i].Identity
 	}
 	result := &Result{Pods: []Tried{}}
-	for _, placed := range overview.OnConsumer(nodes.Items, pods, names) {
+	for _, placed := range overview.OnConsumer(&ways, nodes.Items, pods, names) {
 		result.Pods = append(result.Pods, Tried{Placed: placed})
 	}
 	return result, nil
@@ -333,6 +339,6 @@ func (c *Config) namespace() *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace, Labels: map[string]string{liqo.LabelTrial: "true"}}}
 }
 
-func (c *Config) offloading() *v09.NamespaceOffloading {
-	return v09.OffloadingTo(c.Namespace, c.Own, c.Broker.ID)
+func (c *Config) offloading() client.Object {
+	return c.Liqo.NewOffloadingTo(c.Namespace, c.Own, c.Broker.ID)
 }

@@ -23,8 +23,12 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/lines/linestest"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
+	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
 	"github.com/capacitorset/liqo-broker/pkg/probe"
 )
 
@@ -35,6 +39,8 @@ var (
 
 // federation is what answers a trial: Liqo, the broker and its providers, and the network.
 type federation struct {
+	// of is the line of Liqo; nil is 0.9.
+	of line.Line
 	// unscheduled is how many pods no provider takes, and answer changes how a target answers.
 	unscheduled int
 	answer      func(*probe.Answer)
@@ -48,13 +54,37 @@ type federation struct {
 func (f *federation) config(t *testing.T, objects ...client.Object) *Config {
 	t.Helper()
 	node := liqotest.VirtualNode(milan, true)
-	node.Labels[liqo.LabelVirtualKubelet] = "v1"
-	c := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(append(objects, node)...).
+	if f.of == nil {
+		f.of = v09.Line{}
+		node.Labels[liqo.LabelVirtualKubelet] = "v1"
+	} else {
+		objects = append(objects, seen1()...)
+	}
+	c := fake.NewClientBuilder().WithScheme(linestest.Scheme(t)).WithObjects(append(objects, node)...).
 		WithInterceptorFuncs(interceptor.Funcs{Create: f.create}).Build()
 	return &Config{
-		Client: c, Own: rome, Broker: milan, Namespace: "test", Image: "x/probe:v1", Pods: 3, Asks: 5, Timeout: 50 * time.Millisecond,
+		Client: c, Liqo: f.of, Own: rome, Broker: milan, Namespace: "test", Image: "x/probe:v1", Pods: 3, Asks: 5, Timeout: 50 * time.Millisecond,
 		Say: func(what string) { f.said = append(f.said, what) },
 	}
+}
+
+// seen1 is what a consumer with Liqo 1.x has of its broker milan, which sees a provider under a prefix.
+func seen1() []client.Object {
+	id := string(milan.ID)
+	record := &api.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: id}}
+	record.Spec.ClusterID = id
+	v1.SayBroker(record, true)
+	tenant := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "liqo-tenant-" + id, Labels: map[string]string{
+		liqo.LabelTenantNamespace: "true", liqo.LabelRemoteClusterID: id,
+	}}}
+	list := &api.Configuration{ObjectMeta: metav1.ObjectMeta{
+		Namespace: tenant.Name, Name: id, Labels: map[string]string{liqo.LabelRemoteClusterID: id},
+		Annotations: map[string]string{"brokering.liqo.io/views": `{"views":["10.0.0.0/31"]}`},
+	}}
+	list.Spec.Remote.CIDR.Pod = []string{"10.201.0.0/16", "10.0.0.0/31"}
+	list.Status.Remote = &list.Spec.Remote
+	list.Status.Conditions = []metav1.Condition{{Type: api.NetworkCIDRsConfigured, Status: metav1.ConditionTrue}}
+	return []client.Object{record, tenant, list}
 }
 
 // create does what the federation does with what a trial creates.
@@ -67,6 +97,14 @@ func (f *federation) create(ctx context.Context, c client.WithWatch, o client.Ob
 			return err
 		}
 		liqotest.PutInForce(f.namespace, o, milan)
+		if err := c.Update(ctx, f.namespace); err != nil {
+			return err
+		}
+	case *api.NamespaceOffloading:
+		f.namespace.Labels["liqo.io/scheduling-enabled"] = "true"
+		o.Status.RemoteNamespacesConditions = map[string]api.RemoteNamespaceConditions{string(milan.ID): {
+			{Type: api.OffloadingRequired, Status: corev1.ConditionTrue}, {Type: api.RemoteNamespaceReady, Status: corev1.ConditionTrue},
+		}}
 		if err := c.Update(ctx, f.namespace); err != nil {
 			return err
 		}
@@ -125,7 +163,18 @@ func (f *federation) ask(pod *corev1.Pod) {
 }
 
 func TestRun(t *testing.T) {
-	f := &federation{}
+	for name, tc := range map[string]struct {
+		of line.Line
+		// paths are those of the three pods.
+		paths [3]string
+	}{"0.9": {nil, [3]string{"-", "-", "-"}}, "1.x": {v1.Line{}, [3]string{"relay", "relay", "-"}}} {
+		t.Run(name, func(t *testing.T) { checkRun(t, &federation{of: tc.of}, tc.paths) })
+	}
+}
+
+// checkRun runs a trial from its beginning to its end.
+func checkRun(t *testing.T, f *federation, paths [3]string) {
+	t.Helper()
 	cfg := f.config(t)
 	result, err := Run(t.Context(), cfg)
 	if err != nil {
@@ -139,8 +188,11 @@ func TestRun(t *testing.T) {
 		t.Errorf("it asks %v, want %v", f.asked, want)
 	}
 	table := result.Table()
-	if len(table.Rows) != 3 || fmt.Sprint(table.Rows[0].Cells) != "[server-0 - - Running 10.0.0.0 5 of 5 1s 1.23ms 20ms]" {
-		t.Errorf("the table is %v", table.Rows)
+	for i, path := range paths {
+		want := fmt.Sprintf("[server-%[1]d - %[2]s Running 10.0.0.%[1]d 5 of 5 1s 1.23ms 20ms]", i, path)
+		if len(table.Rows) != 3 || fmt.Sprint(table.Rows[i].Cells) != want {
+			t.Errorf("the table is %v, want %s", table.Rows, want)
+		}
 	}
 	if got := result.Summary(); got != "The Service answered 5 of 5 requests, from 3 of 3 pods." {
 		t.Errorf("it says %q", got)
@@ -245,7 +297,7 @@ func TestBadConfig(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"NoPods": func(c *Config) { c.Pods = 0 }, "TooMany": func(c *Config) { c.Pods = MaxPods + 1 }, "NoAsks": func(c *Config) { c.Asks = 0 },
 		"NoImage": func(c *Config) { c.Image = "" }, "NoBroker": func(c *Config) { c.Broker = cluster.Identity{} },
-		"NoTime": func(c *Config) { c.Timeout = 0 },
+		"NoTime": func(c *Config) { c.Timeout = 0 }, "NoLine": func(c *Config) { c.Liqo = nil },
 	} {
 		cfg := f.config(t)
 		change(cfg)

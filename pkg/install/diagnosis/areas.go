@@ -654,8 +654,12 @@ func (l *look) paths(ctx context.Context) []Check {
 	if err := l.List(ctx, &pods); err != nil {
 		return cannot(area, "the pods", err)
 	}
+	ways, err := l.setup.Liqo().Reader(l, l.setup.Own.ID).Ways(ctx)
+	if err != nil {
+		return cannot(area, "how pods at brokers are reached", err)
+	}
 	count, without := map[string]int{}, []string{}
-	for _, p := range overview.OnConsumer(nodes.Items, pods.Items, nil) {
+	for _, p := range overview.OnConsumer(&ways, nodes.Items, pods.Items, nil) {
 		count[p.Path]++
 		if p.Path == "" && p.Ready {
 			without = append(without, p.Namespace+"/"+p.Pod)

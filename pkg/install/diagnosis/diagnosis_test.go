@@ -287,7 +287,7 @@ func nothing(context.Context, client.Client) (overview.Observed, error) {
 	d := &appsv1.Deployment{}
 	d.Status.ReadyReplicas = 1
 	d.Spec.Template.Spec.Containers = []corev1.Container{{Args: []string{"--with-catalog"}}}
-	return overview.Observed{Deployment: d}, nil
+	return overview.Observed{Liqo: v09.Line{}, Deployment: d}, nil
 }
 
 // unguarded asks as the connector does.

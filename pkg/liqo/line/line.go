@@ -14,6 +14,7 @@ import (
 	"net/netip"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -69,6 +70,8 @@ type Read interface {
 	OwnIdentity(ctx context.Context, objects client.Reader, namespace string) (cluster.Identity, error)
 	// Reader reads from a cache that has the Indexes, on the cluster with an ID.
 	Reader(objects client.Reader, own cluster.ID) Reader
+	// Gateways returns the Deployments of Liqo in a namespace in whose pods tunnels to peers end, wherever these are.
+	Gateways(ctx context.Context, objects client.Reader, namespace string) ([]appsv1.Deployment, error)
 }
 
 // Told is what one object says by itself.
@@ -259,6 +262,17 @@ func OffloadedTo(ctx context.Context, objects client.Reader, of Line, id cluster
 		}
 	})
 	return namespaces, err
+}
+
+// Offloadings returns what the NamespaceOffloadings say that there are somewhere, with objects that may be changed.
+func Offloadings(ctx context.Context, objects client.Reader, of Line, where ...client.ListOption) ([]liqo.Offloading, error) {
+	all := of.Kinds().Offloadings
+	if err := objects.List(ctx, all, where...); err != nil {
+		return nil, fmt.Errorf("list the NamespaceOffloadings: %w", err)
+	}
+	var offloadings []liqo.Offloading
+	err := Each(all, func(o client.Object) { offloadings = append(offloadings, of.OffloadingOf(o)) })
+	return offloadings, err
 }
 
 // OwnNetworks returns the networks of this cluster itself, in any order: those of its pods and Services, and those that Liqo has besides;

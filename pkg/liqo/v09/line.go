@@ -5,10 +5,13 @@ package v09
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 
 	vkv1alpha1 "github.com/liqotech/liqo/apis/virtualkubelet/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -90,6 +93,18 @@ func (Line) Reader(objects client.Reader, _ cluster.ID) line.Reader { return rea
 // OwnIdentity implements line.Line.
 func (Line) OwnIdentity(ctx context.Context, objects client.Reader, namespace string) (cluster.Identity, error) {
 	return OwnIdentity(ctx, objects, namespace)
+}
+
+// Gateways implements line.Line: there is one for all peers.
+func (Line) Gateways(ctx context.Context, objects client.Reader, namespace string) ([]appsv1.Deployment, error) {
+	var gateway appsv1.Deployment
+	key := client.ObjectKey{Namespace: namespace, Name: GatewayName}
+	if err := objects.Get(ctx, key, &gateway); apierrors.IsNotFound(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("get deployment %s: %w", key, err)
+	}
+	return []appsv1.Deployment{gateway}, nil
 }
 
 // IdentityOf implements line.Line.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -127,21 +128,44 @@ func TransitKept(ctx context.Context, objects client.Reader) ([]client.Object, e
 	return kept, nil
 }
 
-// Gateways returns the pods of Liqo's gateways to peers (liqo/pkg/gateway/label.go@v1.2.0), which are in tenant namespaces: a consumer may
-// put the label on its own pods.
+// Gateways returns the pods of Liqo's gateways to peers.
 func Gateways(ctx context.Context, objects client.Reader) ([]corev1.Pod, error) {
+	var gateways []corev1.Pod
+	err := eachOfGateways(ctx, objects, func() client.ObjectList { return &corev1.PodList{} }, func(o client.Object) {
+		if pod, is := o.(*corev1.Pod); is {
+			gateways = append(gateways, *pod)
+		}
+	})
+	return gateways, err
+}
+
+// Gateways implements line.Line: there is one for each peer.
+func (Line) Gateways(ctx context.Context, objects client.Reader, _ string) ([]appsv1.Deployment, error) {
+	var gateways []appsv1.Deployment
+	err := eachOfGateways(ctx, objects, func() client.ObjectList { return &appsv1.DeploymentList{} }, func(o client.Object) {
+		if d, is := o.(*appsv1.Deployment); is {
+			gateways = append(gateways, *d)
+		}
+	})
+	return gateways, err
+}
+
+// eachOfGateways calls a function with each object of a kind that is of Liqo's gateways (liqo/pkg/gateway/label.go@v1.2.0). They are in
+// tenant namespaces: a consumer may put the label on its own objects.
+func eachOfGateways(ctx context.Context, objects client.Reader, list func() client.ObjectList, do func(client.Object)) error {
 	var namespaces corev1.NamespaceList
 	if err := objects.List(ctx, &namespaces, client.HasLabels{liqo.LabelTenantNamespace}); err != nil {
-		return nil, fmt.Errorf("list the tenant namespaces: %w", err)
+		return fmt.Errorf("list the tenant namespaces: %w", err)
 	}
-	var gateways []corev1.Pod
 	for i := range namespaces.Items {
-		var pods corev1.PodList
+		all := list()
 		of := client.MatchingLabels{"networking.liqo.io/component": "gateway"}
-		if err := objects.List(ctx, &pods, client.InNamespace(namespaces.Items[i].Name), of); err != nil {
-			return nil, fmt.Errorf("list the gateways in namespace %s: %w", namespaces.Items[i].Name, err)
+		if err := objects.List(ctx, all, client.InNamespace(namespaces.Items[i].Name), of); err != nil {
+			return fmt.Errorf("list the gateways in namespace %s: %w", namespaces.Items[i].Name, err)
 		}
-		gateways = append(gateways, pods.Items...)
+		if err := line.Each(all, do); err != nil {
+			return err
+		}
 	}
-	return gateways, nil
+	return nil
 }
