@@ -84,3 +84,12 @@ func (c *connection) to(name string) (*connection, error) {
 	other.kubeconfig = name
 	return other, nil
 }
+
+// way returns by which kubeconfig and which context of it a name leads to another cluster, as flags take them; empty is the usual one.
+func (c *connection) way(name string) (kubeconfig, context string) {
+	other, err := c.to(name)
+	if err != nil {
+		return "", ""
+	}
+	return other.kubeconfig, other.overrides.CurrentContext
+}

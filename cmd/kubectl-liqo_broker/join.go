@@ -29,6 +29,8 @@ func (s *session) joinCommand() *cobra.Command {
 		Short: "Peer a broker with its providers and consumers, and prepare the consumers",
 		Long: "Peer this cluster, which is a broker, with its providers and its consumers, in all directions that are needed and out of\n" +
 			"band, as liqoctl does; wait until their tunnels are up; prepare the consumers; and replace the tokens that were told on the way.\n\n" +
+			"With Liqo 1.x, which peers by credentials of both clusters, it prints the command of liqoctl for each peering that is missing, and\n" +
+			"changes nothing; when all are there, it waits and prepares.\n\n" +
 			"CLUSTER is a context of the kubeconfig, or the path of another kubeconfig, whose own context counts. What is as it should be\n" +
 			"stays: run it again to add a cluster, or after it was interrupted.\n\n" +
 			"A token opens the cluster to whoever has it. A command of \"liqoctl generate peer-command\" that nobody has run yet is of no use\n" +
@@ -67,7 +69,9 @@ func (s *session) join(ctx context.Context, flags *joiners) error {
 		return err
 	}
 	j := install.Joining{
-		Broker: install.Joiner{Called: cmp.Or(s.to.context(), "this cluster"), Client: broker},
+		Broker: install.Joiner{
+			Called: cmp.Or(s.to.context(), "this cluster"), Client: broker, Kubeconfig: s.to.kubeconfig, Context: s.to.context(),
+		},
 		Direct: flags.direct, KeepTokens: flags.keepTokens,
 		Found: func(who install.Joiner, setup *install.Setup) {
 			fmt.Fprintln(s.Out, target(who.Called, setup))
@@ -82,7 +86,9 @@ func (s *session) join(ctx context.Context, flags *joiners) error {
 			if err != nil {
 				return err
 			}
-			*side.into = append(*side.into, install.Joiner{Called: name, Client: s.dryRun.of(c)})
+			joiner := install.Joiner{Called: name, Client: s.dryRun.of(c)}
+			joiner.Kubeconfig, joiner.Context = s.to.way(name)
+			*side.into = append(*side.into, joiner)
 		}
 	}
 

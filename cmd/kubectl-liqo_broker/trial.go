@@ -91,8 +91,8 @@ func (s *session) test(ctx context.Context, t *trying) (err error) {
 			return s.clear(err)
 		}
 	}
-	t.trial.Client, t.trial.Liqo, t.trial.Own, t.trial.Broker, t.trial.Namespace, t.trial.Image = c, setup.Liqo(), setup.Own, broker, trialNamespace,
-		t.image
+	t.trial.Client, t.trial.Liqo, t.trial.Own, t.trial.Broker = c, setup.Liqo(), setup.Own, broker
+	t.trial.Namespace, t.trial.Image = trialNamespace, t.image
 	t.trial.Say = func(what string) { fmt.Fprintln(s.ErrOut, sheet.Plain(what)) }
 	if s.dryRun != dryRunNone {
 		return s.wouldTest(ctx, &t.trial)

@@ -40,18 +40,26 @@ type Joining struct {
 type Joiner struct {
 	Called string
 	Client client.Client
+	// Kubeconfig is the path of the kubeconfig, and Context the name of the context, by which people reach it; empty is the usual one.
+	Kubeconfig, Context string
 }
 
 // Join peers the clusters out of band, in all directions that a broker needs, waits until their tunnels are up, prepares the consumers,
 // and replaces the tokens that were told. What is as it should be stays, so that clusters can be added, and an interrupted run is finished
 // by the next one. The broker must be one. The options are those of Prepare; Options.Broker counts for nothing.
+//
+// With Liqo 1.x people peer clusters by liqoctl: while a peering is missing, nothing is changed, and people are told the commands.
 func Join(ctx context.Context, j Joining, options Options, out io.Writer) error {
 	f, err := j.look(ctx, options, out)
 	if err != nil {
 		return err
 	}
 	run := f.broker.run
-	if err := run.runSteps(ctx, f.peeringSteps()); err != nil {
+	if err := f.broker.seen.line.mayJoin(ctx, f, &j); err != nil {
+		return err
+	}
+	before, after := f.broker.seen.line.joinSteps(f, j.KeepTokens)
+	if err := run.runSteps(ctx, before); err != nil {
 		return err
 	}
 	for _, m := range f.consumers {
@@ -65,11 +73,7 @@ func Join(ctx context.Context, j Joining, options Options, out io.Writer) error 
 			return fmt.Errorf("prepare %s: %w", m.called(), err)
 		}
 	}
-	last := f.readySteps()
-	if !j.KeepTokens {
-		last = append(last, f.tokenSteps()...)
-	}
-	if err := run.runSteps(ctx, last); err != nil {
+	if err := run.runSteps(ctx, after); err != nil {
 		return err
 	}
 	for _, m := range f.consumers {
@@ -86,6 +90,8 @@ type member struct {
 
 	// seen is what it was before anything was changed. It says what the cluster is called.
 	seen Setup
+	// way is how people reach it.
+	way Joiner
 }
 
 func (m *member) called() string { return sheet.Plain(m.seen.Own.Name) }
@@ -98,6 +104,8 @@ type joined struct {
 	broker               *member
 	providers, consumers []*member
 	pairings             []pairing
+	// direct has the consumers peer with the providers too.
+	direct bool
 }
 
 // look looks at all clusters, and returns an error unless they can become a federation.
@@ -123,7 +131,7 @@ func (j *Joining) look(ctx context.Context, options Options, out io.Writer) (*jo
 	}
 
 	// The broker, which has to be one.
-	f := &joined{}
+	f := &joined{direct: j.Direct}
 	var err error
 	options.Broker = ""
 	if f.broker, err = meet(j.Broker); err != nil {
@@ -147,10 +155,14 @@ func (j *Joining) look(ctx context.Context, options Options, out io.Writer) (*jo
 			if m == f.broker {
 				return nil, requirement("%q is the broker itself", who.Called)
 			}
+			if m.seen.Line != f.broker.seen.Line {
+				return nil, requirement("%s has Liqo %s, and the broker %s: clusters of both lines do not peer with each other", m.called(),
+					m.seen.Version, f.broker.seen.Version)
+			}
 			*side.into = append(*side.into, m)
 		}
 	}
-	f.pair(j.Direct)
+	f.pairings = f.broker.seen.line.pairs(f)
 	return f, nil
 }
 
@@ -167,23 +179,21 @@ func (j *Joining) meet(ctx context.Context, who Joiner, options Options, out io.
 	if j.Found != nil {
 		j.Found(who, &setup)
 	}
-	if setup.Liqo1() {
-		return nil, requirement("clusters with Liqo 1.x are peered by liqoctl: peer it with the broker, and run prepare if it is a consumer")
-	}
 	if setup.Own.ID == "" {
-		if setup.Own, err = v09.OwnIdentity(ctx, i, liqoNamespace); err != nil {
+		if setup.Own, err = setup.line.OwnIdentity(ctx, i, liqoNamespace); err != nil {
 			return nil, err
 		}
 	}
-	return &member{i, setup}, nil
+	return &member{i, setup, who}, nil
 }
 
-// pair says who peers with whom: the broker has what providers have, and a consumer what the broker has. That the broker can reach the
-// consumer too, which reads from it where its pods are, takes a peering the other way round.
-func (f *joined) pair(direct bool) {
+// pairs says that the broker has what providers have, and a consumer what the broker has. That the broker can reach the consumer too, which
+// reads from it where its pods are, takes a peering the other way round.
+func (line09) pairs(f *joined) []pairing {
+	var all []pairing
 	add := func(consumer, provider *member) {
-		if p := (pairing{consumer, provider}); consumer != provider && !slices.Contains(f.pairings, p) {
-			f.pairings = append(f.pairings, p)
+		if p := (pairing{consumer, provider}); consumer != provider && !slices.Contains(all, p) {
+			all = append(all, p)
 		}
 	}
 	for _, provider := range f.providers {
@@ -193,11 +203,24 @@ func (f *joined) pair(direct bool) {
 		add(consumer, f.broker)
 		add(f.broker, consumer)
 		for _, provider := range f.providers {
-			if direct {
+			if f.direct {
 				add(consumer, provider)
 			}
 		}
 	}
+	return all
+}
+
+// mayJoin refuses nothing: whether each peering may be made, its step says.
+func (line09) mayJoin(context.Context, *joined, *Joining) error { return nil }
+
+// joinSteps peer the clusters.
+func (line09) joinSteps(f *joined, keepTokens bool) (before, after []step) {
+	after = f.readySteps()
+	if !keepTokens {
+		after = append(after, f.tokenSteps()...)
+	}
+	return f.peeringSteps(), after
 }
 
 // peeringSteps are those that peer. All peerings of a kind begin before any is waited for. Those by which the broker reaches its consumers

@@ -132,7 +132,7 @@ func (p peers) peered(ctx context.Context, c *peerCluster, fc *v09.ForeignCluste
 
 func (p peers) joiner(t *testing.T, name string) Joiner {
 	t.Helper()
-	return Joiner{name, p.through(t, name)}
+	return Joiner{Called: name, Client: p.through(t, name)}
 }
 
 // knows returns the foreign cluster that one cluster has of another.
@@ -301,7 +301,7 @@ func TestJoinRefuses(t *testing.T) {
 	p.add(t, "lyon", brokerDeployment(), inBand, bought)
 	empty := fake.NewClientBuilder().Build()
 	milan, turin, rome, lyon := p.joiner(t, "milan"), p.joiner(t, "turin"), p.joiner(t, "rome"), p.joiner(t, "lyon")
-	again := Joiner{"turin-again", turin.Client}
+	again := Joiner{Called: "turin-again", Client: turin.Client}
 	for name, tc := range map[string]struct {
 		reason string
 		j      Joining
@@ -314,7 +314,7 @@ func TestJoinRefuses(t *testing.T) {
 			`"turin" and "turin-again" are one and the same cluster`},
 		"InBand":   {"its API servers may not reach each other", Joining{Broker: lyon, Providers: []Joiner{turin}}, "in band"},
 		"Contract": {"a connector looks after it", Joining{Broker: lyon, Providers: []Joiner{rome}}, "by a contract"},
-		"NoLiqo":   {"it is no cluster of Liqo", Joining{Broker: milan, Providers: []Joiner{{"paris", empty}}}, "paris: "},
+		"NoLiqo":   {"it is no cluster of Liqo", Joining{Broker: milan, Providers: []Joiner{{Called: "paris", Client: empty}}}, "paris: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := Join(t.Context(), tc.j, quick, io.Discard)
@@ -359,7 +359,7 @@ func TestJoinBoth(t *testing.T) {
 					return errors.Join(err, to.Patch(ctx, o, patch, options...))
 				},
 			})
-			j := Joining{Broker: Joiner{"milan", noted}, Providers: []Joiner{p.joiner(t, "turin")}}
+			j := Joining{Broker: Joiner{Called: "milan", Client: noted}, Providers: []Joiner{p.joiner(t, "turin")}}
 			var out strings.Builder
 			if later {
 				if err := Join(t.Context(), j, quick, &out); err != nil || v09.Provides(p.knows(t, "milan", "turin")) {

@@ -33,6 +33,17 @@ type line interface {
 type changed interface {
 	installed
 	undone
+	joining
+}
+
+// joining is how clusters become a federation.
+type joining interface {
+	// pairs returns who peers with whom.
+	pairs(f *joined) []pairing
+	// mayJoin returns an error unless these peerings can be made, or are there if only people can make them.
+	mayJoin(ctx context.Context, f *joined, j *Joining) error
+	// joinSteps are the steps before the consumers are prepared, and after it.
+	joinSteps(f *joined, keepTokens bool) (before, after []step)
 }
 
 // identified is what a line is known by, and what it says of a cluster.

@@ -155,9 +155,9 @@ func ofBroker(b Broker) []Finding {
 	}
 }
 
-// OfGateways returns what is wrong with Liqo's gateways: one in the namespace of Liqo, or one for each peer in its tenant namespace. Only a
-// gateway itself writes how tunnels are: while it does not run, Liqo goes on calling them connected, and with them nodes ready and providers
-// reachable.
+// OfGateways returns what is wrong with Liqo's gateways: one in the namespace of Liqo, or one for each peer in its tenant namespace. Only
+// a gateway itself writes how tunnels are: while it does not run, Liqo goes on calling them connected, and with them nodes ready and
+// providers reachable.
 func OfGateways(gateways []appsv1.Deployment) []Finding {
 	var all []Finding
 	for i := range gateways {
@@ -166,7 +166,8 @@ func OfGateways(gateways []appsv1.Deployment) []Finding {
 		if r.Ready > 0 {
 			continue
 		}
-		why := fmt.Sprintf("See why: kubectl logs -n %[1]s deploy/%[2]s --previous; kubectl describe deployment -n %[1]s %[2]s", d.Namespace, d.Name)
+		why := fmt.Sprintf("See why: kubectl logs -n %[1]s deploy/%[2]s --previous; kubectl describe deployment -n %[1]s %[2]s",
+			d.Namespace, d.Name)
 		if d.Namespace == liqo.DefaultNamespace {
 			all = append(all, Finding{
 				true, fmt.Sprintf("%d of %d replicas of Liqo's gateway are ready: no tunnel works and nothing is relayed, though tunnels are "+

@@ -123,8 +123,8 @@ func called(ns *corev1.Namespace, name string) bool {
 	return is && (name == "" || name == ns.Name || name == liqo.OriginalName(ns))
 }
 
-// OnConsumer returns where the pods are that run on virtual nodes of a broker, given how the consumer reaches pods at its brokers, its nodes
-// and pods, and the clusters that it is peered with.
+// OnConsumer returns where the pods are that run on virtual nodes of a broker, given how the consumer reaches pods at its brokers, its
+// nodes and pods, and the clusters that it is peered with.
 func OnConsumer(ways *liqo.Ways, nodes []corev1.Node, pods []corev1.Pod, peers []cluster.Identity) []Placed {
 	names := map[cluster.ID]string{}
 	for _, peer := range peers {

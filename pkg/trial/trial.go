@@ -122,7 +122,8 @@ func Run(ctx context.Context, cfg *Config) (*Result, error) {
 // check returns an error if the trial cannot be.
 func (c *Config) check() error {
 	switch {
-	case c.Client == nil || c.Liqo == nil || c.Say == nil || c.Own.ID == "" || c.Broker.ID == "" || c.Namespace == "" || c.Image == "" || c.Timeout <= 0:
+	case c.Client == nil || c.Liqo == nil || c.Say == nil || c.Own.ID == "" || c.Broker.ID == "" || c.Namespace == "" || c.Image == "" ||
+		c.Timeout <= 0:
 		return errors.New("a trial needs a client, a line of Liqo, somebody to tell, who it is of, a namespace, an image and a time")
 	case c.Pods < 1 || c.Pods > MaxPods:
 		return fmt.Errorf("a test of %d pods: there must be from 1 to %d", c.Pods, MaxPods)

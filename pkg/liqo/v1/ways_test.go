@@ -101,7 +101,8 @@ func TestWays(t *testing.T) {
 				},
 			}).Build()
 			got, err := Line{}.Reader(c, "own").Ways(t.Context())
-			if diff := cmp.Diff(liqo.Ways{Through: tc.want}, got, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); err != nil || diff != "" {
+			same := cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
+			if diff := cmp.Diff(liqo.Ways{Through: tc.want}, got, same); err != nil || diff != "" {
 				t.Errorf("%s %v\n-want +got\n%s", tc.reason, err, diff)
 			}
 		})
