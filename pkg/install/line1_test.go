@@ -345,6 +345,14 @@ func TestRefused1(t *testing.T) {
 			"It was installed by a later plugin.", stock1(ofOurs(TransitName, "x/liqo-broker-network-manager:v9.0.0")),
 			Options{Tag: "v0.2.0"}, onwards, "Deployment liqo-broker-transit/liqo-broker-transit is v9.0.0 here, newer than v0.2.0",
 		},
+		"Downgrades": {
+			"It runs with a later daemon.", stock1(ofOurs(BrokerName, "x/liqo-broker:v0.10.0", "--with-orchestrator")),
+			Options{Tag: "v0.9.9"}, commands{install, upgrade}, "Deployment liqo-broker/liqo-broker is v0.10.0 here, newer than v0.9.9",
+		},
+		"UpgradesOtherLiqo": {
+			"Nobody has tried it.", &cluster1{manager: manager1(image + "v1.3.0"), objects: []client.Object{broker.DeepCopy()}}, Options{},
+			commands{upgrade}, "this cluster has Liqo v1.3.0, and of 1.x v1.2.0 was tried: with --liqo-unsupported",
+		},
 		"ExportsUnknown": {
 			"No file could name the Secret.", stock1(peer1("milan", false)...), Options{Export: "none"}, commands{prepare},
 			"requirement: there is no Identity of this cluster at milan",
@@ -595,6 +603,31 @@ func TestTransitFirst(t *testing.T) {
 	err = deed((*Installer).Install).taken(t.Context(), i)
 	if err == nil || !strings.Contains(err.Error(), "step 1 of 4") || !strings.Contains(out.String(), "waiting: read what all gateways drop") {
 		t.Errorf("it goes on: %v\n%s", err, out.String())
+	}
+}
+
+// TestUpgrade1 brings a broker with Liqo 1.x to another version, by the steps that install it, and back if that is meant.
+func TestUpgrade1(t *testing.T) {
+	cluster := stock1()
+	to := cluster.client(t)
+	steps := stepsOf(cluster.run(t, to, Options{Tag: "v0.5.0"}, (*Installer).Install))
+	for _, next := range []Options{{Tag: "v0.6.0"}, {Tag: "v0.5.0", Downgrade: true}} {
+		out := cluster.run(t, to, next, (*Installer).Upgrade)
+		if diff := cmp.Diff(steps, stepsOf(out)); diff != "" {
+			t.Errorf("steps of %s: -install +upgrade\n%s", next.Tag, diff)
+		}
+		for _, of := range []string{TransitName, BrokerName, GuardName} {
+			var d appsv1.Deployment
+			if err := to.Get(t.Context(), client.ObjectKey{Namespace: of, Name: of}, &d); err != nil {
+				t.Fatal(err)
+			}
+			if is := ImageTag(d.Spec.Template.Spec.Containers[0].Image); is != next.Tag {
+				t.Errorf("%s is %s, want %s", of, is, next.Tag)
+			}
+		}
+		if out := cluster.run(t, to, next, (*Installer).Upgrade); len(cluster.written) > 0 {
+			t.Errorf("again it writes %q, and says\n%s", cluster.written, out)
+		}
 	}
 }
 
