@@ -104,6 +104,9 @@ func findings(o Observed) []Finding {
 	for i := range o.Consumers {
 		all = append(all, ofConsumer(&o.Consumers[i], &look)...)
 	}
+	for i := range o.Offers {
+		all = append(all, ofOffer(&o.Offers[i])...)
+	}
 	// What people have asked the broker for, and it cannot do.
 	for i := range o.Policies {
 		all = append(all, ofPolicy(&o.Policies[i])...)
@@ -217,6 +220,17 @@ func ofConsumer(c *v1alpha1.Consumer, look *Commands) []Finding {
 		all = append(all, found(of, met, problem("Change spec.capacity, or add providers: kubectl edit consumer.brokering.liqo.io "+c.Name)))
 	}
 	return all
+}
+
+// ofOffer returns what a consumer is denied, which may be right: it asks for more nodes than it is to have, or cannot use them yet.
+func ofOffer(o *liqo.Offer) []Finding {
+	if o.FromPeer || o.Denied == "" {
+		return nil
+	}
+	return []Finding{{
+		false, sheet.Sentence(fmt.Sprintf("A consumer is denied what it asks for by ResourceSlice %s/%s: %s", o.Tenant, o.Name, o.Denied)),
+		"If that is not meant, look at the consumer, on its own cluster: kubectl liqo-broker diagnose",
+	}}
 }
 
 func ofPolicy(p *v1alpha1.PlacementPolicy) []Finding {

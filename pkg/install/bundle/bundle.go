@@ -36,6 +36,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/install/diagnosis"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
 )
 
 const (
@@ -153,15 +155,26 @@ func (a *archive) put(name string, text []byte) error {
 	return nil
 }
 
-// namespaces returns those of Liqo, of the broker and of the peers.
+// ours are the namespaces of Liqo and of the broker, and with Liqo 1.x of the transit and the agent.
+func ours() []string {
+	return []string{liqo.DefaultNamespace, install.BrokerNamespace, install.TransitName, install.AgentName}
+}
+
+// namespaces returns ours, as far as they are there, and those of the peers.
 func (a *archive) namespaces(ctx context.Context) ([]string, error) {
-	all := []string{liqo.DefaultNamespace, install.BrokerNamespace}
-	var tenants corev1.NamespaceList
-	err := a.api.List(ctx, &tenants, client.MatchingLabelsSelector{Selector: liqo.TenantNamespaceSelector()})
-	for i := range tenants.Items {
-		all = append(all, tenants.Items[i].Name)
+	all := ours()
+	for _, line := range []client.ListOption{
+		client.MatchingLabelsSelector{Selector: liqo.TenantNamespaceSelector()}, client.HasLabels{liqo.LabelTenantNamespace},
+	} {
+		var tenants corev1.NamespaceList
+		if err := a.api.List(ctx, &tenants, line); err != nil {
+			return all, err
+		}
+		for i := range tenants.Items {
+			all = append(all, tenants.Items[i].Name)
+		}
 	}
-	return all, err
+	return all, nil
 }
 
 // everywhere are the kinds of which all objects are kept, and inNamespaces those of the namespaces of Liqo, the broker and the peers. A
@@ -176,7 +189,18 @@ func everywhere() []schema.GroupVersionKind {
 		of("discovery.liqo.io", "ForeignCluster"), of("discovery.liqo.io", "ResourceRequest"),
 		of("sharing.liqo.io", "ResourceOffer"), of("net.liqo.io", "NetworkConfig"), of("net.liqo.io", "TunnelEndpoint"),
 		of("net.liqo.io", "NatMapping"), of("virtualkubelet.liqo.io", "VirtualNode"), of("virtualkubelet.liqo.io", "NamespaceMap"),
-		of("offloading.liqo.io", "NamespaceOffloading"), corev1.SchemeGroupVersion.WithKind("Node"),
+		of("offloading.liqo.io", "NamespaceOffloading"),
+		{Group: api.CoreGroup, Version: api.Beta, Kind: "ForeignCluster"},
+		{Group: api.AuthenticationGroup, Version: api.Beta, Kind: "ResourceSlice"},
+		{Group: api.AuthenticationGroup, Version: api.Beta, Kind: "Identity"},
+		{Group: api.NetworkingGroup, Version: api.Beta, Kind: "Configuration"},
+		{Group: api.NetworkingGroup, Version: api.Beta, Kind: "Connection"},
+		{Group: api.NetworkingGroup, Version: api.Beta, Kind: "FirewallConfiguration"},
+		{Group: api.OffloadingGroup, Version: api.Beta, Kind: "VirtualNode"},
+		{Group: api.OffloadingGroup, Version: api.Beta, Kind: "NamespaceMap"},
+		{Group: api.OffloadingGroup, Version: api.Beta, Kind: "NamespaceOffloading"},
+		{Group: api.IPAMGroup, Version: api.Alpha, Kind: "Network"}, {Group: api.IPAMGroup, Version: api.Alpha, Kind: "IP"},
+		corev1.SchemeGroupVersion.WithKind("Node"),
 		{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingWebhookConfiguration"},
 		{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"},
 	}
@@ -236,7 +260,7 @@ func (a *archive) list(ctx context.Context, name string, kind schema.GroupVersio
 // allLogs adds the ends of the logs of the programs of Liqo and of the broker.
 func (a *archive) allLogs(ctx context.Context, namespaces []string) error {
 	kept := 0
-	for n, namespace := range namespaces {
+	for _, namespace := range namespaces {
 		var pods corev1.PodList
 		if err := a.api.List(ctx, &pods, client.InNamespace(namespace)); err != nil {
 			a.leave("logs of namespace "+namespace, err)
@@ -244,7 +268,7 @@ func (a *archive) allLogs(ctx context.Context, namespaces []string) error {
 		}
 		for i := range pods.Items {
 			pod := &pods.Items[i]
-			if n > 1 && !ofVirtualKubelet(pod) {
+			if !slices.Contains(ours(), namespace) && !ofLiqo(pod) {
 				continue
 			}
 			if kept++; kept > maxPods {
@@ -259,8 +283,9 @@ func (a *archive) allLogs(ctx context.Context, namespaces []string) error {
 	return nil
 }
 
-func ofVirtualKubelet(pod *corev1.Pod) bool {
-	return v09.VirtualKubeletSelector().Matches(labelSet(pod.Labels))
+// ofLiqo reports whether a pod in the tenant namespace of a peer is a virtual kubelet or a gateway.
+func ofLiqo(pod *corev1.Pod) bool {
+	return v09.VirtualKubeletSelector().Matches(labelSet(pod.Labels)) || v1.OfLiqo(pod)
 }
 
 func (a *archive) podLogs(ctx context.Context, pod *corev1.Pod) error {

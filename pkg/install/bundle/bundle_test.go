@@ -31,6 +31,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/install/diagnosis"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
 )
 
 // canary is in all secrets of the tests, at a place where none of them may leave it.
@@ -178,6 +179,44 @@ func TestNoSecretLeaves(t *testing.T) {
 	info, err := os.Stat(name)
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the archive has the mode %v, %v", info.Mode(), err)
+	}
+}
+
+// TestLiqo1 makes an archive of a cluster with Liqo 1.x: it has the objects of that, and logs of what runs in tenant namespaces for it.
+func TestLiqo1(t *testing.T) {
+	s := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(s), v1alpha1.AddToScheme(s), api.AddToScheme(s)); err != nil {
+		t.Fatal(err)
+	}
+	const tenant = "liqo-tenant-milan"
+	made := func(namespace, name string, labels map[string]string) client.Object {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}}
+		pod.Spec.Containers = []corev1.Container{{Name: "it"}}
+		return pod
+	}
+	slice := &api.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "milan"}}
+	slice.Spec.CSR = []byte("-----BEGIN CERTIFICATE REQUEST-----\n" + canary)
+	name := filepath.Join(t.TempDir(), "bundle.tar.gz")
+	c := fake.NewClientBuilder().WithScheme(s).WithObjects(
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenant, Labels: map[string]string{"liqo.io/tenant-namespace": "true"}}}, slice,
+		&api.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "milan"}},
+		made(tenant, "gw", map[string]string{"networking.liqo.io/component": "gateway"}),
+		made(tenant, "vk", map[string]string{"offloading.liqo.io/component": "virtual-kubelet"}), made(tenant, "other", nil),
+		made("liqo-broker-transit", "transit", nil), made("liqo-broker-agent", "agent", nil), made("shop", "web", nil),
+	).Build()
+	if err := Write(t.Context(), name, configure(c, "served")); err != nil {
+		t.Fatal(err)
+	}
+	files := unpack(t, name)
+	for file, has := range map[string]bool{
+		"objects/foreignclusters.yaml": true, "objects/resourceslices.yaml": true, "namespaces/" + tenant + "/pods.yaml": true,
+		"namespaces/" + tenant + "/logs/gw.it.log": true, "namespaces/" + tenant + "/logs/vk.it.log": true,
+		"namespaces/" + tenant + "/logs/other.it.log": false, "namespaces/liqo-broker-transit/logs/transit.it.log": true,
+		"namespaces/liqo-broker-agent/logs/agent.it.log": true, "namespaces/shop/pods.yaml": false,
+	} {
+		if content, is := files[file]; is != has || strings.Contains(content, base64.StdEncoding.EncodeToString(slice.Spec.CSR)) {
+			t.Errorf("%s is there: %t, want %t\n%s", file, is, has, content)
+		}
 	}
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/install"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/overview"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
@@ -47,6 +48,7 @@ const (
 	prepare0   = "kubectl liqo-broker prepare"
 	guard0     = "kubectl liqo-broker guard"
 	daemonLogs = "kubectl logs -n liqo-broker deploy/liqo-broker"
+	agentLogs  = "kubectl logs -n " + install.AgentName + " deploy/" + install.AgentName
 )
 
 // liqo looks at Liqo's own Deployments.
@@ -413,7 +415,7 @@ func (l *look) announcements(ctx context.Context) []Check {
 
 // tenants returns the names of the peers, for people, by their tenant namespaces here.
 func (l *look) tenants(ctx context.Context) (map[string]string, error) {
-	peers, err := v09.Peers(ctx, l)
+	peers, err := l.reader().Peers(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -429,23 +431,27 @@ func (l *look) tenants(ctx context.Context) (map[string]string, error) {
 // peers looks at peerings and tunnels.
 func (l *look) peers(ctx context.Context) []Check {
 	const area = "Peerings"
-	peers, err := v09.Peers(ctx, l)
+	peers, err := l.reader().Peers(ctx)
 	if err != nil {
 		return cannot(area, "the peers", err)
 	}
-	links, err := v09.Links(ctx, l)
+	links, err := l.reader().Links(ctx)
 	if err != nil {
 		return cannot(area, "the tunnels", err)
 	}
+	commands := overview.CommandsOf(l.setup.Liqo())
 	if len(peers) == 0 {
-		return []Check{one(area, Note, "liqoctl peer out-of-band --help", "There is no peer")}
+		return []Check{one(area, Note, commands.Peer, "There is no peer")}
 	}
 	var all []Check
 	for i := range peers {
 		id, out, in := peers[i].Identity, peers[i].Outgoing, peers[i].Incoming
-		status := "liqoctl status peer " + overview.Argument(id.Name)
+		status, band := commands.Peering(id.Name), "out-of-band"
+		if peers[i].InBand {
+			band = "in-band"
+		}
 		switch {
-		case peers[i].InBand:
+		case peers[i].InBand && !l.setup.Liqo1():
 			all = append(all, one(area, Problem, "End it, and peer again out-of-band: liqoctl peer out-of-band --help",
 				"The peering with %s is in-band", id))
 		case !out.Exists && !in.Exists:
@@ -454,11 +460,10 @@ func (l *look) peers(ctx context.Context) []Check {
 			all = append(all, one(area, Problem, status, "The peering with %s is not established (it provides: %s, it consumes: %s)", id,
 				stateOf(out), stateOf(in)))
 		default:
-			all = append(all, one(area, OK, "", "The peering with %s is out-of-band (it provides: %s, it consumes: %s)", id, stateOf(out),
-				stateOf(in)))
+			all = append(all, one(area, OK, "", "The peering with %s is %s (it provides: %s, it consumes: %s)", id, band, stateOf(out), stateOf(in)))
 		}
 		if out.Exists || in.Exists {
-			all = append(all, tunnel(area, id, peers[i].Tenant, links))
+			all = append(all, l.tunnel(area, id, peers[i].Tenant, links))
 		}
 	}
 	return all
@@ -477,9 +482,12 @@ func stateOf(p liqo.Peering) string {
 	}
 }
 
-func tunnel(area string, to cluster.Identity, namespace string, links []liqo.Link) Check {
-	const do = "kubectl logs -n liqo deploy/liqo-gateway; kubectl get tunnelendpoints -A. The port of the gateway (UDP) must be reachable " +
-		"from the peer"
+func (l *look) tunnel(area string, to cluster.Identity, namespace string, links []liqo.Link) Check {
+	do := "kubectl logs -n liqo deploy/liqo-gateway; kubectl get tunnelendpoints -A"
+	if l.setup.Liqo1() {
+		do = "kubectl logs -n " + namespace + " -l networking.liqo.io/component=gateway --all-containers; kubectl get connections -A"
+	}
+	do += ". The port of the gateway (UDP) must be reachable from the peer"
 	for i := range links {
 		link := &links[i]
 		if link.Tenant != namespace || namespace == "" {
@@ -643,6 +651,60 @@ func (l *look) remoteIPAMs(ctx context.Context) []Check {
 	return all
 }
 
+// reader reads Liqo's objects here, whichever line runs.
+func (l *look) reader() line.Reader { return l.setup.Liqo().Reader(l, l.setup.Own.ID) }
+
+// grants looks at what the brokers of a consumer with Liqo 1.x have granted it.
+func (l *look) grants(ctx context.Context) []Check {
+	const area = "Grants"
+	peers, err := l.reader().Peers(ctx)
+	if err != nil {
+		return cannot(area, "the peers", err)
+	}
+	var all []Check
+	for _, broker := range l.setup.Brokers {
+		at := slices.IndexFunc(peers, func(p liqo.Peer) bool { return p.ID == broker.ID })
+		if at < 0 {
+			continue // The steps say so.
+		}
+		offers, err := l.reader().OffersWith(ctx, &peers[at])
+		if err != nil {
+			all = append(all, cannot(area, "what "+broker.String()+" grants", err)...)
+			continue
+		}
+		offers = slices.DeleteFunc(offers, func(o liqo.Offer) bool { return o.By() != broker.ID })
+		all = append(all, grantsOf(area, broker, offers)...)
+	}
+	return all
+}
+
+// grantsOf says what a broker has answered. What it denies beside what it grants may be right.
+func grantsOf(area string, broker cluster.Identity, offers []liqo.Offer) []Check {
+	if len(offers) == 0 {
+		name := overview.Argument(string(broker.ID))
+		return []Check{one(area, Problem, "liqoctl create resourceslice "+name+" --remote-cluster-id "+name,
+			"This cluster asks %s for nothing", broker)}
+	}
+	state := Problem
+	if slices.ContainsFunc(offers, func(o liqo.Offer) bool { return o.Accepted }) {
+		state = Note
+	}
+	var all []Check
+	for i := range offers {
+		switch o := &offers[i]; {
+		case o.Accepted:
+			all = append(all, one(area, OK, "", "%s grants something for ResourceSlice %s", broker, o.Name))
+		case o.Denied != "":
+			all = append(all, one(area, state, "Its agent tells the broker what this cluster reaches: "+agentLogs,
+				"%s denies what ResourceSlice %s asks for: %s", broker, o.Name, o.Denied))
+		default:
+			all = append(all, one(area, state, "On the broker: kubectl liqo-broker diagnose",
+				"%s has not answered ResourceSlice %s", broker, o.Name))
+		}
+	}
+	return all
+}
+
 // paths looks at by which paths the pods of a consumer are reached.
 func (l *look) paths(ctx context.Context) []Check {
 	const area = "Pods"
@@ -654,7 +716,7 @@ func (l *look) paths(ctx context.Context) []Check {
 	if err := l.List(ctx, &pods); err != nil {
 		return cannot(area, "the pods", err)
 	}
-	ways, err := l.setup.Liqo().Reader(l, l.setup.Own.ID).Ways(ctx)
+	ways, err := l.reader().Ways(ctx)
 	if err != nil {
 		return cannot(area, "how pods at brokers are reached", err)
 	}
@@ -667,9 +729,12 @@ func (l *look) paths(ctx context.Context) []Check {
 	}
 	all := []Check{one(area, OK, "", "%d pods are reached directly, and %d through a broker", count["direct"], count["relay"])}
 	if len(without) > 0 {
-		all = append(all,
-			one(area, Note, "They may be new. If it stays so: the log of the virtual kubelet, in the tenant namespace of the broker",
-				"Of %d pods that are ready no path is known: %s", len(without), some(without)))
+		look := "the log of the virtual kubelet, in the tenant namespace of the broker"
+		if l.setup.Liqo1() {
+			look = agentLogs
+		}
+		all = append(all, one(area, Note, "They may be new. If it stays so: "+look,
+			"Of %d pods that are ready no path is known: %s", len(without), some(without)))
 	}
 	return append(all, l.atHome(ctx, nodes.Items, pods.Items)...)
 }
@@ -678,15 +743,15 @@ func (l *look) paths(ctx context.Context) []Check {
 func (l *look) atHome(ctx context.Context, nodes []corev1.Node, pods []corev1.Pod) []Check {
 	const area = "Pods"
 	var namespaces corev1.NamespaceList
-	var offloadings v09.NamespaceOffloadingList
 	if err := l.List(ctx, &namespaces); err != nil {
 		return cannot(area, "the namespaces", err)
 	}
-	if err := l.List(ctx, &offloadings); err != nil {
+	offloadings, err := line.Offloadings(ctx, l, l.setup.Liqo())
+	if err != nil {
 		return cannot(area, "the NamespaceOffloadings", err)
 	}
 	var all []Check
-	for _, home := range overview.AtHome(namespaces.Items, v09.OffloadingsOf(&offloadings), nodes, pods) {
+	for _, home := range overview.AtHome(namespaces.Items, offloadings, nodes, pods) {
 		all = append(all, Check{area, Problem, home.What, home.Do})
 	}
 	return all
@@ -696,11 +761,11 @@ func (l *look) atHome(ctx context.Context, nodes []corev1.Node, pods []corev1.Po
 func (l *look) policies(ctx context.Context) []Check {
 	const area = "Network policies"
 	var policies networkingv1.NetworkPolicyList
-	var offloadings v09.NamespaceOffloadingList
 	if err := l.List(ctx, &policies); err != nil {
 		return cannot(area, "the NetworkPolicies", err)
 	}
-	if err := l.List(ctx, &offloadings); err != nil {
+	offloadings, err := line.Offloadings(ctx, l, l.setup.Liqo())
+	if err != nil {
 		return cannot(area, "the NamespaceOffloadings", err)
 	}
 	count := map[string]int{}
@@ -708,7 +773,7 @@ func (l *look) policies(ctx context.Context) []Check {
 		count[policies.Items[i].Namespace]++
 	}
 	var all []Check
-	for _, o := range v09.OffloadingsOf(&offloadings) {
+	for _, o := range offloadings {
 		// The namespaces that a broker keeps for others have its own policies.
 		if o.Leaves && !o.Managed && count[o.Namespace] > 0 {
 			all = append(all, one(area, Note, "What holds there instead: "+version.Document("docs/admin/consumer.md#network-policies"),
@@ -750,6 +815,9 @@ func (l *look) events(ctx context.Context) []Check {
 		return cannot(area, "the peers", err)
 	}
 	namespaces := append(slices.Sorted(maps.Keys(tenants)), liqoNamespace, install.BrokerNamespace)
+	if l.setup.Liqo1() {
+		namespaces = append(namespaces, install.TransitName, install.AgentName)
+	}
 	type warning struct {
 		of    string
 		count int32

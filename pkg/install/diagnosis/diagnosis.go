@@ -60,7 +60,7 @@ type Diagnosis struct {
 	// Healthy is true if there is no problem.
 	Healthy bool `json:"healthy"`
 	// Roles are what the cluster is: broker, consumer, trader, several of them or none. One that only shares its resources, for which Liqo is
-	// enough, is a provider. With Liqo 1.x it may also be a catalog, or guarded by itself, and nobody looks whether it is a provider.
+	// enough, is a provider. With Liqo 1.x it may also be a catalog, or guarded by itself.
 	Roles []string `json:"roles"`
 	// Liqo, Kubernetes and Plugin are versions; empty if they are not known.
 	Liqo       string `json:"liqo,omitempty"`
@@ -113,7 +113,7 @@ func Run(ctx context.Context, cfg Config) (*Diagnosis, error) {
 	// The areas in the order in which they are shown.
 	var areas []area
 	if l.setup.Liqo1() {
-		areas = l.areas1(d, installer)
+		areas = l.areas1(ctx, cfg, d, installer)
 	} else {
 		areas = l.areas(ctx, cfg, d, installer)
 	}
@@ -162,11 +162,7 @@ func (l *look) areas(ctx context.Context, cfg Config, d *Diagnosis, installer *i
 		areas = append(areas, func(ctx context.Context) []Check { return l.connector(ctx, connector) })
 	}
 	if len(d.Roles) == 0 {
-		provides, checks := l.withoutRole(ctx)
-		if provides {
-			d.Roles = append(d.Roles, "provider")
-		}
-		areas = append(areas, func(context.Context) []Check { return checks })
+		areas = append(areas, l.provides(ctx, d))
 	}
 	areas = append(areas, l.peers, l.kubelets, l.secrets)
 	if l.setup.Broker {
@@ -176,8 +172,17 @@ func (l *look) areas(ctx context.Context, cfg Config, d *Diagnosis, installer *i
 	return areas
 }
 
+// provides looks at a cluster on which nothing of this project was set up, and notes whether it is a provider.
+func (l *look) provides(ctx context.Context, d *Diagnosis) area {
+	provides, checks := l.withoutRole(ctx)
+	if provides {
+		d.Roles = append(d.Roles, "provider")
+	}
+	return func(context.Context) []Check { return checks }
+}
+
 // areas1 returns what is looked at with Liqo 1.x, and notes the roles of the cluster.
-func (l *look) areas1(d *Diagnosis, installer *install.Installer) []area {
+func (l *look) areas1(ctx context.Context, cfg Config, d *Diagnosis, installer *install.Installer) []area {
 	areas := []area{l.liqo, l.nodes, func(ctx context.Context) []Check { return l.steps(ctx, installer) }}
 	if l.setup.Broker || l.setup.Catalog {
 		areas = append(areas, l.daemon)
@@ -198,10 +203,17 @@ func (l *look) areas1(d *Diagnosis, installer *install.Installer) []area {
 			d.Roles = append(d.Roles, role.name)
 		}
 	}
-	return append(areas, func(context.Context) []Check {
-		return []Check{one("Peerings", Note, "Liqo looks at them itself: liqoctl info, liqoctl info peer",
-			"Peerings, nodes of peers and what runs there are not looked at with Liqo 1.x")}
-	})
+	if len(d.Roles) == 0 {
+		areas = append(areas, l.provides(ctx, d))
+	}
+	if len(l.setup.Brokers) > 0 {
+		areas = append(areas, l.grants, l.paths, l.policies)
+	}
+	areas = append(areas, l.peers)
+	if l.setup.Broker {
+		areas = append(areas, func(ctx context.Context) []Check { return l.objects(ctx, cfg.Observe) })
+	}
+	return append(areas, l.events)
 }
 
 // String returns a diagnosis as text: all things by area, each with its mark.

@@ -150,8 +150,19 @@ func (Line) Gateways(ctx context.Context, objects client.Reader, _ string) ([]ap
 	return gateways, err
 }
 
-// eachOfGateways calls a function with each object of a kind that is of Liqo's gateways (liqo/pkg/gateway/label.go@v1.2.0). They are in
-// tenant namespaces: a consumer may put the label on its own objects.
+// OfLiqo reports whether a pod in the tenant namespace of a peer is a virtual kubelet of Liqo, or a gateway.
+func OfLiqo(pod *corev1.Pod) bool {
+	return pod.Labels[labelComponent] == componentKubelet || pod.Labels[labelNetworking] == componentGateway
+}
+
+const (
+	// labelNetworking is on gateways, with the value componentGateway (liqo/pkg/gateway/label.go@v1.2.0).
+	labelNetworking  = "networking.liqo.io/component"
+	componentGateway = "gateway"
+)
+
+// eachOfGateways calls a function with each object of a kind that is of Liqo's gateways. They are in tenant namespaces: a consumer may put
+// the label on its own objects.
 func eachOfGateways(ctx context.Context, objects client.Reader, list func() client.ObjectList, do func(client.Object)) error {
 	var namespaces corev1.NamespaceList
 	if err := objects.List(ctx, &namespaces, client.HasLabels{liqo.LabelTenantNamespace}); err != nil {
@@ -159,7 +170,7 @@ func eachOfGateways(ctx context.Context, objects client.Reader, list func() clie
 	}
 	for i := range namespaces.Items {
 		all := list()
-		of := client.MatchingLabels{"networking.liqo.io/component": "gateway"}
+		of := client.MatchingLabels{labelNetworking: componentGateway}
 		if err := objects.List(ctx, all, client.InNamespace(namespaces.Items[i].Name), of); err != nil {
 			return fmt.Errorf("list the gateways in namespace %s: %w", namespaces.Items[i].Name, err)
 		}
