@@ -319,3 +319,41 @@ type none struct{ v1.Line }
 
 // AddToScheme registers nothing.
 func (none) AddToScheme(*runtime.Scheme) error { return nil }
+
+// TestJoinSays1 joins clusters with Liqo 1.x that are not peered: the command that peers them names the kubeconfig and the contexts that
+// were given.
+func TestJoinSays1(t *testing.T) {
+	folder := t.TempDir()
+	file, other := filepath.Join(folder, "all.yaml"), filepath.Join(folder, "rome 1.yaml")
+	const contexts = "apiVersion: v1\nkind: Config\ncurrent-context: milan\n" +
+		"contexts: [{name: milan, context: {}}, {name: turin, context: {}}]\n"
+	for _, name := range []string{file, other} {
+		if err := os.WriteFile(name, []byte(contexts), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := func(id string, objects ...client.Object) client.WithWatch {
+		manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: "liqo-controller-manager"}}
+		manager.Spec.Template.Spec.Containers = []corev1.Container{{Name: "it", Image: "liqo/liqo-controller-manager:v1.2.0"}}
+		called := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: liqo.IdentityName}, Data: map[string]string{liqo.IdentityKey: id},
+		}
+		return newFakeOf(t, v1.Line{}, append(objects, manager, called)...)
+	}
+	c := &cli{
+		client: at("milan", daemon(1, 1, "--with-orchestrator")),
+		others: map[string]client.Client{"turin": at("turin"), other: at("rome")},
+	}
+	out, _, err := c.runArgs(t, []string{"join", "--kubeconfig", file, "--provider", "turin", "--consumer", other})
+	if err == nil || !strings.HasPrefix(err.Error(), "requirement: 2 of 2 peerings are missing: run the commands above") {
+		t.Errorf("%v", err)
+	}
+	for _, want := range []string{
+		"liqoctl peer --kubeconfig " + file + " --context milan --remote-kubeconfig " + file + " --remote-context turin\n",
+		"liqoctl peer --kubeconfig '" + other + "' --remote-kubeconfig " + file + " --remote-context milan\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("it does not print %s\n%s", want, out)
+		}
+	}
+}

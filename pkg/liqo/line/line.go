@@ -1,8 +1,8 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package line says what the daemon asks of Liqo, whichever line of its versions runs: which kinds there are to watch, and what they mean
-// as the values of package liqo.
+// Package line says what the daemon and the plugin ask of Liqo, whichever line of its versions runs: which kinds there are to watch, and
+// what they mean as the values of package liqo.
 //
 // It has no answers: package v09 has those of Liqo 0.9, and package v1 those of Liqo 1.x.
 package line
