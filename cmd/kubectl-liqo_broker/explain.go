@@ -79,6 +79,7 @@ func (r *reading) placements(ctx context.Context, c client.Client) (*overview.Pl
 	if err != nil {
 		return nil, err
 	}
+	// All that there is, side by side.
 	kinds := of.Kinds()
 	shadows := kinds.Shadows()
 	p.Liqo = of

@@ -77,6 +77,7 @@ func (s *session) join(ctx context.Context, flags *joiners) error {
 			fmt.Fprintln(s.Out, target(who.Called, setup))
 		},
 	}
+	// The others, as their flags name them.
 	for _, side := range []struct {
 		names []string
 		into  *[]install.Joiner

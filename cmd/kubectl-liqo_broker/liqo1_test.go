@@ -89,14 +89,15 @@ func broker1() []client.Object {
 // TestStatus1 looks at a broker with Liqo 1.x: it is told of by its own commands, and of its gateways each by itself.
 func TestStatus1(t *testing.T) {
 	stranger := gateway1("bern", 0)
-	stranger.Namespace = "shop" // A consumer calls a pod of its own so.
+	stranger.Namespace = "shop" // A consumer calls a Deployment of its own so.
+	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
 	for name, tc := range map[string]struct {
 		reason     string
 		objects    []client.Object
 		says, nots []string
 	}{
 		"Ill": {
-			"One provider cannot be used.", append(broker1(), stranger),
+			"One provider cannot be used.", append(broker1(), stranger, shop),
 			[]string{
 				"Gateway    2 of 2 replicas of Liqo's ready", "Offers     1 of 2 from providers accepted, 1 of 1 to consumers accepted",
 				"! Provider oslo (oslo)", "kubectl get pods -A -l offloading.liqo.io/component=virtual-kubelet",

@@ -94,6 +94,7 @@ func observe(ctx context.Context, c client.Client) (overview.Observed, error) {
 	if err := group.Wait(); err != nil {
 		return overview.Observed{}, err
 	}
+	// In order, with what may be missing.
 	overview.SortProviders(providers.Items)
 	overview.SortConsumers(consumers.Items)
 	observed.Providers, observed.Consumers, observed.Policies = providers.Items, consumers.Items, policies.Items

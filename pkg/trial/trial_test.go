@@ -44,6 +44,8 @@ type federation struct {
 	// unscheduled is how many pods no provider takes, and answer changes how a target answers.
 	unscheduled int
 	answer      func(*probe.Answer)
+	// absent has the broker not take the namespace.
+	absent bool
 	// broken has the pod at home end without answers.
 	broken    bool
 	namespace *corev1.Namespace
@@ -96,7 +98,9 @@ func (f *federation) create(ctx context.Context, c client.WithWatch, o client.Ob
 		if err := c.Get(ctx, client.ObjectKey{Name: o.Namespace}, f.namespace); err != nil {
 			return err
 		}
-		liqotest.PutInForce(f.namespace, o, milan)
+		if liqotest.PutInForce(f.namespace, o, milan); f.absent {
+			liqotest.Refuse(o, milan, time.Time{})
+		}
 		if err := c.Update(ctx, f.namespace); err != nil {
 			return err
 		}
@@ -105,6 +109,9 @@ func (f *federation) create(ctx context.Context, c client.WithWatch, o client.Ob
 		o.Status.RemoteNamespacesConditions = map[string]api.RemoteNamespaceConditions{string(milan.ID): {
 			{Type: api.OffloadingRequired, Status: corev1.ConditionTrue}, {Type: api.RemoteNamespaceReady, Status: corev1.ConditionTrue},
 		}}
+		if f.absent {
+			o.Status.RemoteNamespacesConditions = nil
+		}
 		if err := c.Update(ctx, f.namespace); err != nil {
 			return err
 		}
@@ -229,6 +236,17 @@ func checkRun(t *testing.T, f *federation, paths [3]string) {
 	}
 	if err := Clean(t.Context(), cfg); err != nil {
 		t.Errorf("removed twice: %v", err)
+	}
+}
+
+// TestAbsent has a broker that does not take the namespace: nothing runs.
+func TestAbsent(t *testing.T) {
+	for _, of := range []line.Line{nil, v1.Line{}} {
+		f := &federation{of: of, absent: true}
+		_, err := Run(t.Context(), f.config(t))
+		if err == nil || !strings.Contains(err.Error(), "the namespace is not at milan") || len(f.asked) > 0 {
+			t.Errorf("%v; asked are %q", err, f.asked)
+		}
 	}
 }
 

@@ -28,6 +28,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 	"github.com/capacitorset/liqo-broker/pkg/overview"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 	"github.com/capacitorset/liqo-broker/pkg/version"
@@ -443,6 +444,7 @@ func (l *look) peers(ctx context.Context) []Check {
 	if len(peers) == 0 {
 		return []Check{one(area, Note, commands.Peer, "There is no peer")}
 	}
+	// Each peering, with its tunnel.
 	var all []Check
 	for i := range peers {
 		id, out, in := peers[i].Identity, peers[i].Outgoing, peers[i].Incoming
@@ -485,7 +487,7 @@ func stateOf(p liqo.Peering) string {
 func (l *look) tunnel(area string, to cluster.Identity, namespace string, links []liqo.Link) Check {
 	do := "kubectl logs -n liqo deploy/liqo-gateway; kubectl get tunnelendpoints -A"
 	if l.setup.Liqo1() {
-		do = "kubectl logs -n " + namespace + " -l networking.liqo.io/component=gateway --all-containers; kubectl get connections -A"
+		do = "kubectl logs -n " + namespace + " -l " + v1.GatewayLabel + " --all-containers; kubectl get connections -A"
 	}
 	do += ". The port of the gateway (UDP) must be reachable from the peer"
 	for i := range links {

@@ -213,6 +213,10 @@ func TestLiqo1(t *testing.T) {
 			"v1.2.0", append(consumes1("rome"), called1(), slice1("rome", "rome", "own", api.SliceDenied, "")), false, []string{"provider"},
 			[]string{"rome (rome) was not granted what it asks for"}, nil, nil,
 		},
+		"ProviderOfNothingThatConsumes": {
+			"v1.2.0", append(consumes1("rome"), called1(), identity1("rome"), slice1("rome", "own", "rome", api.SliceAccepted, "")), false,
+			[]string{"provider"}, []string{"rome (rome) asks for nothing"}, []string{"This cluster uses others as Liqo does by itself"}, nil,
+		},
 		"ProviderOfNothing": {
 			"v1.2.0", append(consumes1("rome"), called1()), false, []string{"provider"}, []string{"rome (rome) asks for nothing"}, nil, nil,
 		},

@@ -159,6 +159,8 @@ const (
 	// labelNetworking is on gateways, with the value componentGateway (liqo/pkg/gateway/label.go@v1.2.0).
 	labelNetworking  = "networking.liqo.io/component"
 	componentGateway = "gateway"
+	// GatewayLabel is the same, as kubectl takes it.
+	GatewayLabel = labelNetworking + "=" + componentGateway
 )
 
 // eachOfGateways calls a function with each object of a kind that is of Liqo's gateways. They are in tenant namespaces: a consumer may put
