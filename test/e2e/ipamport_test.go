@@ -195,7 +195,11 @@ func liqoPod(t *testing.T, component string) *corev1.Pod {
 func virtualKubelets(t *testing.T) []*corev1.Pod {
 	t.Helper()
 	var pods corev1.PodList
-	err := fed.Broker.List(t.Context(), &pods, client.MatchingLabels{"app.kubernetes.io/component": "virtual-kubelet"})
+	label := "offloading.liqo.io/component"
+	if fed.Broker.Line.HasPlugin() {
+		label = "app.kubernetes.io/component"
+	}
+	err := fed.Broker.List(t.Context(), &pods, client.MatchingLabels{label: "virtual-kubelet"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,9 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	vkv1alpha1 "github.com/liqotech/liqo/apis/virtualkubelet/v1alpha1"
-
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
@@ -97,7 +96,7 @@ func watchBindings(t *testing.T, prefix string) *bindings {
 		virtual[nodes.Items[i].Name] = true
 	}
 	b := &bindings{asked: map[string]time.Time{}, bound: map[string]time.Time{}, strays: map[string]string{}}
-	follow(t, fed.Broker, &vkv1alpha1.ShadowPodList{}, func(o client.Object) {
+	follow(t, fed.Broker, fed.Broker.Line.Kinds().Wishes, func(o client.Object) {
 		if key := client.ObjectKeyFromObject(o).String(); strings.HasPrefix(key, prefix) && b.asked[key].IsZero() {
 			b.asked[key] = time.Now()
 		}
@@ -296,8 +295,8 @@ func addPod(t *testing.T, namespace, name string) {
 func wished(t *testing.T, namespace, name string) {
 	t.Helper()
 	eventually(t, time.Minute, func(ctx context.Context) error {
-		var shadow vkv1alpha1.ShadowPod
-		return fed.Broker.Get(ctx, client.ObjectKey{Namespace: twinOf(t, namespace), Name: name}, &shadow)
+		shadow := line.Empty(fed.Broker.Line.Kinds().Wish)
+		return fed.Broker.Get(ctx, client.ObjectKey{Namespace: twinOf(t, namespace), Name: name}, shadow)
 	})
 }
 
@@ -335,6 +334,10 @@ func TestPodsAreConfined(t *testing.T) {
 	deploy(t, namespace, federation.Web, 1)
 	twin := twinOf(t, namespace)
 	user := "--as=" + string(fed.Consumer.ID)
+	version, marks := "offloading.liqo.io/v1beta1", "offloading.liqo.io"
+	if fed.Broker.Line.HasPlugin() {
+		version, marks = "virtualkubelet.liqo.io/v1alpha1", "virtualkubelet.liqo.io"
+	}
 	cases := map[string]struct{ reason, spec, refusal string }{
 		"Plain":      {"an ordinary pod", ``, ""},
 		"NodeName":   {"a pod that names its node", `"nodeName": "broker"`, "spec.nodeName"},
@@ -350,9 +353,9 @@ func TestPodsAreConfined(t *testing.T) {
 			if tc.spec != "" {
 				pod += ", " + tc.spec
 			}
-			err := createAs(t, user, fmt.Sprintf(`{"apiVersion": "virtualkubelet.liqo.io/v1alpha1", "kind": "ShadowPod",
-				"metadata": {"name": "wish-%s", "namespace": "%s", "labels": {"virtualkubelet.liqo.io/origin": "%s", "virtualkubelet.liqo.io/destination": "%s"}},
-				"spec": {"pod": {%s}}}`, strings.ToLower(name), twin, fed.Consumer.ID, fed.Broker.ID, pod))
+			err := createAs(t, user, fmt.Sprintf(`{"apiVersion": "%s", "kind": "ShadowPod",
+				"metadata": {"name": "wish-%s", "namespace": "%s", "labels": {"%[4]s/origin": "%[5]s", "%[4]s/destination": "%[6]s"}},
+				"spec": {"pod": {%[7]s}}}`, version, strings.ToLower(name), twin, marks, fed.Consumer.ID, fed.Broker.ID, pod))
 			if tc.refusal == "" && err != nil || tc.refusal != "" && (err == nil || !strings.Contains(err.Error(), tc.refusal)) {
 				t.Errorf("%s: %v, want %q", tc.reason, err, tc.refusal)
 			}

@@ -14,13 +14,13 @@ import (
 	"testing"
 	"time"
 
-	offloadingv1alpha1 "github.com/liqotech/liqo/apis/offloading/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
@@ -157,14 +157,13 @@ func TestCollision(t *testing.T) {
 	direct := copies(t, namespace, 1, fed.ProviderA)
 	offload(t, namespace, "DefaultName", fed.ProviderA, fed.Broker)
 	eventually(t, time.Minute, func(ctx context.Context) error {
-		var offloadings offloadingv1alpha1.NamespaceOffloadingList
-		if err := fed.Broker.List(ctx, &offloadings); err != nil {
+		selecting, err := line.OffloadedTo(ctx, fed.Broker, fed.Broker.Line, fed.ProviderA.ID)
+		if err != nil {
 			return err
 		}
-		for i := range offloadings.Items {
-			o := &offloadings.Items[i]
-			if selected := v09.OffloadingOf(o).Selected; strings.HasPrefix(o.Namespace, namespace) && slices.Contains(selected, fed.ProviderA.ID) {
-				return fmt.Errorf("namespace %s of the broker goes to %v, provider-a among them", o.Namespace, selected)
+		for _, twin := range selecting {
+			if strings.HasPrefix(twin, namespace) {
+				return fmt.Errorf("namespace %s of the broker goes to provider-a", twin)
 			}
 		}
 		return nil
@@ -209,12 +208,15 @@ metadata: {name: %s}
 		if err := fed.Consumer.Get(ctx, client.ObjectKey{Name: namespace}, &ns); err != nil {
 			return err
 		}
-		var o v09.NamespaceOffloading
-		if err := fed.Consumer.Get(ctx, client.ObjectKey{Namespace: namespace, Name: liqo.OffloadingName}, &o); err != nil {
-			return err
+		of := fed.Consumer.Line
+		o, err := line.ReadOffloading(ctx, fed.Consumer, of, of.Kinds().Offloading, namespace)
+		if err != nil || o == nil || !o.InForce(&ns) {
+			return fmt.Errorf("the offloading of namespace %s is not in force: %w", namespace, err)
 		}
-		if is := v09.OffloadingOf(&o); !is.InForce(&ns) || o.Status.OffloadingPhase != "Ready" {
-			return fmt.Errorf("the offloading of namespace %s is %q, not Ready", namespace, o.Status.OffloadingPhase)
+		for _, c := range to {
+			if !of.ReceptionOf(o.Object, cluster.Identity{ID: c.ID, Name: c.Name}).Present {
+				return fmt.Errorf("%s does not have namespace %s yet", c.Name, namespace)
+			}
 		}
 		return nil
 	})

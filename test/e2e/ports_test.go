@@ -45,7 +45,19 @@ func TestEveryPortKnowsItsCallers(t *testing.T) {
 		client.MatchingLabels{"app.kubernetes.io/name": "liqo-broker"}); err != nil {
 		t.Fatal(err)
 	}
-	targets := map[*corev1.Pod]map[int]answer{networkManager(t): manager}
+	targets := map[*corev1.Pod]map[int]answer{}
+	if fed.Broker.Line.HasPlugin() {
+		targets[networkManager(t)] = manager
+	} else {
+		// The gateways let nothing of peers pass.
+		daemon = map[int]answer{8000: {"https://%s/", closed}, 8080: daemon[8080], 8081: daemon[8081], 9443: daemon[9443]}
+		kubelet = map[int]answer{10250: {"https://%s/pods", closed}}
+		transit, err := fed.Transit().Pod(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		targets[transit] = map[int]answer{6003: {"http://%s/healthz", closed}}
+	}
 	for i := range daemons.Items {
 		targets[&daemons.Items[i]] = daemon
 	}

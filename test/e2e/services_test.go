@@ -58,7 +58,11 @@ func TestServicesReachTheConsumer(t *testing.T) {
 		t.Fatal(err)
 	}
 	pod = copyOf(t, namespace, "shell", fed.ProviderA)
-	askService(t, namespace, pod, "home", replicas, federation.PathDirect)
+	path := federation.PathRelay
+	if direct() {
+		path = federation.PathDirect
+	}
+	askService(t, namespace, pod, "home", replicas, path)
 }
 
 // TestRelayAddressesOfEndpointsLast asks a Service of the consumer, whose pods run on the consumer itself, from a pod on a provider that

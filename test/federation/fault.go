@@ -83,7 +83,7 @@ type Victim struct {
 
 // Victim looks the process up.
 func (p Process) Victim(ctx context.Context) (*Victim, error) {
-	pod, err := p.find(ctx)
+	pod, err := p.Pod(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +127,8 @@ func (v *Victim) Replaced(ctx context.Context) error {
 	})
 }
 
-func (p Process) find(ctx context.Context) (*corev1.Pod, error) {
+// Pod returns the only pod in which the process is.
+func (p Process) Pod(ctx context.Context) (*corev1.Pod, error) {
 	var pods corev1.PodList
 	if err := p.on.List(ctx, &pods, client.InNamespace(p.namespace)); err != nil {
 		return nil, err
