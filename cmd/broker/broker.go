@@ -230,7 +230,7 @@ func (b *broker) setupAPI(
 	}
 	var authorities *callers.Authorities
 	if own != nil {
-		consumers, known, err := b.watchCallers(ctx, mgr, direct)
+		consumers, known, err := b.watchCallers(ctx, liqo, mgr, direct)
 		if err != nil {
 			return nil, nil, err
 		}

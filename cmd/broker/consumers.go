@@ -18,13 +18,19 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/httpapi"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
+	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
+	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/callers"
 	"github.com/capacitorset/liqo-broker/pkg/serving/lease"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
-// watchCallers returns what knows by which certificates consumers call, and the authorities that sign them. It follows both.
-func (b *broker) watchCallers(ctx context.Context, mgr manager.Manager, direct client.Client) (*certified, *callers.Authorities, error) {
+// watchCallers returns what knows by which certificates consumers call, with a line of Liqo, and the authorities that sign them. It follows
+// both.
+func (b *broker) watchCallers(
+	ctx context.Context, with line.Line, mgr manager.Manager, direct client.Client,
+) (*certified, *callers.Authorities, error) {
 	clientset, err := kubernetes.NewForConfig(b.cfg.rest)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reach the API server %s: %w", b.cfg.rest.Host, err)
@@ -33,18 +39,32 @@ func (b *broker) watchCallers(ctx context.Context, mgr manager.Manager, direct c
 	if err != nil {
 		return nil, nil, err
 	}
-	return &certified{objects: mgr.GetClient(), callers: callers.New(authorities, announced(direct))}, authorities, nil
+	return &certified{objects: mgr.GetClient(), callers: callers.New(authorities, issued(with, direct))}, authorities, nil
 }
 
-// announced looks up what the remote IPAM tells of the certificates that Liqo issued: the daemon reads no Secrets.
-func announced(direct client.Reader) callers.Issued {
+// issued looks up the certificates that a line of Liqo has issued. The daemon reads no Secrets: with Liqo 0.9 the remote IPAM tells of the
+// certificates, and with 1.x the Tenants do.
+func issued(with line.Line, direct client.Reader) callers.Issued {
+	hash := snapshot.AnnouncedKey
+	if !with.HasPlugin() {
+		hash = signedKey
+	}
 	return func(ctx context.Context, id cluster.ID) (string, error) {
-		hash, err := snapshot.AnnouncedKey(ctx, direct, id)
-		if errors.Is(err, liqo.ErrNoTenant) {
+		found, err := hash(ctx, direct, id)
+		if errors.Is(err, liqo.ErrNoTenant) || errors.Is(err, liqo.ErrNotIssued) {
 			return "", nil
 		}
-		return hash, err
+		return found, err
 	}
+}
+
+// signedKey returns the hash of the key for which Liqo 1.x has issued a certificate, as [remoteipam.KeyHash] has it.
+func signedKey(ctx context.Context, direct client.Reader, id cluster.ID) (string, error) {
+	key, err := v1.IssuedKey(ctx, direct, id)
+	if err != nil {
+		return "", err
+	}
+	return remoteipam.KeyHash(key), nil
 }
 
 // inEveryReplica runs what is added also where another replica leads.

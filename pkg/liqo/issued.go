@@ -39,13 +39,22 @@ func Issued(ctx context.Context, reader client.Reader, tenantNamespace string) (
 	case err != nil:
 		return nil, fmt.Errorf("read Secret %s: %w", key, err)
 	}
-	block, _ := pem.Decode(stored.Data[issuedKey])
+	certificate, err := ParseIssued(stored.Data[issuedKey])
+	if err != nil {
+		return nil, fmt.Errorf("read %s of Secret %s: %w", issuedKey, key, err)
+	}
+	return certificate, nil
+}
+
+// ParseIssued returns the certificate that Liqo writes down in PEM.
+func ParseIssued(text []byte) (*x509.Certificate, error) {
+	block, _ := pem.Decode(text)
 	if block == nil {
-		return nil, fmt.Errorf("read Secret %s: there is no certificate in %s", key, issuedKey)
+		return nil, errors.New("there is no certificate")
 	}
 	certificate, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
-		return nil, fmt.Errorf("read Secret %s: %w", key, err)
+		return nil, fmt.Errorf("parse the certificate: %w", err)
 	}
 	return certificate, nil
 }

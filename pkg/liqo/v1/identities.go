@@ -86,14 +86,12 @@ type Asked struct {
 
 // asked reads what asks for certificates of a holder.
 func (h holder) asked(ctx context.Context, objects client.Reader) (Asked, error) {
-	var namespaces corev1.NamespaceList
-	of := client.MatchingLabels{liqo.LabelRemoteClusterID: string(h.cluster)}
-	if err := objects.List(ctx, &namespaces, of, client.HasLabels{liqo.LabelTenantNamespace}); err != nil {
-		return Asked{}, fmt.Errorf("list the tenant namespaces of cluster %s: %w", h.cluster, err)
+	namespaces, err := tenantNamespaces(ctx, objects, h.cluster)
+	if err != nil {
+		return Asked{}, err
 	}
-	var a Asked
-	for i := range namespaces.Items {
-		in := namespaces.Items[i].Name
+	a := Asked{Namespaces: namespaces}
+	for _, in := range namespaces {
 		var may api.TenantList
 		var sliced api.ResourceSliceList
 		for _, list := range []client.ObjectList{&may, &sliced} {
@@ -101,10 +99,23 @@ func (h holder) asked(ctx context.Context, objects client.Reader) (Asked, error)
 				return Asked{}, fmt.Errorf("list %T in namespace %s: %w", list, in, err)
 			}
 		}
-		a.Namespaces = append(a.Namespaces, in)
 		a.Tenants, a.Slices = append(a.Tenants, may.Items...), append(a.Slices, sliced.Items...)
 	}
 	return a, nil
+}
+
+// tenantNamespaces returns the names of the tenant namespaces of a cluster, which people may have made more than one.
+func tenantNamespaces(ctx context.Context, objects client.Reader, id cluster.ID) ([]string, error) {
+	var all corev1.NamespaceList
+	of := client.MatchingLabels{liqo.LabelRemoteClusterID: string(id)}
+	if err := objects.List(ctx, &all, of, client.HasLabels{liqo.LabelTenantNamespace}); err != nil {
+		return nil, fmt.Errorf("list the tenant namespaces of cluster %s: %w", id, err)
+	}
+	var names []string
+	for i := range all.Items {
+		names = append(names, all.Items[i].Name)
+	}
+	return names, nil
 }
 
 // CheckCSR returns why a request for a certificate, parsed from text, is not one that an object of a consumer asks for. It names a cluster

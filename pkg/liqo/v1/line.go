@@ -54,16 +54,17 @@ func (Line) Kinds() line.Kinds {
 	}
 }
 
-// Dropped implements line.Line. Of Tenants and ResourceSlices it drops what the consumer has signed, which may be large and which nobody
-// here reads, and annotations of the latter but for those that are read; of ShadowPods all but the metadata without annotations, and of
-// NamespaceOffloadings all but what is selected and which clusters have the namespace.
+// Dropped implements line.Line. Of Tenants and ResourceSlices it drops what the consumer has signed, which may be large, and of Tenants what
+// Liqo has signed for it, all of which nobody reads from a cache, and annotations of ResourceSlices but for those that are read; of
+// ShadowPods all but the metadata without annotations, and of NamespaceOffloadings all but what is selected and which clusters have the
+// namespace.
 func (Line) Dropped(compactor *liqo.Compactor) map[client.Object]func(client.Object) {
 	return map[client.Object]func(client.Object){
 		&api.ShadowPod{}:           func(o client.Object) { o.SetAnnotations(nil) },
 		&api.NamespaceOffloading{}: func(o client.Object) { compactOffloading(compactor, o.(*api.NamespaceOffloading)) },
 		&api.Tenant{}: func(o client.Object) {
-			spec := &o.(*api.Tenant).Spec
-			spec.PublicKey, spec.CSR, spec.Signature = nil, nil, nil
+			t := o.(*api.Tenant) //nolint:revive // It is asked about its own kinds alone.
+			t.Spec.PublicKey, t.Spec.CSR, t.Spec.Signature, t.Status.AuthParams = nil, nil, nil, nil
 		},
 		&api.ResourceSlice{}: func(o client.Object) {
 			s := o.(*api.ResourceSlice) //nolint:revive // It is asked about its own kinds alone.

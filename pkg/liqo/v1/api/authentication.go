@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Tenant is a cluster that may consume here. It is in the tenant namespace of that cluster. What Liqo has issued for it is left out.
+// Tenant is a cluster that may consume here. It is in the tenant namespace of that cluster.
 //
 // +kubebuilder:object:root=true
 type Tenant struct {
@@ -61,6 +61,14 @@ const (
 type TenantStatus struct {
 	// TenantNamespace is where the consumer may write; empty until it may.
 	TenantNamespace string `json:"tenantNamespace,omitempty"`
+	// AuthParams are what Liqo has issued for the consumer; nil until it has.
+	AuthParams *IssuedParams `json:"authParams,omitempty"`
+}
+
+// IssuedParams are what a consumer authenticates with here, without how it reaches the API server.
+type IssuedParams struct {
+	// SignedCRT is the certificate of its control plane in PEM; empty where Liqo gives peers no certificates.
+	SignedCRT []byte `json:"signedCRT,omitempty"`
 }
 
 // TenantList is a list of Tenants.
