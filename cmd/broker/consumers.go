@@ -39,12 +39,12 @@ func (b *broker) watchCallers(
 	if err != nil {
 		return nil, nil, err
 	}
-	return &certified{objects: mgr.GetClient(), callers: callers.New(authorities, issued(with, direct))}, authorities, nil
+	return &certified{objects: mgr.GetClient(), callers: callers.New(authorities, issuedBy(with, direct))}, authorities, nil
 }
 
-// issued looks up the certificates that a line of Liqo has issued. The daemon reads no Secrets: with Liqo 0.9 the remote IPAM tells of the
-// certificates, and with 1.x the Tenants do.
-func issued(with line.Line, direct client.Reader) callers.Issued {
+// issuedBy looks up the certificates that a line of Liqo has issued. The daemon reads no Secrets: with Liqo 0.9 the remote IPAM tells of
+// the certificates, and with 1.x the Tenants do.
+func issuedBy(with line.Line, direct client.Reader) callers.Issued {
 	hash := snapshot.AnnouncedKey
 	if !with.HasPlugin() {
 		hash = signedKey

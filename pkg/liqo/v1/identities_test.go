@@ -11,7 +11,6 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
-	"math/big"
 	"net"
 	"net/url"
 	"strings"
@@ -91,14 +90,9 @@ func world(t *testing.T, tenant, slice []byte, change func(*api.Tenant, *api.Res
 // issuedTo returns the Secret with the certificate that Liqo has issued to c.
 func issuedTo(t *testing.T, key ed25519.PrivateKey) *corev1.Secret {
 	t.Helper()
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: named("c", "liqo.io").Subject}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-c", Name: liqo.IssuedName},
-		Data:       map[string][]byte{"certificate": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})},
+		Data:       map[string][]byte{"certificate": signed(t, key, "c", "liqo.io")},
 	}
 }
 

@@ -18,9 +18,9 @@ import (
 // IssuedKey returns the key, as its subject public key info, in the certificate that Liqo has signed for the control plane of a peer. The
 // error may be [liqo.ErrNotIssued], also if the peer does not have one tenant namespace. Liqo writes the certificate into the status of the
 // Tenant, as it does in Secret [liqo.IssuedName] (tenant_controller.go in
-// liqo/pkg/liqo-controller-manager/authentication/tenant-controller@v1.2.0), and peers write no statuses: a Tenant counts for the cluster in
-// whose tenant namespace it is, and of several the one that was there first. It counts for as long as it is there, also where it is to end.
-// The reader must not be a cache, which keeps no certificates.
+// liqo/pkg/liqo-controller-manager/authentication/tenant-controller@v1.2.0), and peers write no statuses: a Tenant counts for the cluster
+// in whose tenant namespace it is, for as long as it is there, and of several the one that was there first. The reader
+// must not be a cache, which keeps no certificates.
 func IssuedKey(ctx context.Context, reader client.Reader, id cluster.ID) ([]byte, error) {
 	namespaces, err := tenantNamespaces(ctx, reader, id)
 	if err != nil {

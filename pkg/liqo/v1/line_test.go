@@ -330,6 +330,22 @@ func TestTenantsInOneNamespace(t *testing.T) {
 	}
 }
 
+// TestDroppedOfTenants holds that of a Tenant nothing is kept in memory that was signed.
+func TestDroppedOfTenants(t *testing.T) {
+	tenant, large := tenantIn("a", "a", "a"), []byte(linetest.Secret)
+	want := tenant.DeepCopy()
+	tenant.Spec.CSR, tenant.Spec.PublicKey, tenant.Spec.Signature = large, large, large
+	tenant.Status.AuthParams = &api.IssuedParams{SignedCRT: large}
+	for kind, drop := range (Line{}).Dropped(&liqo.Compactor{}) {
+		if _, is := kind.(*api.Tenant); is {
+			drop(tenant)
+		}
+	}
+	if diff := cmp.Diff(want, tenant); diff != "" {
+		t.Errorf("-want +kept\n%s", diff)
+	}
+}
+
 // TestDroppedOfSlices holds that of a ResourceSlice nothing is kept in memory that a peer may make large, and all that is read.
 func TestDroppedOfSlices(t *testing.T) {
 	asked := sliceIn(tenantOf("c"), "x", "c", "own")

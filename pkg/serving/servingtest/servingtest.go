@@ -104,7 +104,21 @@ func (a *Authority) PEM() string {
 // Sign returns a certificate of a client in some groups, which is valid until a time.
 func (a *Authority) Sign(tb testing.TB, notAfter time.Time, name string, groups ...string) *tls.Certificate {
 	tb.Helper()
-	key := newKey(tb)
+	return a.sign(tb, notAfter, newKey(tb), name, groups...)
+}
+
+// Renew returns another certificate for the key of one that the authority has signed.
+func (a *Authority) Renew(tb testing.TB, notAfter time.Time, old *tls.Certificate, name string, groups ...string) *tls.Certificate {
+	tb.Helper()
+	key, is := old.PrivateKey.(*ecdsa.PrivateKey)
+	if !is {
+		tb.Fatalf("the key of %s is %T", name, old.PrivateKey)
+	}
+	return a.sign(tb, notAfter, key, name, groups...)
+}
+
+func (a *Authority) sign(tb testing.TB, notAfter time.Time, key *ecdsa.PrivateKey, name string, groups ...string) *tls.Certificate {
+	tb.Helper()
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name, Organization: groups},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: notAfter,
