@@ -92,7 +92,7 @@ func TestIssuedKey(t *testing.T) {
 		"Nowhere": {
 			reason: "Nor is any other.", change: func(t *api.Tenant) { t.Namespace = "liqo-tenant-c" }, none: true,
 		},
-		"Two": {reason: "Liqo does not know which of them either.", more: []client.Object{new(tenantNamespace("second", "c"))}, none: true},
+		"Two": {reason: "Liqo does not know which of them either.", more: []client.Object{new(tenantNamespace("tenant-d", "c"))}, none: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

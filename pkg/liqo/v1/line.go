@@ -54,9 +54,9 @@ func (Line) Kinds() line.Kinds {
 	}
 }
 
-// Dropped implements line.Line. Of Tenants and ResourceSlices it drops what the consumer has signed, which may be large, of Tenants what Liqo
-// has signed for it, which nobody reads from a cache, and of ResourceSlices annotations but for those that are read; of ShadowPods all but
-// the metadata without annotations, and of NamespaceOffloadings all but what is selected and which clusters have the namespace.
+// Dropped implements line.Line. Of Tenants and ResourceSlices it drops what the consumer has signed, which may be large, of Tenants what
+// Liqo has signed for it, which nobody reads from a cache, and of ResourceSlices annotations but for those that are read; of ShadowPods all
+// but the metadata without annotations, and of NamespaceOffloadings all but what is selected and which clusters have the namespace.
 func (Line) Dropped(compactor *liqo.Compactor) map[client.Object]func(client.Object) {
 	return map[client.Object]func(client.Object){
 		&api.ShadowPod{}:           func(o client.Object) { o.SetAnnotations(nil) },
