@@ -260,6 +260,7 @@ func (o *objects) advice(ctx context.Context, peers *overview.Peers, found []ove
 	}
 	adviser := overview.Adviser{
 		Clusters: peers.Clusters, Providers: peers.Providers, Policies: policies.Items, Decisions: decisions.Items, Placed: placed, Links: found,
+		Relays: !o.line.HasPlugin(),
 	}
 	items := make([]feed.Item, 0, len(peers.Consumers))
 	for _, a := range adviser.Advise(peers.Consumers) {

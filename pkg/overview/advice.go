@@ -20,6 +20,8 @@ type Advice struct {
 	Consumer Cluster
 	// Hidden is true if the consumer must not learn of the providers: there is nobody to peer with.
 	Hidden bool
+	// Relayed is true if a peering would be of no use: the consumer reaches all providers through the broker.
+	Relayed bool
 	// Peers are in order: first those without a peering that run most of its pods.
 	Peers []AdvisedPeer
 }
@@ -44,6 +46,8 @@ type Adviser struct {
 	Providers []v1alpha1.Provider
 	Policies  []v1alpha1.PlacementPolicy
 	Decisions []v1alpha1.PlacementDecision
+	// Relays tells that consumers reach all providers through the broker, whoever they are peered with.
+	Relays bool
 	// Placed are the pods of the consumers, and Links those of Peers.Links.
 	Placed []Placed
 	Links  []Link
@@ -85,8 +89,8 @@ func (a *Adviser) Advise(consumers []v1alpha1.Consumer) []Advice {
 	advice := make([]Advice, len(consumers))
 	for i := range consumers {
 		c := &consumers[i]
-		advice[i] = Advice{Consumer: named(ConsumerIdentity(c)), Hidden: Hides(c)}
-		if advice[i].Hidden {
+		advice[i] = Advice{Consumer: named(ConsumerIdentity(c)), Hidden: Hides(c), Relayed: a.Relays}
+		if advice[i].Hidden || a.Relays {
 			continue
 		}
 		free := a.free(c.Name)

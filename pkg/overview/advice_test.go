@@ -67,6 +67,12 @@ func TestAdvise(t *testing.T) {
 		want   []AdvisedPeer
 		hidden bool
 	}{
+		"Relayed": {
+			reason: "A peering is of no use where the broker relays all the same.",
+			of: Adviser{
+				Providers: []v1alpha1.Provider{advised("a", true, active)}, Policies: all, Placed: on("a", 2), Relays: true,
+			},
+		},
 		"Running": {
 			reason: "Who runs its pods can be reached directly, also one that takes no new ones.",
 			of: Adviser{

@@ -158,6 +158,7 @@ func LinkOf(l *overview.Link) Link {
 // What an Advice says.
 const (
 	adviceHidden = "The broker hides the providers from this consumer, and relays its traffic: there is nobody to peer with"
+	adviceRelays = "With Liqo 1.x the broker relays all traffic: there is no provider with which to peer"
 	adviceNone   = "No provider runs pods of this consumer, and none is chosen for it"
 	adviceDone   = "The consumer has told of a tunnel to each of these providers"
 	adviceDo     = "Peer with the providers that are not connected, so that their pods are reached directly; until then the broker relays"
@@ -184,6 +185,8 @@ func AdviceOf(a *overview.Advice) Advice {
 	switch {
 	case a.Hidden:
 		shown.Message = adviceHidden
+	case a.Relayed:
+		shown.Message = adviceRelays
 	case len(shown.Peers) == 0:
 		shown.Message = adviceNone
 	case shown.Done:
