@@ -141,7 +141,7 @@ func TestAdvise(t *testing.T) {
 				c.Status.Mode = tc.mode
 			}
 			got := tc.of.Advise([]v1alpha1.Consumer{c})
-			if diff := cmp.Diff([]Advice{{Consumer: Cluster{ID: "c"}, Hidden: tc.hidden, Peers: tc.want}}, got); diff != "" {
+			if diff := cmp.Diff([]Advice{{Consumer: Cluster{ID: "c"}, Hidden: tc.hidden, Relayed: tc.of.Relays, Peers: tc.want}}, got); diff != "" {
 				t.Errorf("%s\n-want +got\n%s", tc.reason, diff)
 			}
 		})
