@@ -44,7 +44,7 @@ func recordOf(id string, role api.Role, conditions ...api.ConditionType) *api.Fo
 			TenantNamespace: api.TenantNamespaces{Local: tenantOf(id), Remote: linetest.Secret},
 		},
 	}
-	fc.Status.Modules.Authentication.Enabled = true
+	fc.Status.Modules.Offloading.Enabled = true
 	for _, of := range conditions {
 		fc.Status.Modules.Authentication.Conditions = append(fc.Status.Modules.Authentication.Conditions, api.Condition{
 			Type: of, Status: api.StatusReady, Message: linetest.Secret,

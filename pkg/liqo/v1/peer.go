@@ -118,13 +118,13 @@ func (f *Facts) incoming() liqo.Peering {
 }
 
 // outgoing is the peering over which the peer provides. Where credentials were put there by hand only the role tells of them. Liqo 1.2.0
-// leaves the role of a peer that has gone as it was, without a module of it
+// leaves the role of a peer that has gone as it was, while neither an identity nor a virtual node is left of it
 // (Reconcile in liqo/pkg/liqo-controller-manager/core/foreigncluster-controller@v1.2.0).
 func (f *Facts) outgoing() liqo.Peering {
 	if f.Identity == nil {
 		said := f.Record.Status
 		provides := (said.Role == api.RoleProvider || said.Role == api.RoleConsumerAndProvider) &&
-			(said.Modules.Authentication.Enabled || said.Modules.Offloading.Enabled)
+			(said.Modules.Offloading.Enabled || condition(said.Modules.Authentication.Conditions, api.AuthIdentityControlPlaneStatus) != "")
 		return liqo.Peering{Exists: provides, Established: provides}
 	}
 	ending := !f.Identity.DeletionTimestamp.IsZero()

@@ -155,7 +155,7 @@ func TestPeer(t *testing.T) {
 		},
 		"ProviderHasGone": {
 			reason: "Liqo forgets to take the role back.", record: record(func(fc *api.ForeignCluster) {
-				fc.Status.Role, fc.Status.Modules.Networking.Enabled = api.RoleProvider, true
+				fc.Status.Role, fc.Status.Modules.Networking.Enabled, fc.Status.Modules.Authentication.Enabled = api.RoleProvider, true, true
 			}),
 		},
 		"Both": {

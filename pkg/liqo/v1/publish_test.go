@@ -83,7 +83,7 @@ func TestStrangersSeeProviders(t *testing.T) {
 	for _, role := range []api.Role{api.RoleProvider, api.RoleConsumer, api.RoleConsumerAndProvider, api.RoleUnknown, ""} {
 		fc := &api.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "of-" + strings.ToLower(string(role)) + "x"}}
 		fc.Spec.ClusterID, fc.Status.Role = fc.Name, role
-		fc.Status.Modules.Authentication.Enabled = true
+		fc.Status.Modules.Authentication.Conditions = []api.Condition{{Type: api.AuthIdentityControlPlaneStatus, Status: api.StatusReady}}
 		records = append(records, fc)
 	}
 	scheme := runtime.NewScheme()

@@ -47,7 +47,7 @@ func TestWays(t *testing.T) {
 	deciding := recorded.DeepCopy()
 	deciding.Generation++
 	granted := sliceIn(tenantOf("broker"), "broker", "own", "broker")
-	granted.Status.NodeLabels = map[string]string{liqo.PrefixView + "n1": "10.66.0.0_16"}
+	granted.Status.NodeLabels = liqo.LabelViews(nil, map[string]netip.Prefix{"n1": netip.MustParsePrefix("10.66.0.0/16")})
 	claimed := granted.DeepCopy()
 	claimed.Spec.ConsumerClusterID = new("somebody")
 	seen, listed := netip.MustParsePrefix("10.64.0.0/16"), netip.MustParsePrefix("10.66.0.0/16")
