@@ -292,7 +292,7 @@ func (o *brokering) setupControllers(modes consumer.Modes) error {
 		provider.Setup(o.mgr, provider.Config{
 			Client: objects, Reader: o.reader, Clock: now, Plans: o.planner, FromConsumers: o.cfg.provideFromConsumers,
 		}),
-		consumer.Setup(o.mgr, consumer.Config{Client: objects, Reader: o.reader, Capacity: o.capacity.Capacity, Modes: modes}),
+		consumer.Setup(o.mgr, o.consumerConfig(modes)),
 		kpis.Setup(o.mgr, kpis.Config{Client: objects, Live: live, Reader: o.reader, Clock: now}),
 		providerquery.Setup(o.mgr, providerquery.Config{Client: objects, Recorder: recorder, Clock: now, Asker: o.cfg.asker}),
 		managed.Setup(o.mgr, managed.Config{
@@ -326,6 +326,17 @@ func (o *brokering) grantsConfig() grants.Config {
 		Client: o.mgr.GetClient(), Reader: o.reader, Capacity: o.capacity.Capacity, Recorder: o.mgr.GetEventRecorderFor(component),
 		Clock: clock.RealClock{}, Views: o.told.Views,
 	}
+}
+
+// consumerConfig returns what the controller of consumers needs, which have agents where Liqo does not ask what to offer.
+func (o *brokering) consumerConfig(modes consumer.Modes) consumer.Config {
+	cfg := consumer.Config{
+		Client: o.mgr.GetClient(), Reader: o.reader, Capacity: o.capacity.Capacity, Modes: modes, Clock: clock.RealClock{},
+	}
+	if o.told != nil {
+		cfg.Heard = o.told.Heard
+	}
+	return cfg
 }
 
 // views returns what tells by the reports of consumers which providers they reach; nil where they make none. Of what cannot be read at

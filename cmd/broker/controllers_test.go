@@ -58,7 +58,10 @@ func TestOptionsReachTheControllers(t *testing.T) {
 	if givesBack.After != 3*time.Minute || givesBack.Given != m.given {
 		t.Errorf("the controller that gives pods back goes by %+v", givesBack)
 	}
-	for _, config := range []reflect.Value{reflect.ValueOf(twins), reflect.ValueOf(givesBack), reflect.ValueOf(o.grantsConfig())} {
+	for _, config := range []reflect.Value{
+		reflect.ValueOf(twins), reflect.ValueOf(givesBack), reflect.ValueOf(o.grantsConfig()),
+		reflect.ValueOf(o.consumerConfig(consumer.Modes{Orchestrator: true})),
+	} {
 		for field, value := range config.Fields() {
 			if value.IsZero() {
 				t.Errorf("%s has no %s", config.Type(), field.Name)
@@ -104,6 +107,9 @@ func TestControllersOfLines(t *testing.T) {
 		}
 		if !of.HasPlugin() {
 			o.told = reports.New(o.reportsConfig())
+		}
+		if (o.consumerConfig(consumer.Modes{}).Heard != nil) != (of.Name() == "1.x") {
+			t.Errorf("with Liqo %s consumers have agents", of.Name())
 		}
 		if err := o.setupControllers(consumer.Modes{Orchestrator: true}); err != nil {
 			t.Fatalf("with Liqo %s: %v", of.Name(), err)

@@ -219,6 +219,11 @@ func ofConsumer(c *v1alpha1.Consumer, look *Commands) []Finding {
 		met.Status == metav1.ConditionFalse && c.IsServed() {
 		all = append(all, found(of, met, problem("Change spec.capacity, or add providers: kubectl edit consumer.brokering.liqo.io "+c.Name)))
 	}
+	if agent := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionAgentReporting); agent != nil &&
+		agent.Status == metav1.ConditionFalse && c.IsServed() {
+		all = append(all, found(of, agent, problem("On that cluster: kubectl liqo-broker prepare, and kubectl logs -n liqo-broker-agent "+
+			"deploy/liqo-broker-agent")))
+	}
 	return all
 }
 

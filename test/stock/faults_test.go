@@ -16,7 +16,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/grant"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
@@ -243,6 +245,21 @@ func checkSilentAgent(t *testing.T, namespace string) {
 			return fmt.Errorf("%s has not that the agent is missing, but %+v", of.at.Name, slice.Status.Conditions)
 		})
 	}
+	reporting := func(status metav1.ConditionStatus, reason string) {
+		t.Helper()
+		eventually(t, func(ctx context.Context) error {
+			is, err := broker.Kubectl(ctx, "get", "consumers.brokering.liqo.io", consumer.Name, "-o", `jsonpath={.status.conditions[?(@.type=="`+
+				v1alpha1.ConditionAgentReporting+`")]['status', 'reason']}`)
+			if err != nil {
+				return err
+			}
+			if want := string(status) + " " + reason; strings.TrimSpace(is) != want {
+				return fmt.Errorf("the Consumer says of its agent %q, want %q", is, want)
+			}
+			return nil
+		})
+	}
+	reporting(metav1.ConditionFalse, v1alpha1.ReasonSilent)
 	scale(t, namespace, 3)
 	stays(t, quiet, func(ctx context.Context) error {
 		if pods, err := pair(ctx, provider, namespace+"-"+consumer.Name+"-"+broker.Name); err != nil || len(pods) != 2 {
@@ -255,6 +272,7 @@ func checkSilentAgent(t *testing.T, namespace string) {
 
 	restart()
 	checkReached(t, namespace, 3)
+	reporting(metav1.ConditionTrue, v1alpha1.ReasonReporting)
 	scale(t, namespace, 2)
 	checkReached(t, namespace, 2)
 }

@@ -75,6 +75,26 @@ const (
 	ReasonInvalidCapacity = "InvalidCapacity"
 )
 
+// ConditionAgentReporting is true while the agent of a Consumer tells, with Liqo 1.x, that it
+// reaches the providers, and false when it has not told so for a minute. It is unknown of an
+// agent that need not tell. With Liqo 0.9 there is no such condition.
+const ConditionAgentReporting = "AgentReporting"
+
+// Reasons of a Consumer's AgentReporting condition, besides ReasonNotPeered.
+const (
+	ReasonReporting = "Reporting"
+	// ReasonNotAsked: spec.views is Unchecked.
+	ReasonNotAsked = "NotAsked"
+	// ReasonAgentMissing: nothing was ever heard of an agent.
+	ReasonAgentMissing = "AgentMissing"
+	// ReasonSilent: what the agent told last is too old to count, or its clock is wrong.
+	ReasonSilent = "Silent"
+	// ReasonUnreadable: some of what it tells cannot be read.
+	ReasonUnreadable = "Unreadable"
+	// ReasonViewsUnknown: it has not acknowledged all networks of providers that it was told.
+	ReasonViewsUnknown = "ViewsUnknown"
+)
+
 // Consumer is a cluster that uses the broker. Its name is the Liqo cluster ID.
 // The broker creates it at the first incoming peering. It stays when the peering ends,
 // for when the cluster is back; who wants it gone deletes it.
@@ -216,7 +236,7 @@ type ConsumerStatus struct {
 	// observedGeneration is the generation of the spec that the status answers to.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions are Ready and ReservationMet.
+	// conditions are Ready, ReservationMet and AgentReporting.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type

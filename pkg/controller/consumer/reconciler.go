@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,6 +22,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/conditions"
 	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/grant"
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
@@ -67,6 +70,7 @@ type Reconciler struct {
 	reader   *snapshot.Reader
 	capacity func(context.Context) (*capacity.Snapshot, error)
 	modes    Modes
+	agents   *agents // Nil where consumers have none.
 }
 
 // Config is what the controller needs.
@@ -76,11 +80,18 @@ type Config struct {
 	// Capacity tells what is offered to whom at this moment.
 	Capacity func(context.Context) (*capacity.Snapshot, error)
 	Modes    Modes
+	// Heard tells what was heard of a consumer's agent, and is nil with Liqo 0.9, where there is none.
+	Heard func(ctx context.Context, consumer cluster.ID) (grant.Heard, error)
+	Clock clock.PassiveClock
 }
 
 // New returns a Reconciler.
 func New(cfg Config) *Reconciler {
-	return &Reconciler{client: cfg.Client, reader: cfg.Reader, capacity: cfg.Capacity, modes: cfg.Modes}
+	r := &Reconciler{client: cfg.Client, reader: cfg.Reader, capacity: cfg.Capacity, modes: cfg.Modes}
+	if cfg.Heard != nil {
+		r.agents = &agents{heard: cfg.Heard, clock: cfg.Clock, since: map[string]time.Time{}}
+	}
+	return r
 }
 
 // Reconcile creates the Consumer of a cluster at its first incoming peering and
@@ -94,13 +105,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	err = r.client.Get(ctx, req.NamespacedName, c)
 	switch {
 	case apierrors.IsNotFound(err):
+		r.agents.forget(req.Name)
 		return ctrl.Result{}, r.create(ctx, peer)
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("get consumer %s: %w", req.Name, err)
 	case !c.DeletionTimestamp.IsZero():
 		return ctrl.Result{}, nil
 	}
-	return ctrl.Result{}, r.ensureStatus(ctx, c, peer)
+	later, err := r.ensureStatus(ctx, c, peer)
+	return ctrl.Result{RequeueAfter: later}, err
 }
 
 // create makes the Consumer of a peer that peers with the broker.
@@ -115,19 +128,20 @@ func (r *Reconciler) create(ctx context.Context, peer *liqo.Peer) error {
 	return nil
 }
 
-// ensureStatus writes the status if it has changed.
-func (r *Reconciler) ensureStatus(ctx context.Context, c *v1alpha1.Consumer, peer *liqo.Peer) error {
+// ensureStatus writes the status if it has changed, and returns after how long another one may be right though nothing happens; zero for
+// never.
+func (r *Reconciler) ensureStatus(ctx context.Context, c *v1alpha1.Consumer, peer *liqo.Peer) (later time.Duration, err error) {
 	snap, err := r.capacity(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	granted, err := r.granted(ctx, peer)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	state, err := r.peeringOf(ctx, peer)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	before := c.DeepCopy()
 	if peer != nil {
@@ -137,16 +151,24 @@ func (r *Reconciler) ensureStatus(ctx context.Context, c *v1alpha1.Consumer, pee
 	c.Status.ObservedGeneration = c.Generation
 	c.Status.Nodes = c.EffectiveNodes()
 	setAmounts(c, snap, granted)
-	for _, condition := range []metav1.Condition{ready(state, c), reservation(c, snap)} {
+	all := []metav1.Condition{ready(state, c), reservation(c, snap)}
+	if r.agents != nil {
+		var agent metav1.Condition
+		if agent, later, err = r.agents.condition(ctx, c, state.Exists); err != nil {
+			return 0, err
+		}
+		all = append(all, agent)
+	}
+	for _, condition := range all {
 		conditions.Set(&c.Status.Conditions, c.Generation, condition)
 	}
 	if equality.Semantic.DeepEqual(before.Status, c.Status) {
-		return nil
+		return later, nil
 	}
 	if err := r.client.Status().Patch(ctx, c, client.MergeFrom(before)); err != nil {
-		return fmt.Errorf("patch the status of consumer %s: %w", c.Name, err)
+		return 0, fmt.Errorf("patch the status of consumer %s: %w", c.Name, err)
 	}
-	return nil
+	return later, nil
 }
 
 // granted returns what Liqo offers to a consumer in the broker's name.
