@@ -31,7 +31,11 @@ func policies(t *testing.T) map[string]policySpec {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files = append(files, ofGuard...)
+	shared, err := filepath.Glob("../../deploy/guard/policies/*/system-*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = slices.Concat(files, ofGuard, shared)
 	found := map[string]policySpec{}
 	for _, file := range files {
 		text, err := os.ReadFile(file)

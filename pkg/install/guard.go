@@ -164,7 +164,13 @@ func (i *Installer) guarding(wanted []*unstructured.Unstructured) []step {
 // guardingUndo are the two steps back from guarding.
 func (i *Installer) guardingUndo(base, policies []*unstructured.Unstructured) []step {
 	return []step{
-		i.removing("remove the rules that hold without the guard", policies, nil),
+		{"remove the rules that hold without the guard", func(ctx context.Context) ([]change, error) {
+			unwanted, err := i.unsealed(ctx, policies, AgentName)
+			if err != nil {
+				return nil, err
+			}
+			return i.remove(ctx, unwanted)
+		}, nil},
 		i.removing("remove the guard", base, func(ctx context.Context) error { return i.gone(ctx, base) }),
 	}
 }
@@ -200,8 +206,12 @@ func (i *Installer) guardObjects() ([]*unstructured.Unstructured, error) {
 	return base, i.setImages(base, BrokerName)
 }
 
-// withoutGuard returns objects without those of the guard if somebody else needs it: who trades.
+// withoutGuard returns objects without those of the guard if somebody else needs it, who trades, and without what a consumer needs.
 func (i *Installer) withoutGuard(ctx context.Context, all []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	all, err := i.unsealed(ctx, all, AgentName)
+	if err != nil {
+		return nil, err
+	}
 	trades, err := i.trades(ctx)
 	if err != nil || !trades {
 		return all, err

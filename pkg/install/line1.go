@@ -41,6 +41,9 @@ const versions1 = "v1."
 const (
 	// TransitName is the name of the transit's namespace, Deployment and policy (deploy/transit).
 	TransitName = "liqo-broker-transit"
+	// systemNamespaces is the folder of the rule that guards, brokers and consumers have in common, and sealed is its name.
+	systemNamespaces = "guard/policies/system-namespaces"
+	sealed           = "system-namespaces.brokering.liqo.io"
 	// AgentName is the name of the agent's namespace, Deployment and service account (deploy/agent).
 	AgentName = "liqo-broker-agent"
 )
@@ -260,12 +263,13 @@ func (i *Installer) toldReports(ctx context.Context) ([]change, error) {
 
 // consumer has the agent find all that it needs before it learns which peer is the broker.
 func (line1) consumer(i *Installer, broker cluster.Identity) ([]step, error) {
-	agent, err := i.besideLiqo("agent")
+	agent, err := i.agent()
 	if err != nil {
 		return nil, err
 	}
 	return []step{
 		i.running("run the agent, with the rule that bounds it", AgentName, agent),
+		i.policies("offload no namespace that has keys of this cluster", systemNamespaces),
 		{
 			fmt.Sprintf("wait for this cluster's credentials at %s", called(broker)), nothing,
 			func(ctx context.Context) error { _, err := i.credentials(ctx, broker); return err },
@@ -357,7 +361,11 @@ func (i *Installer) saying(id cluster.ID, is bool) func(context.Context) ([]chan
 
 // consumerUndo ends with what the agent has listed: pods are shown under these addresses, and are reached for as long as they are listed.
 func (line1) consumerUndo(_ context.Context, i *Installer) ([]step, error) {
-	agent, err := i.besideLiqo("agent")
+	agent, err := i.agent()
+	if err != nil {
+		return nil, err
+	}
+	rule, err := build(systemNamespaces)
 	if err != nil {
 		return nil, err
 	}
@@ -378,6 +386,13 @@ func (line1) consumerUndo(_ context.Context, i *Installer) ([]step, error) {
 			return all, nil
 		}, nil},
 		{"let nobody read this cluster's credentials at brokers, nor ask these for nodes", i.unreadable, nil},
+		{"remove the rule about namespaces with keys, unless a guard is here", func(ctx context.Context) ([]change, error) {
+			unwanted, err := i.unsealed(ctx, rule, GuardName)
+			if err != nil {
+				return nil, err
+			}
+			return i.remove(ctx, unwanted)
+		}, nil},
 		i.removing("remove the agent, and the rule that bounds it", agent, func(ctx context.Context) error { return i.gone(ctx, agent) }),
 	}, nil
 }
@@ -545,6 +560,24 @@ func (i *Installer) besideLiqo(folder string) ([]*unstructured.Unstructured, err
 		return nil, err
 	}
 	return objects, i.setImages(objects, sidecarImage)
+}
+
+// agent returns the objects of the agent, without what consumers have in common with others.
+func (i *Installer) agent() ([]*unstructured.Unstructured, error) {
+	all, err := i.besideLiqo("agent")
+	return slices.DeleteFunc(all, isSealed), err
+}
+
+// isSealed reports whether an object is of the rule that guards, brokers and consumers have in common.
+func isSealed(o *unstructured.Unstructured) bool { return o.GetName() == sealed }
+
+// unsealed returns objects without those that another program needs, if that is here. A broker has a guard.
+func (i *Installer) unsealed(ctx context.Context, all []*unstructured.Unstructured, other string) ([]*unstructured.Unstructured, error) {
+	d, err := i.program(ctx, other)
+	if err != nil || d.Name == "" {
+		return all, err
+	}
+	return slices.DeleteFunc(slices.Clone(all), isSealed), nil
 }
 
 // policyKind is that of the rules that hold while none of our programs answers.

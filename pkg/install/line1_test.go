@@ -454,12 +454,13 @@ func TestJourneys1(t *testing.T) {
 		"Consumer": {
 			together(peer1("milan", true), peer1("rome", false)),
 			journey{"consumer of milan", (*Installer).Prepare, []string{
-				"run the agent, with the rule that bounds it", "wait for this cluster's credentials at milan",
+				"run the agent, with the rule that bounds it", "offload no namespace that has keys of this cluster",
+				"wait for this cluster's credentials at milan",
 				"let the agent read these credentials, and no others of milan, and ask it for nodes", "tell the agent that milan is a broker",
 			}, "apply Namespace liqo-broker-agent", "patch ForeignCluster milan"},
 			journey{"", (*Installer).Unprepare, []string{
 				"say of no peer that it is a broker", "let nobody read this cluster's credentials at brokers, nor ask these for nodes",
-				"remove the agent, and the rule that bounds it",
+				"remove the rule about namespaces with keys, unless a guard is here", "remove the agent, and the rule that bounds it",
 			}, "patch ForeignCluster milan", "delete Namespace liqo-broker-agent"},
 		},
 		"Guard": {
@@ -641,7 +642,7 @@ func TestWaitsForCredentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = deed((*Installer).Prepare).taken(t.Context(), i)
-	if err == nil || !strings.Contains(err.Error(), "step 2 of 4") || !strings.Contains(out.String(), "waiting: there is no Identity") ||
+	if err == nil || !strings.Contains(err.Error(), "step 3 of 5") || !strings.Contains(out.String(), "waiting: there is no Identity") ||
 		slices.Contains(cluster.written, "patch ForeignCluster milan") {
 		t.Errorf("it goes on: %v\n%s", err, out.String())
 	}
@@ -771,7 +772,7 @@ func runByHelm(name, image string, args ...string) *appsv1.Deployment {
 }
 
 // TestHelm1 completes what Helm has installed: of a broker nothing is written, and it is said what Liqo has granted before; of a consumer
-// all is written but the agent.
+// all is written but the agent, and the rule that its chart leaves to others.
 func TestHelm1(t *testing.T) {
 	broker := together(
 		peer1("rome", false), slice1("big", "default", true), runByHelm(BrokerName, BrokerName, "--with-orchestrator"),
@@ -789,7 +790,8 @@ func TestHelm1(t *testing.T) {
 		"Consumer": {
 			"Helm knows neither the Secret nor the record.",
 			together(peer1("milan", true), runByHelm(AgentName, "liqo-broker-network-manager")), (*Installer).Prepare, []string{
-				"apply Role liqo-tenant-milan/liqo-broker-agent", "apply RoleBinding liqo-tenant-milan/liqo-broker-agent", "patch ForeignCluster milan",
+				"apply ValidatingAdmissionPolicy " + sealed, "apply ValidatingAdmissionPolicyBinding " + sealed, "apply Role liqo-tenant-milan/liqo-broker-agent",
+				"apply RoleBinding liqo-tenant-milan/liqo-broker-agent", "patch ForeignCluster milan",
 			}, "tell the agent that milan is a broker",
 		},
 	} {
@@ -889,6 +891,43 @@ func TestExport1(t *testing.T) {
 			for _, w := range cluster.written {
 				if strings.HasPrefix(w, "apply ") && !applied[w] {
 					t.Errorf("no file has it: %s", w)
+				}
+			}
+		})
+	}
+}
+
+// TestSealed holds that no namespace with keys is offloaded as long as somebody is here who needs that: what goes leaves the rule to others.
+func TestSealed(t *testing.T) {
+	install, uninstall, guard, unguard := (*Installer).Install, (*Installer).Uninstall, (*Installer).Guard, (*Installer).Unguard
+	prepare, unprepare := (*Installer).Prepare, (*Installer).Unprepare
+	rule := func(kind string) *unstructured.Unstructured {
+		o := &unstructured.Unstructured{}
+		o.SetGroupVersionKind(policyKind().WithVersion("v1"))
+		o.SetKind("ValidatingAdmissionPolicy" + kind)
+		return o
+	}
+	for name, tc := range map[string]struct {
+		do    []deed
+		there bool
+	}{
+		"Consumer":          {[]deed{prepare}, true},
+		"NoConsumer":        {[]deed{prepare, unprepare}, false},
+		"GuardStays":        {[]deed{guard, prepare, unprepare}, true},
+		"ConsumerUnguarded": {[]deed{guard, prepare, unguard}, true},
+		"BrokerStays":       {[]deed{install, prepare, unprepare}, true},
+		"ConsumerStays":     {[]deed{install, prepare, uninstall}, true},
+		"NobodyAfterGuard":  {[]deed{guard, prepare, unguard, unprepare}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := stock1(peer1("milan", true)...)
+			to := cluster.client(t)
+			for _, do := range tc.do {
+				cluster.run(t, to, Options{Broker: "milan", AlsoBroker: true, Force: true}, do)
+			}
+			for _, kind := range []string{"", "Binding"} {
+				if err := to.Get(t.Context(), client.ObjectKey{Name: sealed}, rule(kind)); (err == nil) != tc.there {
+					t.Errorf("the policy%s: %v, want it there: %t", kind, err, tc.there)
 				}
 			}
 		})

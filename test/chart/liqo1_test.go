@@ -280,6 +280,10 @@ func TestAgentSwitches(t *testing.T) {
 		"NoNetworkPolicies": {
 			release: release{set: "networkPolicies.enabled=false"}, reason: "The network policy goes.", removes: `^NetworkPolicy/`,
 		},
+		"Unsealed": {
+			release: release{set: "systemNamespaces=false"}, reason: "Another release brings it.",
+			removes: `^ValidatingAdmissionPolicy(Binding)?/system-namespaces`,
+		},
 	}
 	changes(t, agentChart, nil, cases)
 	allSet(t, agentChart, "", cases)

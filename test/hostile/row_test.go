@@ -96,7 +96,7 @@ func newJudge(t *testing.T) *judge {
 			},
 		},
 		policies: policies.Policies(
-			t, folder+"peers-liqo1.yaml", folder+"twins.yaml", folder+"system-namespaces.yaml", folder+"services.yaml",
+			t, folder+"peers-liqo1.yaml", folder+"twins.yaml", folder+"system-namespaces/system-namespaces.yaml", folder+"services.yaml",
 		),
 	}
 	return j

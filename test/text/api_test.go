@@ -67,7 +67,11 @@ func TestAdmissionPolicies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files = append(files, ofGuard...)
+	shared, err := filepath.Glob("../../deploy/guard/policies/*/system-*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = slices.Concat(files, ofGuard, shared)
 	var out strings.Builder
 	count := 0
 	for _, file := range files {

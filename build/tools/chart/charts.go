@@ -53,6 +53,9 @@ var (
 	fromLiqo = substitute{regexp.MustCompile(`(?m)^( *kubernetes\.io/metadata\.name:) liqo$`), `${1} {{ .Values.liqo.namespace }}`}
 )
 
+// systemNamespaces is what guards, brokers and consumers with Liqo 1.x have in common.
+const systemNamespaces = "deploy/guard/policies/system-namespaces/system-namespaces.yaml"
+
 // guardSources are the manifests of the guard, which every chart brings that has peers, with the values guard and podSecurity.
 func guardSources(admission string) []source {
 	const enabled = ".Values.guard.enabled"
@@ -61,6 +64,7 @@ func guardSources(admission string) []source {
 		{files: "deploy/guard/*.yaml", prefix: "guard-", when: enabled},
 		{files: "deploy/guard/networkpolicy*.yaml", prefix: "guard-", when: "and " + enabled + " .Values.networkPolicies.enabled"},
 		{files: "deploy/guard/policies/*.yaml", prefix: "guard-policy-", when: policies},
+		{files: systemNamespaces, prefix: "guard-policy-", when: policies},
 		{files: "deploy/guard/policies/pod-security.yaml", prefix: "guard-policy-", when: policies + ` (ne .Values.podSecurity "privileged")`},
 	}
 }
@@ -178,6 +182,7 @@ var charts = []chart{
 		sources: []source{
 			{files: "deploy/agent/*.yaml", except: []string{"namespace.yaml", "deployment.yaml"}},
 			{files: "deploy/agent/networkpolicy.yaml", when: ".Values.networkPolicies.enabled"},
+			{files: systemNamespaces, prefix: "policy-", when: `eq (include "liqo-broker-agent.systemNamespaces" .) "true"`},
 		},
 		substitutes: []substitute{inLiqo},
 	},
