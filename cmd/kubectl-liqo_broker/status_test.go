@@ -82,7 +82,8 @@ func ill() []client.Object {
 		condition(v1alpha1.ConditionReady, not, v1alpha1.ReasonNotPeered, "The outgoing peering with the cluster is not established"))
 	lacks := consumer("99999999-ffff", "bonn",
 		condition(v1alpha1.ConditionReady, not, v1alpha1.ReasonNoProvider, "No provider has resources for the cluster"),
-		condition(v1alpha1.ConditionReservationMet, not, v1alpha1.ReasonTooLittleFree, "The providers have less than what is reserved: 3 CPU"))
+		condition(v1alpha1.ConditionReservationMet, not, v1alpha1.ReasonTooLittleFree, "The providers have less than what is reserved: 3 CPU"),
+		condition(v1alpha1.ConditionAgentReporting, not, v1alpha1.ReasonSilent, "The cluster's agent was not heard for more than 5m0s"))
 	bad := policy("bad", condition(v1alpha1.ConditionDecided, not, v1alpha1.ReasonNobodyPasses,
 		"For consumer x: no provider passes the filters"),
 		condition(v1alpha1.ConditionShadowed, metav1.ConditionTrue, v1alpha1.ReasonOtherPolicy,

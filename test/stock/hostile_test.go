@@ -282,8 +282,11 @@ func checkHostile(t *testing.T, namespace string) {
 	t.Run("certificates", func(t *testing.T) { checkCertificates(t) })
 	t.Run("grants", func(t *testing.T) { checkGrants(t) })
 	t.Run("keys", func(t *testing.T) {
-		if err := tryApply(t, broker, leaking(provider)); err == nil || !strings.Contains(err.Error(), "system-namespaces.brokering.liqo.io") {
-			t.Errorf("the namespace of Liqo is offloaded: %v", err)
+		for _, of := range []struct{ at, to *lab.Cluster }{{broker, provider}, {consumer, broker}} {
+			err := tryApply(t, of.at, leaking(of.to))
+			if err == nil || !strings.Contains(err.Error(), "system-namespaces.brokering.liqo.io") {
+				t.Errorf("%s offloads the namespace of Liqo: %v", of.at.Name, err)
+			}
 		}
 	})
 	t.Run("copied", func(t *testing.T) { checkCopied(t) })

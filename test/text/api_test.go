@@ -71,7 +71,9 @@ func TestAdmissionPolicies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files = slices.Concat(files, ofGuard, shared)
+	ofGuard = append(ofGuard, shared...)
+	slices.SortFunc(ofGuard, func(a, b string) int { return cmp.Compare(filepath.Base(a), filepath.Base(b)) })
+	files = append(files, ofGuard...)
 	var out strings.Builder
 	count := 0
 	for _, file := range files {
