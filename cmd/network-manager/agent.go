@@ -16,10 +16,12 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/agent/nodes"
 	"github.com/capacitorset/liqo-broker/pkg/agent/report"
+	"github.com/capacitorset/liqo-broker/pkg/agent/stale"
 	"github.com/capacitorset/liqo-broker/pkg/agent/views"
 	"github.com/capacitorset/liqo-broker/pkg/daemon"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
 	"github.com/capacitorset/liqo-broker/pkg/peernet"
 	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/version"
@@ -46,8 +48,9 @@ func newAgentCommand() *cobra.Command {
 		Use:   "agent",
 		Short: "Have this cluster reach the providers of its brokers, with Liqo 1.x",
 		Long: "Have this cluster, a consumer with Liqo 1.x, reach the providers of its brokers: list the views that they grant among their " +
-			"networks, replace virtual kubelets that have read another list, ask them for the nodes of single providers of which they tell, " +
-			"and tell the brokers which views are installed.",
+			"networks, replace virtual kubelets that have read another list, have Liqo map pods again that are shown under new " +
+			"addresses since, ask the brokers for the nodes of single providers of which they tell, and tell the brokers which views are " +
+			"installed.",
 		Args: program.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := o.Validate(); err != nil {
@@ -71,9 +74,11 @@ func newAgentCommand() *cobra.Command {
 
 // setup makes the parts of the agent.
 func (a *agent) setup(ctx context.Context) (daemon.Made, error) {
-	mgr, err := a.replica.Manager(ctrl.Options{Cache: cache.Options{
-		DefaultTransform: daemon.Strip, ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: daemon.Without(bare)}},
-	}})
+	cached, err := agentCache()
+	if err != nil {
+		return daemon.Made{}, err
+	}
+	mgr, err := a.replica.Manager(ctrl.Options{Cache: cached})
 	if err != nil {
 		return daemon.Made{}, err
 	}
@@ -91,6 +96,9 @@ func (a *agent) setup(ctx context.Context) (daemon.Made, error) {
 	if err := mgr.Add(reporter); err != nil {
 		return daemon.Made{}, fmt.Errorf("add what reports to brokers: %w", err)
 	}
+	if err := stale.Setup(mgr, stale.Config{Client: mgr.GetClient(), Live: mgr.GetAPIReader()}); err != nil {
+		return daemon.Made{}, err
+	}
 	err = nodes.Setup(mgr, nodes.Config{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Own: own.ID, Clock: clock.RealClock{}})
 	if err != nil {
 		return daemon.Made{}, err
@@ -100,11 +108,29 @@ func (a *agent) setup(ctx context.Context) (daemon.Made, error) {
 	})
 }
 
+// agentCache has the cache keep what the agent reads.
+func agentCache() (cache.Options, error) {
+	ips, err := v1.PodIPSelector()
+	if err != nil {
+		return cache.Options{}, err
+	}
+	return cache.Options{DefaultTransform: daemon.Strip, ByObject: map[client.Object]cache.ByObject{
+		&corev1.Pod{}: {Transform: daemon.Without(bare)},
+		&api.IP{}:     {Label: ips, Transform: daemon.Without(bareIP)},
+	}}, nil
+}
+
 // bare takes out of a pod what the agent does not read.
 func bare(pod *corev1.Pod) {
-	node, conditions, ips := pod.Spec.NodeName, pod.Status.Conditions, pod.Status.PodIPs
+	node, was := pod.Spec.NodeName, pod.Status
 	if pod.Annotations = nil; !v1.IsOfDaemonSet(pod) {
 		pod.OwnerReferences = nil
 	}
-	pod.Spec, pod.Status = corev1.PodSpec{NodeName: node}, corev1.PodStatus{Conditions: conditions, PodIPs: ips}
+	pod.Spec, pod.Status = corev1.PodSpec{NodeName: node}, corev1.PodStatus{Conditions: was.Conditions, PodIP: was.PodIP, PodIPs: was.PodIPs}
+}
+
+// bareIP does so for an IP.
+func bareIP(ip *api.IP) {
+	ip.Annotations, ip.Finalizers = nil, nil
+	ip.Spec, ip.Status = api.IPSpec{IP: ip.Spec.IP}, api.IPStatus{}
 }

@@ -4,9 +4,11 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -124,6 +126,66 @@ func TestAgentSlicesPolicy(t *testing.T) {
 		"AnnotatLater": {"Nor that.", slices, tenant, own, with(unannotated), true},
 	}
 	checkPolicy(t, agentName, "agent-slices.brokering.liqo.io", cases)
+}
+
+// ipOfPod returns an IP as Liqo makes it for a pod.
+func ipOfPod() *api.IP {
+	return &api.IP{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "web",
+			Labels:          map[string]string{"offloading.liqo.io/pod-name": "web", "offloading.liqo.io/pod-namespace": "shop"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "web", UID: "pod"}},
+		},
+		Spec: api.IPSpec{IP: "10.69.0.12"},
+	}
+}
+
+// TestAgentPolicyDeletes holds what the agent may delete.
+func TestAgentPolicyDeletes(t *testing.T) {
+	const ips, pods = "ips", "pods"
+	own, tenant := map[string]string{"kubernetes.io/metadata.name": "shop"}, map[string]string{"liqo.io/tenant-namespace": "true"}
+	ip := func(by func(*api.IP)) map[string]any {
+		all := ipOfPod()
+		by(all)
+		return asObject(t, all)
+	}
+	kubelet := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "liqo-tenant-b", Name: "vk", Labels: map[string]string{"offloading.liqo.io/component": "virtual-kubelet"},
+	}}
+	// What is labelled like an IP of Liqo is a pod all the same.
+	marked := &corev1.Pod{ObjectMeta: ipOfPod().ObjectMeta}
+	cases := map[string]written{
+		"IP":      {"Liqo makes it again.", ips, own, ip(func(*api.IP) {}), nil, false},
+		"Kubelet": {"As it does virtual kubelets.", pods, tenant, asObject(t, kubelet), nil, false},
+
+		"People":       {"What people open stays.", ips, own, ip(func(ip *api.IP) { ip.Labels, ip.OwnerReferences = nil, nil }), nil, true},
+		"PeopleTenant": {"Also in tenant namespaces.", ips, tenant, ip(func(ip *api.IP) { ip.Labels, ip.OwnerReferences = nil, nil }), nil, true},
+		"Unlabelled":   {"An owner alone is not Liqo's mark.", ips, own, ip(func(ip *api.IP) { ip.Labels = nil }), nil, true},
+		"Name": {"Nor is the label of another pod.", ips, own, ip(func(ip *api.IP) {
+			ip.Labels["offloading.liqo.io/pod-name"] = "api"
+		}), nil, true},
+		"Namespace": {"Or of one elsewhere.", ips, own, ip(func(ip *api.IP) {
+			ip.Labels["offloading.liqo.io/pod-namespace"] = "office"
+		}), nil, true},
+		"Ownerless":     {"Labels alone are not, either.", ips, own, ip(func(ip *api.IP) { ip.OwnerReferences = nil }), nil, true},
+		"OwnerKind":     {"Its owner is a pod.", ips, own, ip(func(ip *api.IP) { ip.OwnerReferences[0].Kind = "Service" }), nil, true},
+		"OwnerGroup":    {"Not what is called so.", ips, own, ip(func(ip *api.IP) { ip.OwnerReferences[0].APIVersion = "example.com/v1" }), nil, true},
+		"OwnerName":     {"That pod.", ips, own, ip(func(ip *api.IP) { ip.OwnerReferences[0].Name = "api" }), nil, true},
+		"Pod":           {"Pods of people stay.", pods, own, asObject(t, marked), nil, true},
+		"PodTenant":     {"Wherever they are.", pods, tenant, asObject(t, marked), nil, true},
+		"KubeletsNames": {"And what is labelled as a virtual kubelet outside of tenant namespaces.", pods, own, asObject(t, kubelet), nil, true},
+	}
+	checkPolicy(t, agentName, "agent.brokering.liqo.io", cases)
+	// It is asked about both.
+	policy := installedPolicy(t, "agent", "agent.brokering.liqo.io")
+	for _, of := range []struct{ group, resource string }{{"", pods}, {"ipam.liqo.io", ips}} {
+		if !slices.ContainsFunc(policy.MatchConstraints.ResourceRules, func(r admissionregistrationv1.NamedRuleWithOperations) bool {
+			return slices.Contains(r.APIGroups, of.group) && slices.Contains(r.Resources, of.resource) &&
+				slices.Contains(r.Operations, admissionregistrationv1.Delete)
+		}) {
+			t.Errorf("the policy is not asked when %s are deleted", of.resource)
+		}
+	}
 }
 
 // TestBare holds that the agent's cache knows pods of DaemonSets, for which no node is kept, and drops what it does not read.
