@@ -116,7 +116,7 @@ func agentCache() (cache.Options, error) {
 	}
 	return cache.Options{DefaultTransform: daemon.Strip, ByObject: map[client.Object]cache.ByObject{
 		&corev1.Pod{}: {Transform: daemon.Without(bare)},
-		&api.IP{}:     {Label: ips, Transform: daemon.Without(bareIP)},
+		&api.IP{}:     {Label: ips, Transform: daemon.Without(v1.BarePodIP)},
 	}}, nil
 }
 
@@ -127,10 +127,4 @@ func bare(pod *corev1.Pod) {
 		pod.OwnerReferences = nil
 	}
 	pod.Spec, pod.Status = corev1.PodSpec{NodeName: node}, corev1.PodStatus{Conditions: was.Conditions, PodIP: was.PodIP, PodIPs: was.PodIPs}
-}
-
-// bareIP does so for an IP.
-func bareIP(ip *api.IP) {
-	ip.Annotations, ip.Finalizers = nil, nil
-	ip.Spec, ip.Status = api.IPSpec{IP: ip.Spec.IP}, api.IPStatus{}
 }

@@ -103,7 +103,9 @@ func TestRights(t *testing.T) {
 	// The agent reads what becomes of views, tunnels, and where brokers have told of its credentials; it lists views, and ends virtual
 	// kubelets and what Liqo has mapped pods by.
 	agent := rights{}
-	agent.add(t, read, slices.Concat(v1.ViewKinds(), kinds.Tunnels, []client.Object{v1.NewConfiguration(), &api.Identity{}, &api.IP{}, &corev1.Pod{}})...)
+	agent.add(t, read, slices.Concat(v1.ViewKinds(), kinds.Tunnels, []client.Object{
+		v1.NewConfiguration(), &api.Identity{}, &api.IP{}, &corev1.Pod{},
+	})...)
 	agent.add(t, []string{"patch"}, v1.NewConfiguration())
 	agent.add(t, []string{"delete"}, &corev1.Pod{}, &api.IP{})
 

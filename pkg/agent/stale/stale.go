@@ -51,17 +51,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	for _, from := range []client.Reader{r.Client, r.Live} {
 		var pod corev1.Pod
 		if err := from.Get(ctx, req.NamespacedName, &pod); err != nil {
-			if client.IgnoreNotFound(err) == nil {
-				return ctrl.Result{}, nil
-			}
-			return ctrl.Result{}, fmt.Errorf("get Pod %s: %w", req.NamespacedName, err)
+			return ctrl.Result{}, client.IgnoreNotFound(fmt.Errorf("get Pod %s: %w", req.NamespacedName, err))
 		}
-		var err error
-		if ip, err = v1.StaleIP(ctx, r.Client, &pod); err != nil || ip == nil {
+		found, is, err := v1.StaleIP(ctx, r.Client, &pod)
+		if err != nil || !is {
 			return ctrl.Result{}, err
 		}
+		ip = found
 	}
-	ctrl.LoggerFrom(ctx).Info("Deleting the IP of a pod that is shown under another address", "pod", req.NamespacedName, "was", ip.Spec.IP)
+	ctrl.LoggerFrom(ctx).Info("Deleting the IP of a pod that is shown under another address", "pod", req.NamespacedName)
 	same := client.Preconditions{UID: &ip.UID, ResourceVersion: &ip.ResourceVersion}
 	if err := client.IgnoreNotFound(r.Client.Delete(ctx, ip, same)); err != nil {
 		return ctrl.Result{}, fmt.Errorf("delete IP %s: %w", req.NamespacedName, err)

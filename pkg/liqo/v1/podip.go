@@ -35,22 +35,23 @@ func PodIPSelector() (labels.Selector, error) {
 }
 
 // StaleIP returns the IP that Liqo has made for a pod on a node of a broker, if it has another address than the one under which the pod is
-// shown; nil if there is none. Liqo would change the address, and cannot: that of an IP never changes.
-func StaleIP(ctx context.Context, objects client.Reader, pod *corev1.Pod) (*api.IP, error) {
-	var ip api.IP
-	if err := objects.Get(ctx, client.ObjectKeyFromObject(pod), &ip); err != nil {
-		if client.IgnoreNotFound(err) == nil {
-			return nil, nil
-		}
-		return nil, fmt.Errorf("get IP %s/%s: %w", pod.Namespace, pod.Name, err)
+// shown, and whether there is one. Liqo would change the address, and cannot: that of an IP never changes.
+func StaleIP(ctx context.Context, objects client.Reader, pod *corev1.Pod) (ip *api.IP, is bool, err error) {
+	ip = &api.IP{}
+	if err = objects.Get(ctx, client.ObjectKeyFromObject(pod), ip); err != nil {
+		return nil, false, client.IgnoreNotFound(fmt.Errorf("get IP %s/%s: %w", pod.Namespace, pod.Name, err))
 	}
-	if !isStale(&ip, pod) {
-		return nil, nil
+	if !isStale(ip, pod) {
+		return nil, false, nil
 	}
-	if is, err := isOnBroker(ctx, objects, pod.Spec.NodeName); err != nil || !is {
-		return nil, err
-	}
-	return &ip, nil
+	is, err = isOnBroker(ctx, objects, pod.Spec.NodeName)
+	return ip, is, err
+}
+
+// BarePodIP takes out of an IP what StaleIP does not read.
+func BarePodIP(ip *api.IP) {
+	ip.Annotations, ip.Finalizers = nil, nil
+	ip.Spec, ip.Status = api.IPSpec{IP: ip.Spec.IP}, api.IPStatus{}
 }
 
 // isStale reports whether Liqo has made an IP for a pod that is shown under another address now. What a pod of the same name has left is
