@@ -167,9 +167,11 @@ func TestAgentPolicyDeletes(t *testing.T) {
 		"Namespace": {"Or of one elsewhere.", ips, own, ip(func(ip *api.IP) {
 			ip.Labels["offloading.liqo.io/pod-namespace"] = "office"
 		}), nil, true},
-		"Ownerless":     {"Labels alone are not, either.", ips, own, ip(func(ip *api.IP) { ip.OwnerReferences = nil }), nil, true},
-		"OwnerKind":     {"Its owner is a pod.", ips, own, ip(func(ip *api.IP) { ip.OwnerReferences[0].Kind = "Service" }), nil, true},
-		"OwnerGroup":    {"Not what is called so.", ips, own, ip(func(ip *api.IP) { ip.OwnerReferences[0].APIVersion = "example.com/v1" }), nil, true},
+		"Ownerless": {"Labels alone are not, either.", ips, own, ip(func(ip *api.IP) { ip.OwnerReferences = nil }), nil, true},
+		"OwnerKind": {"Its owner is a pod.", ips, own, ip(func(ip *api.IP) { ip.OwnerReferences[0].Kind = "Service" }), nil, true},
+		"OwnerGroup": {"Not what is called so.", ips, own, ip(func(ip *api.IP) {
+			ip.OwnerReferences[0].APIVersion = "example.com/v1"
+		}), nil, true},
 		"OwnerName":     {"That pod.", ips, own, ip(func(ip *api.IP) { ip.OwnerReferences[0].Name = "api" }), nil, true},
 		"Pod":           {"Pods of people stay.", pods, own, asObject(t, marked), nil, true},
 		"PodTenant":     {"Wherever they are.", pods, tenant, asObject(t, marked), nil, true},

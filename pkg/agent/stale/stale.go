@@ -13,8 +13,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
@@ -36,13 +40,41 @@ func New(cfg Config) *Reconciler { return &Reconciler{Config: cfg} }
 
 // Setup registers the controller with a manager.
 func Setup(mgr ctrl.Manager, cfg Config) error {
-	err := ctrl.NewControllerManagedBy(mgr).Named("stale").For(&corev1.Pod{}).
-		Watches(&api.IP{}, &handler.EnqueueRequestForObject{}). // It is called as its pod.
-		Complete(New(cfg))
-	if err != nil {
+	mapped := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
+		names, err := v1.PodIPs(ctx, cfg.Client)
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Cannot find the pods that Liqo has mapped")
+		}
+		requests := make([]reconcile.Request, len(names))
+		for i := range names {
+			requests[i] = reconcile.Request{NamespacedName: names[i]}
+		}
+		return requests
+	})
+	b := ctrl.NewControllerManagedBy(mgr).Named("stale").
+		For(&corev1.Pod{}, builder.WithPredicates(shownChanged())).
+		Watches(&api.IP{}, &handler.EnqueueRequestForObject{}) // It is called as its pod.
+	for _, kind := range v1.BrokerNodeKinds() {
+		b = b.Watches(kind, mapped, builder.WithPredicates(predicate.Funcs{
+			UpdateFunc: func(e event.UpdateEvent) bool { return v1.BrokerNodesChanged(e.ObjectOld, e.ObjectNew) },
+		}))
+	}
+	if err := b.Complete(New(cfg)); err != nil {
 		return fmt.Errorf("set up the controller of stale IPs: %w", err)
 	}
 	return nil
+}
+
+// shownChanged lets pass what shows a pod under another address, or on another node. Of a pod that is gone there is nothing to do.
+func shownChanged() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			was, one := e.ObjectOld.(*corev1.Pod)
+			is, other := e.ObjectNew.(*corev1.Pod)
+			return one && other && (was.UID != is.UID || was.Spec.NodeName != is.Spec.NodeName || was.Status.PodIP != is.Status.PodIP)
+		},
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
 }
 
 // Reconcile deletes the IP of a pod if it is stale, and nobody has written it since it was seen so.

@@ -34,6 +34,41 @@ func PodIPSelector() (labels.Selector, error) {
 	return labels.NewSelector().Add(*is), nil
 }
 
+// PodIPs returns the names of the IPs that [PodIPSelector] selects, which are those of their pods.
+func PodIPs(ctx context.Context, objects client.Reader) ([]client.ObjectKey, error) {
+	selected, err := PodIPSelector()
+	if err != nil {
+		return nil, err
+	}
+	var all api.IPList
+	if err := objects.List(ctx, &all, client.MatchingLabelsSelector{Selector: selected}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the IPs of pods: %w", err)
+	}
+	names := make([]client.ObjectKey, len(all.Items))
+	for i := range all.Items {
+		names[i] = client.ObjectKeyFromObject(&all.Items[i])
+	}
+	return names, nil
+}
+
+// BrokerNodeKinds returns the kinds whose objects say which nodes stand for brokers.
+func BrokerNodeKinds() []client.Object {
+	return []client.Object{&api.ForeignCluster{}, &api.VirtualNode{}}
+}
+
+// BrokerNodesChanged reports whether an update of one of [BrokerNodeKinds] may change which nodes stand for brokers.
+func BrokerNodesChanged(before, after client.Object) bool {
+	switch was := before.(type) {
+	case *api.ForeignCluster:
+		is, same := after.(*api.ForeignCluster)
+		return same && (was.Spec.ClusterID != is.Spec.ClusterID || isSaidBroker(was) != isSaidBroker(is))
+	case *api.VirtualNode:
+		is, same := after.(*api.VirtualNode)
+		return same && was.Spec.ClusterID != is.Spec.ClusterID
+	}
+	return false
+}
+
 // StaleIP returns the IP that Liqo has made for a pod on a node of a broker, if it has another address than the one under which the pod is
 // shown, and whether there is one. Liqo would change the address, and cannot: that of an IP never changes.
 func StaleIP(ctx context.Context, objects client.Reader, pod *corev1.Pod) (ip *api.IP, is bool, err error) {
