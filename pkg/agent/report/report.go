@@ -75,16 +75,12 @@ func New(cfg Config) *Reporter {
 	return &Reporter{cfg: cfg, wake: make(chan struct{}, 1), brokers: map[cluster.ID]known{}}
 }
 
-// Planned notes what a plan acknowledges to a broker. While it is not decided the broker is told nothing: what it was told last counts for
-// as long as reports do. So it is of a plan that is not made again.
+// Planned notes what a plan acknowledges to a broker, which is told so for as long as plans are made. One that acknowledges nothing is
+// told, too: silence would let what was told last count for minutes.
 func (r *Reporter) Planned(broker cluster.ID, tenant string, p *views.Plan) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	was, is := r.brokers[broker]
-	if !p.Decided {
-		delete(r.brokers, broker)
-		return
-	}
 	r.brokers[broker] = known{tenant: tenant, acknowledged: p.Acknowledged, planned: r.cfg.Clock.Now()}
 	if !is || !maps.Equal(was.acknowledged, p.Acknowledged) {
 		select {

@@ -11,6 +11,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -50,10 +51,11 @@ type Reconciler struct {
 	looked map[client.ObjectKey]look
 }
 
-// look is when the list of a broker was looked at last, and since when its generation is what it was then.
+// look is when the list of a broker was looked at last, since when its generation is what it was then, and what was acknowledged.
 type look struct {
-	at, since  time.Time
-	generation int64
+	at, since    time.Time
+	generation   int64
+	acknowledged map[string]netip.Prefix
 }
 
 // New returns a Reconciler.
@@ -94,7 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	s := &found.State
 	last := r.last(req.NamespacedName)
-	s.Now, s.Looked = r.Clock.Now(), last.at
+	s.Now, s.Looked, s.Acknowledged = r.Clock.Now(), last.at, last.acknowledged
 	since := s.Now
 	if last.generation == s.Generation {
 		s.Since, since = last.since, last.since
@@ -117,7 +119,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			log.Info("Refused a view", "view", key, "reason", plan.Refused[key])
 		}
 	}
-	r.remember(req.NamespacedName, look{at: s.Now, since: since, generation: s.Generation})
+	r.remember(req.NamespacedName, look{at: s.Now, since: since, generation: s.Generation, acknowledged: plan.Acknowledged})
 	if plan.Restart != "" {
 		log.Info("Replacing a virtual kubelet that has read another list of networks", "pod", plan.Restart)
 		if err := r.replace(ctx, found.Tenant, plan.Restart); err != nil {

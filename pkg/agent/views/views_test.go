@@ -72,10 +72,15 @@ func newHome(t *testing.T, broker bool, slice func(*api.ResourceSlice), others .
 	c.Spec.Remote.CIDR = api.CIDRs{Pod: []string{own}, External: []string{"10.202.0.0/16"}}
 	h := &home{t: t, clock: testclock.NewFakePassiveClock(time.Unix(10_000, 0)), config: client.ObjectKeyFromObject(c)}
 	h.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(others, record, s, c)...).WithStatusSubresource(c).Build()
+	h.start()
+	return h
+}
+
+// start starts the program, once more.
+func (h *home) start() {
 	h.agent = agent.New(agent.Config{
 		Client: h.client, Own: "home", Clock: h.clock, Planned: func(_ cluster.ID, _ string, p *views.Plan) { h.plan = *p },
 	})
-	return h
 }
 
 func (h *home) reconcile() {
@@ -220,7 +225,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// TestGeneration believes no decision about another list.
+// TestGeneration believes no decision about another list, but for what it has seen decided before; who starts again has not.
 func TestGeneration(t *testing.T) {
 	h := newHome(t, true, nil)
 	h.decide(nil)
@@ -233,6 +238,19 @@ func TestGeneration(t *testing.T) {
 	}
 	h.reconcile()
 	h.check("Liqo has not decided about this one", []string{own, view}, nil)
+
+	h.decide(nil)
+	h.reconcile()
+	c = h.configuration()
+	c.Generation++
+	if err := h.client.Update(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	h.reconcile()
+	h.check("what was acknowledged is as it was", []string{own, view}, []string{"n1=" + view})
+	h.start()
+	h.reconcile()
+	h.check("who starts then does not know that", []string{own, view}, nil)
 }
 
 // TestWhoIsBelieved changes nothing for who is no broker, and lists nothing that another grants.

@@ -54,6 +54,8 @@ type State struct {
 	// Record is that of the last plan, and Looked when this program has last planned with what was there; zero if it has not.
 	Record Record
 	Looked time.Time
+	// Acknowledged is what this program acknowledged then.
+	Acknowledged map[string]netip.Prefix
 	// Now is the time.
 	Now time.Time
 }
@@ -93,9 +95,8 @@ type Plan struct {
 	Record Record
 	// Restart is the virtual kubelet that is to be replaced now; empty if none is. There may be more afterwards.
 	Restart string
-	// Decided tells that Acknowledged is true. Else nothing new can be said yet.
-	Decided bool
-	// Acknowledged are the views that are installed: what a virtual kubelet shows in one of them is the address of that pod here.
+	// Acknowledged are the views that are installed: what a virtual kubelet shows in one of them is the address of that pod here. While Liqo
+	// decides about the list, they are those that were acknowledged before, and are as they were.
 	Acknowledged map[string]netip.Prefix
 	// Waiting and Refused are why others are not, by their keys: they may be soon, or not as they are.
 	Waiting, Refused map[string]string
@@ -374,11 +375,8 @@ func (e *Epoch) isSeen(a netip.Addr) bool {
 
 // judge decides which views are installed, and which virtual kubelet is replaced.
 func (p *planner) judge() {
-	p.plan.Decided = p.Decided && slices.Equal(p.plan.List, p.listed())
-	if !p.plan.Decided {
-		for key := range p.wanted {
-			p.plan.Waiting[key] = "Liqo decides under which prefixes networks are seen here"
-		}
+	if !p.Decided || !slices.Equal(p.plan.List, p.listed()) {
+		p.hold()
 		return
 	}
 	stale := map[string]bool{}
@@ -398,6 +396,23 @@ func (p *planner) judge() {
 		}
 	}
 	p.plan.Restart = p.replaced(stale)
+}
+
+// hold acknowledges, while Liqo decides, what was acknowledged before, and is listed and seen as it was. A list that grows makes nobody
+// wait for what was there before: Liqo gives each network its prefix once. What is not listed, now and by what is written next, or is seen
+// otherwise, may lead anywhere. That includes a network whose place in the list was another, because what Liqo has decided is in the order
+// of the list of before.
+func (p *planner) hold() {
+	before := &p.plan.Record.Epochs[len(p.plan.Record.Epochs)-1]
+	for key, own := range p.wanted {
+		seen := p.seen(own)
+		isAsBefore := p.State.Acknowledged[key] == own && slices.Contains(p.plan.List, own) && before.shows(own) == seen
+		if isAsBefore && p.checkSeen(own, seen) == "" && len(p.behind(own, seen)) == 0 {
+			p.plan.Acknowledged[key] = own
+		} else {
+			p.plan.Waiting[key] = "Liqo decides under which prefixes networks are seen here"
+		}
+	}
 }
 
 // checkSeen returns why a view cannot be seen under a prefix here; empty if it can. Liqo gives each network one of its own; what says

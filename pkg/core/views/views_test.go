@@ -117,12 +117,67 @@ func TestMake(t *testing.T) {
 			list: list(own, a), acknowledged: granted("a=" + a),
 		},
 		"NotDecided": {
-			reason: "Liqo may yet decide otherwise.", list: list(own, a), waiting: "Liqo decides",
-			state: views.State{Granted: granted("a=" + a), Networks: networks(own, a), Record: installed(a), Generation: -1},
+			reason: "Of what comes Liqo has not decided.", list: list(own, b, a), waiting: "Liqo decides", acknowledged: granted("b=" + b),
+			state: views.State{
+				Granted: granted("a="+a, "b="+b), Networks: networks(own, b, a+"="), Record: installed(b, a), Generation: -1,
+				Acknowledged: granted("b=" + b), Looked: at(90),
+				Kubelets: []views.Kubelet{kubelet("old", 1)},
+			},
+		},
+		"NotDecidedRemapped": {
+			reason: "What was remapped may be so as before.", list: list(own, b, a), waiting: "Liqo decides", acknowledged: granted("b=" + b),
+			state: views.State{
+				Granted: granted("a="+a, "b="+b), Networks: networks(own, b+"="+elsewhere, a+"="), Generation: -1,
+				Acknowledged: granted("b=" + b), Looked: at(90),
+				Kubelets: []views.Kubelet{kubelet("new", 30)},
+				Record:   views.Record{Views: list(b, a), Epochs: []views.Epoch{epoch(-1, 10), epoch(20, -1, b+"="+elsewhere)}},
+			},
+		},
+		"NotDecidedMoved": {
+			reason: "What is seen otherwise meanwhile may lead anywhere.", list: list(own, b), waiting: "Liqo decides",
+			state: views.State{
+				Granted: granted("b=" + b), Networks: networks(own, b+"="+elsewhere), Record: installed(b), Generation: -1,
+				Acknowledged: granted("b=" + b), Looked: at(90),
+			},
+		},
+		"NotDecidedPlace": {
+			reason: "What Liqo has decided is in the order of the list of before.", list: list(own, b, a), waiting: "Liqo decides",
+			state: views.State{
+				Granted: granted("a="+a, "b="+b), Networks: networks(own, b+"="+a, a+"="+b), Record: installed(b, a), Generation: -1,
+				Acknowledged: granted("b=" + b),
+			},
+		},
+		"NotDecidedTaken": {
+			reason: "What is taken meanwhile is not relied on.", list: list(own, b), waiting: "Liqo decides",
+			state: views.State{
+				Granted: granted("b=" + b), Networks: networks(own, b), Record: installed(b), Generation: -1,
+				Acknowledged: granted("b=" + b), Taken: list("10.65.3.0/24"),
+			},
+		},
+		"NotDecidedRead": {
+			reason: "One that is made meanwhile shows no address at all.", list: list(own, b), waiting: "Liqo decides",
+			state: views.State{
+				Granted: granted("b=" + b), Networks: networks(own, b), Record: installed(b), Generation: -1,
+				Acknowledged: granted("b=" + b), Looked: at(90),
+				Kubelets: []views.Kubelet{kubelet("old", 1), kubelet("odd", 95)},
+			},
+		},
+		"NotDecidedBefore": {
+			reason: "What was not acknowledged is not yet.", list: list(own, b), waiting: "Liqo decides",
+			state: views.State{Granted: granted("b=" + b), Networks: networks(own, b), Record: installed(b), Generation: -1},
+		},
+		"NotDecidedKey": {
+			reason: "Nor what was acknowledged of another network.", list: list(own, b), waiting: "Liqo decides",
+			state: views.State{
+				Granted: granted("b=" + b), Networks: networks(own, b), Record: installed(b), Generation: -1, Acknowledged: granted("b=" + a),
+			},
 		},
 		"Later": {
 			reason: "What comes later is listed last, whatever its key is.", list: list(own, b, a), waiting: "Liqo decides",
-			state: views.State{Granted: granted("a="+a, "b="+b), Networks: networks(own, b), Record: installed(b)},
+			state: views.State{
+				Granted: granted("a="+a, "b="+b), Networks: networks(own, b), Record: installed(b), Acknowledged: granted("b=" + b),
+			},
+			acknowledged: granted("b=" + b),
 		},
 		"Overwritten": {
 			reason: "What somebody has taken out is listed again, in the same order.", list: list(own, b, a), waiting: "Liqo decides",
@@ -244,8 +299,10 @@ func TestMake(t *testing.T) {
 			},
 		},
 		"Withdrawn": {
-			reason: "What nobody uses goes.", list: list(own, b), waiting: "Liqo decides",
-			state: views.State{Granted: granted("b=" + b), Networks: networks(own, a, b), Record: installed(a, b)},
+			reason: "What nobody uses goes, and what follows it stays as it is.", list: list(own, b), acknowledged: granted("b=" + b),
+			state: views.State{
+				Granted: granted("b=" + b), Networks: networks(own, a, b), Record: installed(a, b), Acknowledged: granted("b=" + b),
+			},
 		},
 		"Used": {
 			reason: "What a pod is shown in stays, in its place, and is not acknowledged.", list: list(own, a, b), acknowledged: granted("b=" + b),
@@ -356,6 +413,7 @@ func TestMake(t *testing.T) {
 			reason: "Another list has Liqo decide.", list: list(own), waiting: "Liqo decides",
 			state: views.State{
 				Granted: granted("a=" + a), Networks: networks(own, a), Record: installed(a), Generation: -1, Observed: -1, Since: at(90),
+				Acknowledged: granted("a=" + a),
 			},
 		},
 		"StuckWithPods": {

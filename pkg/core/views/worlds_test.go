@@ -36,7 +36,9 @@ type world struct {
 	at       int64 // The generation at which the agent has looked last, and since when.
 	since    time.Time
 	last     views.Plan
-	known    map[netip.Prefix]netip.Prefix // What the agent has seen of seen.
+	// acknowledged is what the agent acknowledged last.
+	acknowledged map[string]netip.Prefix
+	known        map[netip.Prefix]netip.Prefix // What the agent has seen of seen.
 }
 
 type read struct {
@@ -56,7 +58,7 @@ func (w *world) write(list []netip.Prefix) {
 func (w *world) state() *views.State {
 	s := &views.State{
 		Granted: w.granted, Generation: w.generation, Decided: w.decided == w.generation, Record: w.record, Looked: w.looked, Now: w.now,
-		Observed: w.decided,
+		Observed: w.decided, Acknowledged: w.acknowledged,
 	}
 	if w.at == w.generation {
 		s.Since = w.since
@@ -79,6 +81,12 @@ func TestWorlds(t *testing.T) {
 	own := netip.MustParsePrefix("10.201.0.0/16")
 	pool := list("10.65.0.0/16", "10.66.0.0/16", "10.67.0.0/16", "10.68.0.0/16")
 	remaps := list("10.100.0.0/16", "10.101.0.0/16", "10.102.0.0/16", "10.103.0.0/16")
+	held := 0
+	defer func() {
+		if held == 0 {
+			t.Error("nothing was acknowledged while Liqo decided")
+		}
+	}()
 	for seed := range uint64(300) {
 		w := &world{
 			rand: rand.New(rand.NewPCG(seed, 1)), now: at(0), granted: map[string]netip.Prefix{}, generation: 1, decided: 1,
@@ -156,7 +164,10 @@ func TestWorlds(t *testing.T) {
 			if w.at != w.generation {
 				w.at, w.since = w.generation, w.now
 			}
-			w.looked, w.last = w.now, plan
+			w.looked, w.last, w.acknowledged = w.now, plan, plan.Acknowledged
+			if w.decided != w.generation || !slices.Equal(w.list, plan.List) {
+				held += len(plan.Acknowledged)
+			}
 			if w.decided == w.generation {
 				w.known = maps.Clone(w.seen)
 			}
@@ -197,7 +208,7 @@ func TestWorlds(t *testing.T) {
 			case 6:
 				clear(w.shown)
 			case 7: // The agent starts again.
-				w.looked, w.at = time.Time{}, 0
+				w.looked, w.at, w.acknowledged = time.Time{}, 0, nil
 			case 8:
 				for _, k := range w.kubelets {
 					k.ready = true
