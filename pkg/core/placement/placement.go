@@ -14,6 +14,7 @@ package placement
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -330,11 +331,15 @@ func choose(s Snapshot, providers map[cluster.ID]member) []cluster.ID {
 // place returns the selected clusters on which new pods are to be placed: those that are
 // known, chosen, not barred, not cordoned, have not failed and are not withdrawn; if that
 // leaves none, all that are chosen and neither barred nor cordoned. Where no policy has
-// chosen, new pods do not go, nor where the consumer would show wrong addresses.
+// chosen, new pods do not go, nor where the consumer would show wrong addresses. What
+// people want empty does not take the place of others that the consumer does not reach
+// yet: pods wait for these.
 func place(selected []cluster.ID, providers map[cluster.ID]member, needsViews bool) []cluster.ID {
+	unreached := slices.ContainsFunc(slices.Collect(maps.Values(providers)), func(m member) bool { return m.isUnreached() }) ||
+		needsViews && slices.ContainsFunc(selected, func(id cluster.ID) bool { _, known := providers[id]; return !known })
 	chosen := slices.DeleteFunc(slices.Clone(selected), func(id cluster.ID) bool {
 		p, known := providers[id]
-		return p.Choice != Chosen || p.Scheduling == Cordoned || p.ViewUnknown || needsViews && !known
+		return p.Choice != Chosen || p.Scheduling == Cordoned || p.ViewUnknown || needsViews && !known || unreached && p.isLeft()
 	})
 	left := slices.DeleteFunc(slices.Clone(chosen), func(id cluster.ID) bool {
 		p, known := providers[id]

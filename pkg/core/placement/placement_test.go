@@ -422,7 +422,8 @@ func TestPolicy(t *testing.T) {
 	cordonedUnchosen.Choice, cordonedWithdrawn.Health = Unchosen, Withdrawn
 	unreached := Provider{ID: "a", Health: Ready, Namespace: Present, Room: cores(9), ViewUnknown: true}
 	unreachedUnchosen, drainedB := unreached, Provider{ID: "b", Health: Ready, Scheduling: Drained, Namespace: Present}
-	unreachedUnchosen.Choice = Unchosen
+	closingB, unreachedCordoned := drainedB, unreached
+	unreachedUnchosen.Choice, closingB.Scheduling, unreachedCordoned.Scheduling = Unchosen, Closing, Cordoned
 	both, onlyA, onlyB := []cluster.ID{"a", "b"}, []cluster.ID{"a"}, []cluster.ID{"b"}
 	cases := map[string]struct {
 		reason string
@@ -555,7 +556,59 @@ func TestPolicy(t *testing.T) {
 			reason: "What has to leave its provider does not go there.",
 			in: Snapshot{Providers: []Provider{drainedB, unreached}, NeedsViews: true, Selected: both, Placing: onlyB,
 				Copies: copies("web", 2, "b")},
-			want: Plan{Select: both, Place: onlyB, Held: []Held{{"web-0", "b", NoTarget}, {"web-1", "b", NoTarget}}},
+			want: Plan{Select: both},
+		},
+		"ViewUnknownDrainedHeld": {
+			reason: "It stays meanwhile.",
+			in: Snapshot{Providers: []Provider{drainedB, unreached}, NeedsViews: true, Selected: both, Placing: []cluster.ID{},
+				Copies: copies("web", 2, "b")},
+			want: Plan{Select: both, Held: []Held{{"web-0", "b", NoTarget}, {"web-1", "b", NoTarget}}},
+		},
+		"ViewUnknownClosing": {
+			reason: "Nothing new goes to what people want empty, because others are not reached; not selected ones either.",
+			in: Snapshot{Providers: []Provider{closingB, unreached}, NeedsViews: true, Selected: onlyB, Placing: onlyB,
+				Copies: copies("web", 1, "", outdated)},
+			want: Plan{Select: onlyB},
+		},
+		"ViewUnknownClosingWaits": {
+			reason: "A pod that waits, and may go there, is made again.",
+			in: Snapshot{Providers: []Provider{closingB, unreached}, NeedsViews: true, Selected: onlyB, Placing: []cluster.ID{},
+				Copies: copies("web", 1, "", outdated)},
+			want: Plan{Select: onlyB, Recreate: []string{"web-0"}},
+		},
+		"ViewUnknownClosingLost": {
+			reason: "Whatever else is the matter with the others.",
+			in: Snapshot{Providers: []Provider{closingB, {ID: "a", Namespace: Present, ViewUnknown: true, LostSince: now}},
+				NeedsViews: true, Selected: both, Placing: onlyB},
+			want: Plan{Select: both},
+		},
+		"ClosingNoProvider": {
+			reason: "Also while one of them is no provider.",
+			in: Snapshot{Providers: []Provider{closingB}, NeedsViews: true, Selected: both, Placing: onlyB,
+				Copies: copies("web", 1, "a")},
+			want: Plan{Select: both},
+		},
+		"ViewUnknownClosingCordoned": {
+			reason: "Others that get nothing by other wishes are not waited for.",
+			in: Snapshot{Providers: []Provider{closingB, unreachedCordoned}, NeedsViews: true, Selected: both, Placing: onlyB,
+				Copies: copies("web", 2, "b")},
+			want: Plan{Select: both, Place: onlyB},
+		},
+		"ViewUnknownClosingUnchosen": {
+			reason: "Nor by that of a policy.",
+			in:     Snapshot{Providers: []Provider{closingB, unreachedUnchosen}, NeedsViews: true, Selected: onlyB, Placing: onlyB},
+			want:   Plan{Select: onlyB, Place: onlyB},
+		},
+		"ViewUnknownClosingRefused": {
+			reason: "Nor those that never get the namespace.",
+			in: Snapshot{Providers: []Provider{closingB, {ID: "a", Health: Ready, Namespace: Refused, ViewUnknown: true}},
+				NeedsViews: true, Selected: onlyB, Placing: onlyB},
+			want: Plan{Select: onlyB, Place: onlyB},
+		},
+		"Closing": {
+			reason: "Where nobody is asked, the last one takes pods until the scheduler follows.",
+			in:     Snapshot{Providers: []Provider{closingB, {ID: "a", Namespace: Present}}, Selected: onlyB, Copies: copies("web", 2, "b")},
+			want:   Plan{Select: onlyB, Place: onlyB},
 		},
 		"UnreachedUnchosen": {
 			reason: "What a policy has not chosen is left, whatever the consumer tells.",

@@ -34,7 +34,8 @@ import (
 //	Passed        no             leaves; never selected
 //	ViewUnknown   no             stays
 //
-// Nothing new goes to a provider that is lost, and what runs there is for [Failover].
+// A provider that is Closing or Drained gets nothing either while another one that is Active is ViewUnknown: pods wait
+// for that one. Nothing new goes to a provider that is lost, and what runs there is for [Failover].
 type Provider struct {
 	ID     cluster.ID
 	Health Health
@@ -134,6 +135,12 @@ func (p Provider) AwaitsView() bool { return p.isOpen() && p.ViewUnknown }
 // isOpen reports whether pods may be placed on the provider, as far as the consumer has no say.
 func (p Provider) isOpen() bool {
 	return p.Health == Ready && !p.lost() && p.Scheduling == Active && p.Choice == Chosen && p.mayHost()
+}
+
+// isUnreached reports whether new pods stay away from the provider because of the consumer, among others perhaps: of
+// who else has a say, people and the policy want them there, and the namespace can be there.
+func (p Provider) isUnreached() bool {
+	return p.ViewUnknown && p.Scheduling == Active && p.Choice == Chosen && p.mayHost()
 }
 
 // lost reports whether the provider is out of reach.

@@ -253,6 +253,12 @@ func checkViews(t *testing.T, s Snapshot, plan Plan) {
 			}
 		}
 	}
+	unreached := slices.ContainsFunc(s.Providers, Provider.isUnreached)
+	for _, p := range s.Providers {
+		if unreached && p.isLeft() && slices.Contains(plan.Place, p.ID) {
+			t.Errorf("pods are placed on %s, which people want empty, because the consumer does not reach others", p.ID)
+		}
+	}
 	for _, id := range plan.Place {
 		if is, known := seen[id]; known && !is || !known && s.NeedsViews {
 			t.Errorf("pods are placed on %s, of which the consumer shows wrong addresses", id)
