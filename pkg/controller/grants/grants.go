@@ -103,7 +103,8 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 	if cfg.Views != nil {
 		b = b.
 			Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(cfg.Reader)), builder.WithPredicates(reports.Changed())).
-			Watches(v1.NewConfiguration(), watch.Later(watch.EveryConsumer(cfg.Client)), builder.WithPredicates(reports.SeenChanged()))
+			Watches(v1.NewConfiguration(), watch.Later(watch.EveryConsumer(cfg.Client)), builder.WithPredicates(reports.SeenChanged())).
+			Watches(&v1alpha1.Provider{}, watch.Later(watch.EveryConsumer(cfg.Client)), builder.WithPredicates(reports.GrantedChanged()))
 	}
 	if err := b.Complete(conflict.Requeue(New(cfg))); err != nil {
 		return fmt.Errorf("set up the grants controller: %w", err)

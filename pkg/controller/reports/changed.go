@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/report"
 )
@@ -32,3 +33,21 @@ func SeenChanged() predicate.Predicate {
 		UpdateFunc: func(e event.UpdateEvent) bool { return v1.PodsChanged(e.ObjectOld, e.ObjectNew) },
 	}
 }
+
+// GrantedChanged lets pass the updates of a Provider by which consumers are to reach it, or not any more. Its coming and going is for who
+// counts what it has.
+func GrantedChanged() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, one := e.ObjectOld.(*v1alpha1.Provider)
+			after, other := e.ObjectNew.(*v1alpha1.Provider)
+			return one && other && isReached(before) != isReached(after)
+		},
+	}
+}
+
+// isReached reports whether consumers are to reach a provider, if it is seen here. They are to reach full and cordoned ones, too, and one
+// that is drained until no pod is there: a view that comes and goes would have virtual kubelets replaced, and the way to what runs closed.
+func isReached(p *v1alpha1.Provider) bool { return p.Status.ObservedGeneration != 0 && p.MayHavePods() }

@@ -115,8 +115,7 @@ func (r *Reports) Views(ctx context.Context, consumer cluster.ID) (grant.Views, 
 	return grant.Views{Asked: true, Granted: granted, Acknowledged: told.Views, Told: told.At, Now: r.cfg.Clock.Now()}, nil
 }
 
-// granted returns the views of all providers but the consumer itself. They are those of full and cordoned ones, too, and of one that is
-// drained until no pod is there: a view that comes and goes would have virtual kubelets replaced, and the way to what runs closed.
+// granted returns the views of all providers but the consumer itself that are reached.
 func (r *Reports) granted(ctx context.Context, consumer cluster.ID) (map[cluster.ID]grant.View, error) {
 	var providers v1alpha1.ProviderList
 	if err := r.cfg.Client.List(ctx, &providers, client.UnsafeDisableDeepCopy); err != nil {
@@ -131,7 +130,7 @@ func (r *Reports) granted(ctx context.Context, consumer cluster.ID) (map[cluster
 		p := &providers.Items[i]
 		id := cluster.ID(p.Name)
 		prefix, seen := pods[id]
-		if !seen || id == consumer || p.Status.ObservedGeneration == 0 || !p.MayHavePods() {
+		if !seen || id == consumer || !isReached(p) {
 			continue
 		}
 		granted[id] = grant.View{Key: keyOf(p.UID), Prefix: prefix}

@@ -412,6 +412,43 @@ func TestSeenChanged(t *testing.T) {
 	}
 }
 
+// TestGrantedChanged looks again when a provider gets a view or loses it, which Capacity does not tell.
+func TestGrantedChanged(t *testing.T) {
+	of := func(by func(*v1alpha1.Provider)) *v1alpha1.Provider {
+		p := provider("p")
+		by(p)
+		return p
+	}
+	unseen := func(p *v1alpha1.Provider) { p.Status.ObservedGeneration = 0 }
+	drains := func(reason string) func(*v1alpha1.Provider) {
+		return func(p *v1alpha1.Provider) {
+			p.Spec.Scheduling = v1alpha1.SchedulingDrained
+			p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionDraining, Reason: reason}}
+		}
+	}
+	cases := map[string]struct {
+		reason        string
+		before, after *v1alpha1.Provider
+		passes        bool
+	}{
+		"Seen":      {"It is decided about for the first time.", of(unseen), provider("p"), true},
+		"Draining":  {"The way to what runs stays.", provider("p"), of(drains(v1alpha1.ReasonPodsLeaving)), false},
+		"Drained":   {"Nothing runs there any more.", of(drains(v1alpha1.ReasonPodsLeaving)), of(drains(v1alpha1.ReasonDrained)), true},
+		"Undrained": {"It takes pods again.", of(drains(v1alpha1.ReasonDrained)), provider("p"), true},
+		"Measured":  {"What it has is told by others.", provider("p"), of(func(p *v1alpha1.Provider) { p.Status.ClusterName = "x" }), false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := reports.GrantedChanged().Update(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}); got != tc.passes {
+				t.Errorf("%s: %t", tc.reason, got)
+			}
+		})
+	}
+	if reports.GrantedChanged().Create(event.CreateEvent{Object: provider("p")}) {
+		t.Error("what comes is looked at twice")
+	}
+}
+
 // failing is a cache that is not there.
 type failing struct{ err error }
 
