@@ -36,6 +36,7 @@ import (
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
+	"github.com/capacitorset/liqo-broker/test/watches"
 )
 
 const own = "broker"
@@ -757,4 +758,32 @@ func TestNodes(t *testing.T) {
 	change(w, provider(long, "2"), func(p *v1alpha1.Provider) { p.Status.Offered = amounts("2", "4Gi") })
 	expect("It is to have one for all of them.", nil)
 	w.expect("Which it has.", "each", own, "Accepted Granted cpu=2 memory=4Gi pods=10")
+}
+
+// TestSetup looks at consumers when a provider gets a view or loses it, though it has the same.
+func TestSetup(t *testing.T) {
+	w := newWorld(t, consumer("one", v1alpha1.NodesOne)...)
+	looked := make(chan string, 10)
+	noting := interceptor.NewClient(w.Client.(client.WithWatch), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			if _, is := o.(*v1alpha1.Consumer); is {
+				looked <- key.Name
+			}
+			return c.Get(ctx, key, o, options...)
+		},
+	})
+	reader := snapshot.New(v1.Line{}, noting, own, nil)
+	p := provider("a", "4")
+	happened := watches.Start(t, w.Scheme(), func(mgr ctrl.Manager) error {
+		return Setup(mgr, Config{
+			Client: noting, Reader: reader, Capacity: reader.Capacity, Recorder: w.events, Clock: w.clock,
+			Views: func(context.Context, cluster.ID) (grant.Views, error) { return grant.Views{}, nil },
+		})
+	}, p, p)
+	happened.Happens(p, watches.Changed(p, func(p *v1alpha1.Provider) { p.Status.ObservedGeneration = 1 }))
+	select {
+	case <-looked:
+	case <-time.After(20 * time.Second):
+		t.Error("nobody is granted anything when a provider is decided about")
+	}
 }

@@ -26,6 +26,14 @@ func Changed() predicate.Predicate {
 	)
 }
 
+// gone lets pass that something is gone.
+func gone() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(event.UpdateEvent) bool { return false },
+	}
+}
+
 // SeenChanged lets pass what makes this cluster see the pods of a peer under another prefix, and what is gone; what is new is seen later.
 func SeenChanged() predicate.Predicate {
 	return predicate.Funcs{

@@ -87,6 +87,7 @@ func strip(o any) (any, error) {
 func Setup(mgr ctrl.Manager, cfg Config) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named("reports").
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(cfg.Reader)), builder.WithPredicates(Changed())).
+		Watches(&v1alpha1.Consumer{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(gone())).
 		Complete(New(cfg))
 	if err != nil {
 		return fmt.Errorf("set up the reports controller: %w", err)
@@ -170,10 +171,14 @@ func (r *Reports) told(ctx context.Context, consumer cluster.ID) (told report.Re
 // Reconcile tells people what of a consumer's report cannot be read, when that is something else than before.
 func (r *Reports) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var c v1alpha1.Consumer
+	id := cluster.ID(req.Name)
 	if err := r.cfg.Client.Get(ctx, req.NamespacedName, &c); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		if client.IgnoreNotFound(err) == nil {
+			r.isNews(id, nil) // Who comes again under this name has told nothing yet.
+			return ctrl.Result{}, nil
+		}
+		return ctrl.Result{}, fmt.Errorf("get consumer %s: %w", id, err)
 	}
-	id := cluster.ID(c.Name)
 	_, unreadable, err := r.told(ctx, id)
 	if err != nil {
 		return ctrl.Result{}, err

@@ -22,6 +22,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
@@ -36,6 +37,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/report"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/transittest"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
+	"github.com/capacitorset/liqo-broker/test/watches"
 )
 
 // world is the cluster of transittest with Providers p and q, which are seen as 10.69/16 and 10.65/16, and Consumer c.
@@ -338,6 +340,59 @@ func TestUnreadable(t *testing.T) {
 		case len(got) == 1 && len(got[0]) > 1_000:
 			t.Errorf("%s People are told %d bytes", step.reason, len(got[0]))
 		}
+	}
+}
+
+// TestGone holds that what was told of a consumer goes with it, and that it is looked at then: whoever has its name later is told of.
+func TestGone(t *testing.T) {
+	w := newWorld(t)
+	w.write("c", "nonsense")
+	request, c := ctrl.Request{NamespacedName: client.ObjectKey{Name: "c"}}, &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
+	look := func() {
+		t.Helper()
+		if _, err := w.reports.Reconcile(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look()
+	if err := w.Delete(t.Context(), c.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	look()
+	if err := w.Create(t.Context(), c.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	look()
+	if len(w.events.Events) != 2 {
+		t.Errorf("people were told %d times of two consumers", len(w.events.Events))
+	}
+
+	// Who is looked at.
+	looked := make(chan string, 10)
+	noting := interceptor.NewClient(w.Client.(client.WithWatch), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			if _, is := o.(*v1alpha1.Consumer); is {
+				looked <- key.Name
+			}
+			return c.Get(ctx, key, o, options...)
+		},
+	})
+	happened := watches.Start(t, w.Scheme(), func(mgr ctrl.Manager) error {
+		return reports.Setup(mgr, reports.Config{
+			Client: noting, Told: w, Reader: snapshot.New(v1.Line{}, w, transittest.Own, nil), Recorder: w.events,
+			Clock: testingclock.NewFakePassiveClock(w.now),
+		})
+	}, c, &corev1.ConfigMap{})
+	other := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "other"}}
+	happened.Happens(nil, other)
+	happened.Happens(other, watches.Changed(other, func(*v1alpha1.Consumer) {}))
+	happened.Happens(c, nil)
+	if got := <-looked; got != "c" {
+		t.Errorf("it looks at %s, which is not gone", got)
+	}
+	happened.Happens(told("c", ""), watches.Changed(told("c", ""), func(cm *corev1.ConfigMap) { cm.Data[report.Key] = "x" }))
+	if got := <-looked; got != "c" {
+		t.Errorf("it looks at %s, which has not reported", got)
 	}
 }
 
