@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package reports reads, on a broker with Liqo 1.x, what the agents of consumers tell: which views of providers they have installed. It
-// tells people of reports that cannot be read.
+// tells people of reports that cannot be read, and of providers to which there are several networks.
 //
 // It does not decide what follows from a report: package grant of the core does.
 package reports
@@ -13,7 +13,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,14 +53,12 @@ type Config struct {
 // Reports are those of all consumers. They may be used concurrently.
 type Reports struct {
 	cfg Config
-
-	mu sync.Mutex
-	// said is what people were told of the report of a consumer, so that they are told once of what is written again each minute.
-	said map[cluster.ID]string
+	// said is what people were told of the report of a consumer, which is written again each minute.
+	said news
 }
 
 // New returns Reports.
-func New(cfg Config) *Reports { return &Reports{cfg: cfg, said: map[cluster.ID]string{}} }
+func New(cfg Config) *Reports { return &Reports{cfg: cfg} }
 
 // Cached returns what is kept in memory of ConfigMaps: those into which consumers report, and of them no more than is read.
 func Cached() cache.ByObject {
@@ -83,7 +80,8 @@ func strip(o any) (any, error) {
 	return cm, nil
 }
 
-// Setup registers with a manager the controller that tells people of reports which cannot be read.
+// Setup registers with a manager the controllers that tell people of reports which cannot be read, and of providers to which there are
+// several networks.
 func Setup(mgr ctrl.Manager, cfg Config) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named("reports").
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(cfg.Reader)), builder.WithPredicates(Changed())).
@@ -92,7 +90,7 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 	if err != nil {
 		return fmt.Errorf("set up the reports controller: %w", err)
 	}
-	return nil
+	return setupNetworks(mgr, cfg)
 }
 
 // Views returns under which prefixes this cluster sees the pods of providers, by keys that do not tell whose they are, and what a consumer
@@ -174,7 +172,7 @@ func (r *Reports) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	id := cluster.ID(req.Name)
 	if err := r.cfg.Client.Get(ctx, req.NamespacedName, &c); err != nil {
 		if client.IgnoreNotFound(err) == nil {
-			r.isNews(id, nil) // Who comes again under this name has told nothing yet.
+			r.said.isNews(id, "") // Who comes again under this name has told nothing yet.
 			return ctrl.Result{}, nil
 		}
 		return ctrl.Result{}, fmt.Errorf("get consumer %s: %w", id, err)
@@ -183,22 +181,12 @@ func (r *Reports) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if what, isNew := r.isNews(id, unreadable); isNew {
+	what := ""
+	if unreadable != nil {
+		what = unreadable.Error()
+	}
+	if r.said.isNews(id, what) {
 		r.cfg.Recorder.Eventf(&c, corev1.EventTypeWarning, reasonUnreadable, "The report of the cluster's agent cannot be read: %s", what)
 	}
 	return ctrl.Result{}, nil
-}
-
-// isNews remembers what of a consumer's report cannot be read, and reports whether people are to be told.
-func (r *Reports) isNews(consumer cluster.ID, unreadable error) (what string, isNew bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if unreadable == nil {
-		delete(r.said, consumer)
-		return "", false
-	}
-	what = unreadable.Error()
-	isNew = r.said[consumer] != what
-	r.said[consumer] = what
-	return what, isNew
 }

@@ -4,6 +4,7 @@
 package v1
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -125,12 +126,16 @@ func ownNetworkTypes() []string {
 	return []string{api.NetworkTypePods, api.NetworkTypeServices, api.NetworkTypeExternal, api.NetworkTypeInternal}
 }
 
-// configurationsIn returns the Configurations somewhere, which say how the networks of peers are seen here. They are the cache's own.
+// configurationsIn returns the Configurations somewhere, which say how the networks of peers are seen here, the oldest first. They are the
+// cache's own.
 func configurationsIn(ctx context.Context, objects client.Reader, where ...client.ListOption) ([]api.Configuration, error) {
 	var all api.ConfigurationList
 	if err := objects.List(ctx, &all, append(slices.Clone(where), client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil, fmt.Errorf("list the configurations: %w", err)
 	}
+	slices.SortFunc(all.Items, func(a, b api.Configuration) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Namespace, b.Namespace))
+	})
 	return all.Items, nil
 }
 

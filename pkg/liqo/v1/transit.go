@@ -111,7 +111,8 @@ func PodsSeen(ctx context.Context, objects client.Reader, own, id cluster.ID) ([
 }
 
 // ProviderPods returns under which prefix this cluster sees the pods of each peer that provides; those to which there is no network yet are
-// left out. Only what is in the tenant namespace of a peer tells of it.
+// left out. Only what is in the tenant namespace of a peer tells of it: of several Configurations the oldest, also while Liqo has decided
+// about a younger one alone, or the prefix would change with each that is written.
 func ProviderPods(ctx context.Context, objects client.Reader, own cluster.ID) (map[cluster.ID]netip.Prefix, error) {
 	peers, err := reader{objects, own}.Peers(ctx)
 	if err != nil {
@@ -133,11 +134,28 @@ func ProviderPods(ctx context.Context, objects client.Reader, own cluster.ID) (m
 		if !is || leadsTo(c.Labels) != id {
 			continue
 		}
+		delete(provides, c.Namespace)
 		if prefix, is := podsOf(c); is {
 			pods[id] = prefix
 		}
 	}
 	return pods, nil
+}
+
+// NetworksTo returns the names of the Configurations that lead to a peer, in its tenant namespace; the first one counts. Liqo makes one.
+func NetworksTo(ctx context.Context, objects client.Reader, own, id cluster.ID) ([]string, error) {
+	peer, err := reader{objects, own}.Peer(ctx, id)
+	if err != nil || peer == nil || peer.Tenant == "" {
+		return nil, err
+	}
+	all, err := configurationsIn(ctx, objects, client.InNamespace(peer.Tenant))
+	var names []string
+	for i := range all {
+		if leadsTo(all[i].Labels) == id {
+			names = append(names, all[i].Name)
+		}
+	}
+	return names, err
 }
 
 // podsOf returns under which prefix this cluster sees the pods of a peer, of which others that are behind it are listed later.
