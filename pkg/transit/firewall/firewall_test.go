@@ -4,14 +4,18 @@
 package firewall
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/netip"
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
@@ -186,6 +190,46 @@ func TestOneFails(t *testing.T) {
 	}
 	if are := tables(t, w); len(are) != 3 || are[key("c")] != nil {
 		t.Errorf("%d tables are there, want all but one", len(are))
+	}
+}
+
+// TestBehind has a cache that does not know yet what was written: Liqo refuses to have it made, and that is no failure. It is one if
+// another object has the table.
+func TestBehind(t *testing.T) {
+	w := transittest.New(t)
+	run(t, w)
+	held, is := w.Client.(client.WithWatch)
+	if !is {
+		t.Fatalf("%T watches nothing", w.Client)
+	}
+	refuse := func(o client.Object) error {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "firewallconfigurations"}, o.GetName(),
+			errors.New(`admission webhook denied the request: table name liqo-broker-transit already used`))
+	}
+	behind := interceptor.NewClient(held, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if _, is := list.(*api.FirewallConfigurationList); is {
+				return nil
+			}
+			return c.List(ctx, list, options...)
+		},
+		Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+			return refuse(o)
+		},
+	})
+	r := New(Config{Client: behind, Own: transittest.Own, Namespace: namespace, Liqo: transittest.Liqo})
+	before := tables(t, w)
+	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil {
+		t.Errorf("what is there is written again, with an error: %v", err)
+	}
+	if after := tables(t, w); text(t, after[key("c")].Spec) != text(t, before[key("c")].Spec) {
+		t.Errorf("it has become %s", text(t, after[key("c")]))
+	}
+	if err := w.Delete(t.Context(), before[key("c")]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "already used") {
+		t.Errorf("another object has the table, and nobody is told: %v", err)
 	}
 }
 
