@@ -380,7 +380,7 @@ func (o *brokering) twinConfig() twin.Config {
 		Metrics: o.metrics.twin, Clock: clock.RealClock{},
 	}
 	if o.told != nil {
-		config.ViewsChanged, config.SeenChanged = reports.Changed(), reports.SeenChanged()
+		config.ViewsChanged, config.SeenChanged = reports.ViewsChanged(clock.RealClock{}), reports.SeenChanged()
 	}
 	return config
 }

@@ -4,12 +4,16 @@
 package reports
 
 import (
+	"maps"
+
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/grant"
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/report"
 )
@@ -24,6 +28,27 @@ func Changed() predicate.Predicate {
 			return one && other && before.Data[report.Key] != after.Data[report.Key]
 		}},
 	)
+}
+
+// ViewsChanged lets pass what of reports changes which providers a consumer reaches: other views, and the first sign of life after a
+// silence that was too long. An agent writes each minute, and a consumer may have a thousand namespaces. That a silence begins no event
+// tells: [grant.Views.Turns] does.
+func ViewsChanged(now clock.PassiveClock) predicate.Predicate {
+	return predicate.And(Changed(), predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, one := e.ObjectOld.(*corev1.ConfigMap)
+		after, other := e.ObjectNew.(*corev1.ConfigMap)
+		if !one || !other {
+			return false
+		}
+		was, is := toldBy(before, now), toldBy(after, now)
+		return was.IsFresh() != is.IsFresh() || !maps.Equal(was.Acknowledged, is.Acknowledged)
+	}})
+}
+
+// toldBy returns what a report tells at this moment; nothing if it cannot be read.
+func toldBy(cm *corev1.ConfigMap, now clock.PassiveClock) grant.Views {
+	told, _ := report.Parse(cm.Data[report.Key])
+	return grant.Views{Asked: true, Acknowledged: told.Views, Told: told.At, Now: now.Now()}
 }
 
 // gone lets pass that something is gone.

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/reports"
@@ -449,6 +450,66 @@ func TestChanged(t *testing.T) {
 	}
 	if reports.Changed().Create(event.CreateEvent{Object: other}) || !reports.Changed().Create(event.CreateEvent{Object: labelled}) {
 		t.Error("what is made is looked at by another name")
+	}
+}
+
+// TestHeartbeats counts what an hour of reports has looked at that tell the same: nothing of a hundred namespaces, where every report that
+// is another text would have all of them looked at each minute.
+func TestHeartbeats(t *testing.T) {
+	clock := testingclock.NewFakePassiveClock(time.Unix(10_000, 0))
+	says := func(views map[string]netip.Prefix) *corev1.ConfigMap {
+		r := report.Report{At: clock.Now(), Views: views}
+		text, err := r.Format()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return told("c", text)
+	}
+	const namespaces = 100
+	a := map[string]netip.Prefix{"k": netip.MustParsePrefix("10.69.0.0/16")}
+	b := map[string]netip.Prefix{"k": netip.MustParsePrefix("10.65.0.0/16")}
+	views := reports.ViewsChanged(clock)
+	was, looked, lookedBefore := says(a), 0, 0
+	passes := func(p predicate.Predicate, is *corev1.ConfigMap) bool {
+		return p.Update(event.UpdateEvent{ObjectOld: was, ObjectNew: is})
+	}
+	for range 60 {
+		clock.SetTime(clock.Now().Add(time.Minute))
+		is := says(a)
+		if passes(views, is) {
+			looked += namespaces
+		}
+		if passes(reports.Changed(), is) {
+			lookedBefore += namespaces
+		}
+		was = is
+	}
+	if looked != 0 || lookedBefore != 60*namespaces {
+		t.Errorf("%d namespaces are looked at, of %d", looked, lookedBefore)
+	}
+	for _, step := range []struct {
+		reason string
+		after  time.Duration
+		is     func() *corev1.ConfigMap
+		passes bool
+	}{
+		{"Another view is looked at.", time.Minute, func() *corev1.ConfigMap { return says(b) }, true},
+		{"One that is taken back, too.", time.Minute, func() *corev1.ConfigMap { return says(nil) }, true},
+		{"And one that is new.", time.Minute, func() *corev1.ConfigMap { return says(a) }, true},
+		{"A silence that is short changes nothing.", grant.MaxSilence, func() *corev1.ConfigMap { return says(a) }, false},
+		{"The end of a long one does.", grant.MaxSilence + time.Second, func() *corev1.ConfigMap { return says(a) }, true},
+		{"What cannot be read tells nothing any more.", time.Minute, func() *corev1.ConfigMap { return told("c", "nonsense") }, true},
+		{"Other nonsense is none the better.", time.Minute, func() *corev1.ConfigMap { return told("c", "more of it") }, false},
+	} {
+		clock.SetTime(clock.Now().Add(step.after))
+		is := step.is()
+		if got := passes(views, is); got != step.passes {
+			t.Errorf("%s: %t", step.reason, got)
+		}
+		was = is
+	}
+	if views.Create(event.CreateEvent{Object: &corev1.ConfigMap{}}) || !views.Create(event.CreateEvent{Object: told("c", "x")}) {
+		t.Error("a report that comes is not looked at, or others are")
 	}
 }
 

@@ -37,15 +37,15 @@ type View struct {
 	Prefix netip.Prefix
 }
 
-// isFresh reports whether the consumer has told something lately. A time that is yet to come is no sign of life either, or the report of a
+// IsFresh reports whether the consumer has told something lately. A time that is yet to come is no sign of life either, or the report of a
 // clock that is wrong would be one for as long as it is ahead.
-func (v *Views) isFresh() bool {
+func (v *Views) IsFresh() bool {
 	return !v.Told.IsZero() && v.Now.Sub(v.Told).Abs() <= MaxSilence
 }
 
 // Knows reports whether new pods of the consumer may go to a provider: no agent has to acknowledge views, or it has told lately that it has
 // installed that of the provider, as it is now.
-func (v *Views) Knows(provider cluster.ID) bool { return !v.Asked || v.isFresh() && v.knows(provider) }
+func (v *Views) Knows(provider cluster.ID) bool { return !v.Asked || v.IsFresh() && v.knows(provider) }
 
 // Turns returns after how long Knows may say something else though nobody has told anything; zero for never.
 func (v *Views) Turns() time.Duration {
@@ -74,7 +74,7 @@ func (v *Views) missing(provider cluster.ID) (reason Reason, message string) {
 		return "", ""
 	case v.Told.IsZero():
 		return AgentMissing, "The cluster has not told that it can reach the providers: its agent is not installed, or was not heard yet"
-	case !v.isFresh():
+	case !v.IsFresh():
 		return AgentMissing, fmt.Sprintf("The agent of the cluster was not heard for more than %s, or its clock is wrong", MaxSilence)
 	case provider != "" && v.knows(provider):
 		return "", ""
