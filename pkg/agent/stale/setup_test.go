@@ -48,7 +48,9 @@ func TestSetup(t *testing.T) {
 		looked  bool
 	}{
 		"PodIsThere": {"The program may have been away.", nil, h.pod, true},
-		"PodIsShown": {"Its IP is stale from then on.", watches.Changed(h.pod, func(p *corev1.Pod) { p.Status.PodIP = "10.65.0.1" }), h.pod, true},
+		"PodIsShown": {"Its IP is stale from then on.", watches.Changed(h.pod, func(p *corev1.Pod) {
+			p.Status.PodIP = "10.65.0.1"
+		}), h.pod, true},
 		"PodIsBound": {"It is on a node of a broker.", watches.Changed(h.pod, func(p *corev1.Pod) { p.Spec.NodeName = "" }), h.pod, true},
 		"PodIsMade":  {"It has taken the place of another.", watches.Changed(h.pod, func(p *corev1.Pod) { p.UID = "former" }), h.pod, true},
 		"PodIsReady": {"That changes no address.", watches.Changed(h.pod, func(p *corev1.Pod) {
@@ -60,14 +62,20 @@ func TestSetup(t *testing.T) {
 		"IPIsWritten": {"It has become that of a pod.", watches.Changed(h.ip, func(ip *api.IP) { ip.OwnerReferences = nil }), h.ip, true},
 
 		"Recorded": {"A broker may be known after its pods.", nil, h.record, true},
-		"Said":     {"People call it a broker now.", watches.Changed(h.record, func(r *api.ForeignCluster) { r.Annotations = nil }), h.record, true},
-		"Renamed":  {"It is another peer.", watches.Changed(h.record, func(r *api.ForeignCluster) { r.Spec.ClusterID = "other" }), h.record, true},
+		"Said": {"People call it a broker now.", watches.Changed(h.record, func(r *api.ForeignCluster) {
+			r.Annotations = nil
+		}), h.record, true},
+		"Renamed": {"It is another peer.", watches.Changed(h.record, func(r *api.ForeignCluster) {
+			r.Spec.ClusterID = "other"
+		}), h.record, true},
 		"Seen": {"What else is said of it does not matter.", watches.Changed(h.record, func(r *api.ForeignCluster) {
 			r.Labels = map[string]string{"a": "b"}
 		}), h.record, false},
 
 		"NodeIsMade": {"A node may be known after its pods.", nil, h.node, true},
-		"NodeLeads":  {"It leads to a broker now.", watches.Changed(h.node, func(n *api.VirtualNode) { n.Spec.ClusterID = "other" }), h.node, true},
+		"NodeLeads": {"It leads to a broker now.", watches.Changed(h.node, func(n *api.VirtualNode) {
+			n.Spec.ClusterID = "other"
+		}), h.node, true},
 		"NodeIsGone": {"Of two of this name only a broker's may be left.", h.node, nil, true},
 		"NodeIsSeen": {"What else is said of it does not matter.", watches.Changed(h.node, func(n *api.VirtualNode) {
 			n.Labels = map[string]string{"a": "b"}

@@ -140,9 +140,9 @@ func (r *Reconciler) wanted(ctx context.Context) (map[client.ObjectKey]*api.Fire
 	return wanted, nil
 }
 
-// ensure writes one, in the place of what is there, which is nil if there is none in the cache with the label by which it is known: somebody
-// may have taken that off, or the cache does not have yet what was written a moment ago. Liqo's webhook refuses to have such a one made,
-// because its table is there, before the API server finds that it is there itself.
+// ensure writes one, in the place of what is there, which is nil if there is none in the cache with the label by which it is known:
+// somebody may have taken that off, or the cache does not have yet what was written a moment ago. Liqo's webhook refuses to have such a
+// one made, because its table is there, before the API server finds that it is there itself.
 func (r *Reconciler) ensure(ctx context.Context, is, want *api.FirewallConfiguration) error {
 	if is == nil {
 		made := r.cfg.Client.Create(ctx, want.DeepCopy())
