@@ -814,6 +814,14 @@ func TestHelm1(t *testing.T) {
 	}
 }
 
+// TestReaders holds that the plugin lets the agent do at a broker what the agent's chart does, which test/chart compares with the same file.
+func TestReaders(t *testing.T) {
+	got := readers(client.ObjectKey{Namespace: "liqo-tenant-milan", Name: "kubeconfig-controlplane-milan"})
+	if diff := cmp.Diff(readObjects(t, "testdata/readers.yaml"), got); diff != "" {
+		t.Errorf("-testdata +plugin\n%s", diff)
+	}
+}
+
 // TestKeepsFlags1 upgrades what people have given flags to: those that it has stay.
 func TestKeepsFlags1(t *testing.T) {
 	cluster := stock1(together(daemon1("--with-orchestrator"),

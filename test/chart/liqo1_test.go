@@ -289,31 +289,24 @@ func TestAgentSwitches(t *testing.T) {
 	allSet(t, agentChart, "", cases)
 }
 
-// TestAgentReads holds that the agent may read at each broker what kubectl liqo-broker prepare lets it read, and nothing else.
+// TestAgentReads holds that the agent may do at each broker what kubectl liqo-broker prepare lets it do, and nothing else. The plugin's own
+// test compares what that makes with the same file.
 func TestAgentReads(t *testing.T) {
+	const file = root + "/pkg/install/testdata/readers.yaml"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]object{}
+	for _, o := range decode(t, file, string(text)) {
+		want[o.key()] = o
+	}
 	c := load(t, agentChart)
 	before, _ := release{}.render(t, c)
 	got, _ := release{set: "brokers[0].clusterID=milan"}.render(t, c)
 	maps.DeleteFunc(got, func(key string, _ object) bool { return before[key] != nil })
 	for key := range got {
 		adapt(t, c, key, got[key])
-	}
-	metadata := map[string]any{
-		"name": agentName, "namespace": "liqo-tenant-milan", "labels": map[string]any{"app.kubernetes.io/name": agentName},
-	}
-	const group = "rbac.authorization.k8s.io"
-	want := map[string]object{
-		"Role/liqo-tenant-milan/liqo-broker-agent": {"apiVersion": group + "/v1", "kind": "Role", "metadata": metadata, "rules": []any{
-			map[string]any{
-				"apiGroups": []any{""}, "resources": []any{"secrets"}, "resourceNames": []any{"kubeconfig-controlplane-milan"},
-				"verbs": []any{"get"},
-			},
-		}},
-		"RoleBinding/liqo-tenant-milan/liqo-broker-agent": {
-			"apiVersion": group + "/v1", "kind": "RoleBinding", "metadata": metadata,
-			"roleRef":  map[string]any{"apiGroup": group, "kind": "Role", "name": agentName},
-			"subjects": []any{map[string]any{"kind": "ServiceAccount", "name": agentName, "namespace": agentName}},
-		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-prepare +chart\n%s", diff)
