@@ -183,7 +183,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 		if v1.NewlyDenied(before, answer) {
 			ctrl.LoggerFrom(ctx).Info("Denied a resource slice", "resourceSlice", answered.GetName(), "reason", answer.Reason)
-			r.recorder.Eventf(&c, corev1.EventTypeWarning, reasonDenied, "ResourceSlice %s is denied: %s", answered.GetName(), answer.Message)
+			// The one by which the agent is told of nodes is denied as a rule: nobody has to be warned of that.
+			if answer.Reason != grant.NodePerProvider || !requests.Values[i].TellsNodes() {
+				r.recorder.Eventf(&c, corev1.EventTypeWarning, reasonDenied, "ResourceSlice %s is denied: %s", answered.GetName(), answer.Message)
+			}
 		}
 	}
 	if len(failed) > 0 {
