@@ -94,7 +94,7 @@ func TestDevices(t *testing.T) {
 // TestDevicesPerProvider gives a provider two GPUs whose model is a label of its nodes, which people put on the Provider. The consumer,
 // which has a node for each provider, sees both on that one's node, and a Job can ask for the model.
 func TestDevicesPerProvider(t *testing.T) {
-	only09(t, "with Liqo 1.x nodes of single providers are not tried")
+	only09(t, "with Liqo 1.x the node of a single provider has no labels of that")
 	const namespace = "models"
 	start(t, v1alpha1.ModeOrchestrated)
 	withDevices(t, fed.ProviderA, "2")

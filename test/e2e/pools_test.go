@@ -24,7 +24,6 @@ import (
 // TestPools gives the consumer a node for each provider: its scheduler chooses, pods run on the provider of their node, and leave it
 // when it is disabled. In the end the consumer has one node again, while its pods run.
 func TestPools(t *testing.T) {
-	only09(t, "with Liqo 1.x nodes of single providers are not tried")
 	const namespace, replicas = "pools", 3
 	start(t, v1alpha1.ModeOrchestrated)
 	inRegion(t, fed.ProviderA, "north")
@@ -47,7 +46,11 @@ func TestPools(t *testing.T) {
 	eventually(t, time.Minute, func(ctx context.Context) error { return nodeHas(ctx, fed.ProviderA, free) })
 	eventually(t, time.Minute, func(ctx context.Context) error { return nodeHas(ctx, fed.ProviderB, all) })
 
-	if err := fed.Consumer.ApplyManifests(t.Context(), fmt.Sprintf(pickyPod, namespace, "north")); err != nil {
+	key, value := corev1.LabelTopologyRegion, "north"
+	if !fed.Broker.Line.HasPlugin() { // The node has no labels of its provider but that one.
+		key, value = liqo.LabelProvider, string(fed.ProviderA.ID)
+	}
+	if err := fed.Consumer.ApplyManifests(t.Context(), fmt.Sprintf(pickyPod, namespace, key, value)); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, time.Minute, func(ctx context.Context) error { return runsOn(ctx, namespace, "picky", fed.ProviderA) })
@@ -87,14 +90,14 @@ func TestPools(t *testing.T) {
 	}
 }
 
-// pickyPod must run in a region.
+// pickyPod must run on a node with a label.
 const pickyPod = `
 apiVersion: v1
 kind: Pod
 metadata: {name: picky, namespace: %s}
 spec:
   terminationGracePeriodSeconds: 0
-  nodeSelector: {topology.kubernetes.io/region: %s}
+  nodeSelector: {%s: %s}
   containers:
     - {name: tools, image: "lab.local/tools:1", imagePullPolicy: IfNotPresent, resources: {requests: {cpu: 10m, memory: 16Mi}}}
 `
@@ -114,25 +117,17 @@ func inRegion(t *testing.T, provider *federation.Cluster, region string) {
 	}
 }
 
-// perProvider gives the consumer a node for each provider until the test ends. What is left of these then goes as an operator removes
-// it: the node of the broker was the first, and stays.
+// perProvider gives the consumer a node for each provider until the test ends. With Liqo 1.x its agent gives these up then, when their pods
+// are gone; with 0.9 they go as an operator removes them. The node of the broker was the first, and stays.
 func perProvider(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
 		setNodes(t, v1alpha1.NodesOne)
-		var offers v09.ResourceOfferList
-		if err := fed.Broker.List(ctx, &offers); err != nil {
+		if err := removeOffers(ctx); err != nil {
 			t.Error(err)
 		}
-		for i := range offers.Items {
-			if o := &offers.Items[i]; v09.OfferedTo(o) == fed.Consumer.ID && o.Spec.NodeName != "" {
-				if err := fed.Broker.Delete(ctx, o); err != nil {
-					t.Error(err)
-				}
-			}
-		}
-		err := federation.Until(ctx, 2*time.Minute, func(ctx context.Context) error {
+		err := federation.Until(ctx, 4*time.Minute, func(ctx context.Context) error {
 			if _, err := fed.Consumer.VirtualNode(ctx, fed.Broker); err != nil {
 				return err
 			}
@@ -143,6 +138,25 @@ func perProvider(t *testing.T) {
 		}
 	})
 	setNodes(t, v1alpha1.NodesPerProvider)
+}
+
+// removeOffers removes what Liqo 0.9 keeps of the nodes of single providers.
+func removeOffers(ctx context.Context) error {
+	if !fed.Broker.Line.HasPlugin() {
+		return nil
+	}
+	var offers v09.ResourceOfferList
+	if err := fed.Broker.List(ctx, &offers); err != nil {
+		return err
+	}
+	for i := range offers.Items {
+		if o := &offers.Items[i]; v09.OfferedTo(o) == fed.Consumer.ID && o.Spec.NodeName != "" {
+			if err := fed.Broker.Delete(ctx, o); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func setNodes(t *testing.T, nodes v1alpha1.Nodes) {
@@ -178,7 +192,7 @@ func nodeHas(ctx context.Context, provider *federation.Cluster, want amount) err
 	if err := fed.Broker.Get(ctx, client.ObjectKey{Name: string(provider.ID)}, &p); err != nil {
 		return err
 	}
-	if node.Labels[corev1.LabelTopologyRegion] != p.Labels[corev1.LabelTopologyRegion] {
+	if fed.Broker.Line.HasPlugin() && node.Labels[corev1.LabelTopologyRegion] != p.Labels[corev1.LabelTopologyRegion] {
 		return fmt.Errorf("node %s is in region %q", node.Name, node.Labels[corev1.LabelTopologyRegion])
 	}
 	expected := map[amount]int64{free: p.Status.Free.Memory().Value(), all: p.Status.Offered.Memory().Value(),
