@@ -700,9 +700,11 @@ func TestViews(t *testing.T) {
 // TestNodes tells a consumer, by the ResourceSlice of which it gets no node, which nodes it is to have.
 func TestNodes(t *testing.T) {
 	provides := func(id string, role api.Role) client.Object {
-		return &api.ForeignCluster{
+		f := &api.ForeignCluster{
 			ObjectMeta: metav1.ObjectMeta{Name: id}, Spec: api.ForeignClusterSpec{ClusterID: id}, Status: api.ForeignClusterStatus{Role: role},
 		}
+		f.Status.Modules.Authentication.Enabled = true
+		return f
 	}
 	long := strings.Repeat("b", 60) // A certificate has no room for it.
 	a, b := nodename.OfSlice(own, v1.Identity("a")), nodename.OfSlice(own, v1.Identity(long))
