@@ -39,7 +39,8 @@ var floors = []floor{
 	{"reader", "reads the cluster as values", []string{"pkg/snapshot", "pkg/peernet", "pkg/overview", "pkg/trade/account", "pkg/trade/show"}},
 	{"edges", "know one outside thing each", []string{
 		"pkg/conditions", "pkg/daemon", "pkg/liqo", "pkg/liqo/line", "pkg/liqo/lines", "pkg/liqo/v09", "pkg/liqo/v1", "pkg/probe",
-		"pkg/promquery", "pkg/remoteipam", "pkg/serving", "pkg/lenient", "pkg/trade/objects", "pkg/trade/party", "pkg/trade/registry/store",
+		"pkg/promquery", "pkg/remoteipam", "pkg/roundtrips", "pkg/serving", "pkg/lenient", "pkg/trade/objects", "pkg/trade/party",
+		"pkg/trade/registry/store",
 	}},
 	{
 		"shared", "the API, the manifests, and what every part may use", []string{

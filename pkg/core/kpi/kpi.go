@@ -51,6 +51,15 @@ const (
 	GramsPerKWh  = "gCO2e/kWh"
 )
 
+// What a consumer may tell of how far a provider is.
+const (
+	// MaxRoundTrip is the longest round-trip time that is believed.
+	MaxRoundTrip = time.Minute
+	// MaxRoundTripAge is by how much the measurement may be older than what is told of it, or later by another clock: Liqo measures
+	// at least every 30 s.
+	MaxRoundTripAge = 2 * time.Minute
+)
+
 // skew is how far ahead of ours a clock that measures may be.
 const skew = time.Minute
 

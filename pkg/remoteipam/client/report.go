@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/kpi"
 	pb "github.com/capacitorset/liqo-broker/pkg/remoteipam/remoteipamv1"
 	"github.com/capacitorset/liqo-broker/pkg/wake"
 )
@@ -117,12 +118,8 @@ func sendTunnels(ctx context.Context, api pb.RemoteIPAMClient, prefixes map[clus
 	return err
 }
 
-const (
-	// roundTripsEvery is how often round-trip times are told.
-	roundTripsEvery = time.Minute
-	// roundTripValid is how old one may be: Liqo measures one every 30 s.
-	roundTripValid = 2 * time.Minute
-)
+// roundTripsEvery is how often round-trip times are told.
+const roundTripsEvery = time.Minute
 
 // SetRoundTrip tells what was measured in the tunnel to another cluster, and when; a
 // time of zero, that there is nothing to measure.
@@ -144,7 +141,7 @@ func (c *Client) measured(now time.Time) []*pb.RoundTrip {
 	var trips []*pb.RoundTrip
 	for _, route := range c.Routes() {
 		trip, ok := c.tunnels.roundTrips[route.Provider]
-		if microseconds := max(1, trip.took.Microseconds()); ok && now.Sub(trip.at).Abs() <= roundTripValid && microseconds <= math.MaxUint32 {
+		if microseconds := max(1, trip.took.Microseconds()); ok && now.Sub(trip.at).Abs() <= kpi.MaxRoundTripAge && microseconds <= math.MaxUint32 {
 			trips = append(trips, &pb.RoundTrip{ProviderId: string(route.Provider), Microseconds: uint32(microseconds)})
 		}
 	}

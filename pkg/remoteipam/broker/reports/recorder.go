@@ -13,7 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"time"
 
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,6 +25,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/fair"
+	"github.com/capacitorset/liqo-broker/pkg/roundtrips"
 )
 
 // Config is what a Recorder needs. All must be there.
@@ -42,12 +43,14 @@ type Recorder struct {
 	client client.Client
 	clock  clock.PassiveClock
 
-	// lock protects what is known of the ConfigMaps. It is held for one namespace at a time,
-	// so that no consumer waits for all that another one tells.
+	// lock protects what is known of the ConfigMaps, and the paces. It is held for one
+	// namespace at a time, so that no consumer waits for all that another one tells.
 	lock  fair.Lock[cluster.ID]
 	known map[types.UID]*entries
+	// writes are the paces of the consumers whose tunnels are written.
+	writes map[cluster.ID]*rate.Limiter
 
-	tunnelWrites, roundTripWrites paces
+	roundTrips *roundtrips.Recorder
 }
 
 // New returns a Recorder that has not read any ConfigMap yet.
@@ -56,9 +59,8 @@ func New(cfg Config) (*Recorder, error) {
 		return nil, errors.New("a recorder of reports needs a client and a clock")
 	}
 	return &Recorder{
-		client: cfg.Client, clock: cfg.Clock, known: map[types.UID]*entries{},
-		tunnelWrites:    paces{limit: tunnelsPerSecond, atOnce: tunnelsAtOnce, of: map[cluster.ID]*rate.Limiter{}},
-		roundTripWrites: paces{limit: rate.Every(roundTripsEvery), atOnce: roundTripsAtOnce, of: map[cluster.ID]*rate.Limiter{}},
+		client: cfg.Client, clock: cfg.Clock, known: map[types.UID]*entries{}, writes: map[cluster.ID]*rate.Limiter{},
+		roundTrips: roundtrips.New(cfg.Client, cfg.Clock),
 	}, nil
 }
 
@@ -84,22 +86,7 @@ func (r *Recorder) Reconcile(ctx context.Context, request reconcile.Request) (re
 	return reconcile.Result{}, r.RecordTunnels(ctx, cluster.ID(request.Name), nil)
 }
 
-// paces bound how often something is written for each consumer. They may be used
-// concurrently.
-type paces struct {
-	limit  rate.Limit
-	atOnce int
-
-	mu sync.Mutex
-	of map[cluster.ID]*rate.Limiter
-}
-
-// paceOf returns the pace of one consumer.
-func (p *paces) paceOf(consumer cluster.ID) *rate.Limiter {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.of[consumer] == nil {
-		p.of[consumer] = rate.NewLimiter(p.limit, p.atOnce)
-	}
-	return p.of[consumer]
+// RecordRoundTrips replaces what is written about a consumer: how far each provider is, as [roundtrips.Recorder.Record] does.
+func (r *Recorder) RecordRoundTrips(ctx context.Context, consumer cluster.ID, took map[cluster.ID]time.Duration) error {
+	return r.roundTrips.Record(ctx, consumer, took)
 }

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"time"
 
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -96,7 +97,7 @@ func (r *Recorder) recordTunnel(ctx context.Context, namespace *corev1.Namespace
 	if written.prefixes[string(consumer)] == wanted {
 		return refused
 	}
-	if !r.tunnelWrites.paceOf(consumer).AllowN(r.clock.Now(), 1) {
+	if !r.paceOf(consumer).AllowN(r.clock.Now(), 1) {
 		return fmt.Errorf("write consumer %s into namespace %s: %w", consumer, namespace.Name, errTooOften)
 	}
 	if err := r.writeTunnels(ctx, namespace.Name, consumer, wanted); err != nil {
@@ -109,6 +110,14 @@ func (r *Recorder) recordTunnel(ctx context.Context, namespace *corev1.Namespace
 		written.prefixes[string(consumer)] = wanted
 	}
 	return refused
+}
+
+// paceOf returns the pace of one consumer. It is called with the lock held.
+func (r *Recorder) paceOf(consumer cluster.ID) *rate.Limiter {
+	if r.writes[consumer] == nil {
+		r.writes[consumer] = rate.NewLimiter(tunnelsPerSecond, tunnelsAtOnce)
+	}
+	return r.writes[consumer]
 }
 
 // overlapping returns another consumer whose prefix overlaps this one.

@@ -22,6 +22,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/addressing"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/kpi"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 	pb "github.com/capacitorset/liqo-broker/pkg/remoteipam/remoteipamv1"
 )
@@ -131,7 +132,7 @@ func FuzzCalls(f *testing.F) {
 			}
 		}
 		for id, took := range w.took {
-			if id != "provider" || took <= 0 || took > longestRoundTrip {
+			if id != "provider" || took <= 0 || took > kpi.MaxRoundTrip {
 				t.Errorf("recorded that %q is %s away", id, took)
 			}
 		}

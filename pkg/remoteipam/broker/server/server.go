@@ -28,6 +28,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/addressing"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/kpi"
 	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 	pb "github.com/capacitorset/liqo-broker/pkg/remoteipam/remoteipamv1"
@@ -319,9 +320,6 @@ func (s *Server) ReportTunnels(ctx context.Context, request *pb.ReportTunnelsReq
 // wrongPrefix is what a caller is told of whose tunnels one is left out.
 const wrongPrefix = "a prefix cannot be the one under which its provider sees the pods of the caller; the others are recorded"
 
-// longestRoundTrip is the longest round-trip time that is believed.
-const longestRoundTrip = time.Minute
-
 // ReportRoundTrips implements the call of the same name.
 func (s *Server) ReportRoundTrips(ctx context.Context, request *pb.ReportRoundTripsRequest) (*pb.ReportRoundTripsResponse, error) {
 	consumer, err := s.caller(ctx)
@@ -338,8 +336,8 @@ func (s *Server) ReportRoundTrips(ctx context.Context, request *pb.ReportRoundTr
 		if !allowed[provider] {
 			return nil, status.Error(codes.PermissionDenied, "a cluster is not among the routes of the caller")
 		}
-		if trip <= 0 || trip > longestRoundTrip {
-			return nil, status.Errorf(codes.InvalidArgument, "a round trip of %s: more than 0 and at most %s", trip, longestRoundTrip)
+		if trip <= 0 || trip > kpi.MaxRoundTrip {
+			return nil, status.Errorf(codes.InvalidArgument, "a round trip of %s: more than 0 and at most %s", trip, kpi.MaxRoundTrip)
 		}
 		took[provider] = trip
 	}

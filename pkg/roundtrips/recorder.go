@@ -1,15 +1,22 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package reports
+// Package roundtrips writes down, on a broker, how far providers are from a consumer, as that one tells: into the status of the Consumer,
+// where the choice for this consumer, and no other, reads it.
+//
+// It does not know how a consumer tells it, nor whether a time or a provider can be.
+package roundtrips
 
 import (
 	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
@@ -24,21 +31,36 @@ const (
 	refresh = 2 * time.Minute
 	// hardly is by how much of itself a time may change and need not be written at once.
 	hardly = 10
-	// A consumer whose times jump is written this often; several virtual kubelets of one
-	// may tell the same.
-	roundTripsEvery, roundTripsAtOnce = 10 * time.Second, 6
+	// A consumer whose times jump is written this often; several programs of one may tell
+	// the same.
+	every, atOnce = 10 * time.Second, 6
 )
 
-// RecordRoundTrips replaces what is written about a consumer: how far each provider is,
+// Recorder writes round-trip times. It may be used concurrently.
+type Recorder struct {
+	client client.Client
+	clock  clock.PassiveClock
+
+	mu sync.Mutex
+	// writes are the paces of the consumers.
+	writes map[cluster.ID]*rate.Limiter
+}
+
+// New returns a Recorder that reads Consumers, which a cache may do that lags a little, and patches their status.
+func New(consumers client.Client, clock clock.PassiveClock) *Recorder {
+	return &Recorder{client: consumers, clock: clock, writes: map[cluster.ID]*rate.Limiter{}}
+}
+
+// Record replaces what is written about a consumer: how far each provider is,
 // at this moment by the broker's clock. It writes nothing that is as good as written, nor
 // for a consumer whose times change too often: what it tells next counts.
-func (r *Recorder) RecordRoundTrips(ctx context.Context, consumer cluster.ID, took map[cluster.ID]time.Duration) error {
+func (r *Recorder) Record(ctx context.Context, consumer cluster.ID, took map[cluster.ID]time.Duration) error {
 	var c v1alpha1.Consumer
 	if err := r.client.Get(ctx, client.ObjectKey{Name: string(consumer)}, &c); err != nil {
 		return fmt.Errorf("get consumer %s: %w", consumer, err)
 	}
 	now := r.clock.Now()
-	if !due(c.Status.RoundTrips, took, now) || !r.roundTripWrites.paceOf(consumer).AllowN(now, 1) {
+	if !due(c.Status.RoundTrips, took, now) || !r.paceOf(consumer).AllowN(now, 1) {
 		return nil
 	}
 	before := c.DeepCopy()
@@ -52,6 +74,16 @@ func (r *Recorder) RecordRoundTrips(ctx context.Context, consumer cluster.ID, to
 		return fmt.Errorf("patch the round-trip times of consumer %s: %w", consumer, err)
 	}
 	return nil
+}
+
+// paceOf returns the pace of one consumer.
+func (r *Recorder) paceOf(consumer cluster.ID) *rate.Limiter {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.writes[consumer] == nil {
+		r.writes[consumer] = rate.NewLimiter(rate.Every(every), atOnce)
+	}
+	return r.writes[consumer]
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

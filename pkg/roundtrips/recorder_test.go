@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package reports_test
+package roundtrips_test
 
 import (
 	"context"
@@ -16,10 +16,11 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/roundtrips"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
-func TestRoundTrips(t *testing.T) {
+func TestRecord(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Unix(1_800_000_000, 0))
 	writes := 0
 	c := snapshottest.NewClient(t, interceptor.Funcs{
@@ -30,7 +31,7 @@ func TestRoundTrips(t *testing.T) {
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
 	}, &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "id-c"}}, &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "id-d"}})
-	r := newRecorder(t, c, clock)
+	r := roundtrips.New(c, clock)
 	for _, step := range []struct {
 		reason string
 		after  time.Duration
@@ -70,8 +71,8 @@ func TestRoundTrips(t *testing.T) {
 		{reason: "Nothing is something, too.", after: time.Second, writes: 6, want: map[string]string{}},
 	} {
 		clock.Step(step.after)
-		if err := r.RecordRoundTrips(t.Context(), "id-c", step.took); err != nil {
-			t.Fatalf("RecordRoundTrips(): %v", err)
+		if err := r.Record(t.Context(), "id-c", step.took); err != nil {
+			t.Fatalf("Record(): %v", err)
 		}
 		got := map[string]string{}
 		for _, trip := range read(t, c, "id-c") {
@@ -86,8 +87,8 @@ func TestRoundTrips(t *testing.T) {
 	}
 	for i := range 100 {
 		clock.Step(time.Second)
-		if err := r.RecordRoundTrips(t.Context(), "id-c", map[cluster.ID]time.Duration{"a": time.Duration(1+i%2) * time.Second}); err != nil {
-			t.Fatalf("RecordRoundTrips(): %v", err)
+		if err := r.Record(t.Context(), "id-c", map[cluster.ID]time.Duration{"a": time.Duration(1+i%2) * time.Second}); err != nil {
+			t.Fatalf("Record(): %v", err)
 		}
 	}
 	if most := 6 + 100/10 + 6; writes > most {
@@ -96,7 +97,7 @@ func TestRoundTrips(t *testing.T) {
 	if others := read(t, c, "id-d"); len(others) > 0 {
 		t.Errorf("what one consumer told is with another: %v", others)
 	}
-	if err := r.RecordRoundTrips(t.Context(), "id-x", nil); err == nil {
+	if err := r.Record(t.Context(), "id-x", nil); err == nil {
 		t.Error("a consumer that is gone has told something")
 	}
 }
