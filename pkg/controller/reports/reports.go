@@ -1,10 +1,11 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reports reads, on a broker with Liqo 1.x, what the agents of consumers tell: which views of providers they have installed. It
-// tells people of reports that cannot be read, and of providers to which there are several networks.
+// Package reports reads, on a broker with Liqo 1.x, what the agents of consumers tell: which views of providers they have installed, and
+// how far providers are, which it writes down. It tells people of reports that cannot be read, and of providers to which there are several
+// networks.
 //
-// It does not decide what follows from a report: package grant of the core does.
+// It does not decide what follows from a report: package grant of the core, and policies, do.
 package reports
 
 import (
@@ -13,6 +14,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,8 +32,10 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/watch"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/grant"
+	"github.com/capacitorset/liqo-broker/pkg/core/kpi"
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/report"
+	"github.com/capacitorset/liqo-broker/pkg/roundtrips"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
@@ -43,22 +47,24 @@ const keyBytes = 10
 
 // Config is what is needed to read reports.
 type Config struct {
-	// Client reads all but reports, and Told the reports, both from caches; Reader's line is Liqo 1.x.
-	Client, Told client.Reader
-	Reader       *snapshot.Reader
-	Recorder     record.EventRecorder
-	Clock        clock.PassiveClock
+	// Client reads all but reports, and Told the reports, both from caches; Reader's line is Liqo 1.x. Client patches the status of Consumers.
+	Client   client.Client
+	Told     client.Reader
+	Reader   *snapshot.Reader
+	Recorder record.EventRecorder
+	Clock    clock.PassiveClock
 }
 
 // Reports are those of all consumers. They may be used concurrently.
 type Reports struct {
-	cfg Config
+	cfg        Config
+	roundTrips *roundtrips.Recorder
 	// said is what people were told of the report of a consumer, which is written again each minute.
 	said news
 }
 
 // New returns Reports.
-func New(cfg Config) *Reports { return &Reports{cfg: cfg} }
+func New(cfg Config) *Reports { return &Reports{cfg: cfg, roundTrips: roundtrips.New(cfg.Client, cfg.Clock)} }
 
 // Cached returns what is kept in memory of ConfigMaps: those into which consumers report, and of them no more than is read.
 func Cached() cache.ByObject {
@@ -80,8 +86,8 @@ func strip(o any) (any, error) {
 	return cm, nil
 }
 
-// Setup registers with a manager the controllers that tell people of reports which cannot be read, and of providers to which there are
-// several networks.
+// Setup registers with a manager the controllers that write down what is reported of round-trip times, and tell people of reports which
+// cannot be read, and of providers to which there are several networks.
 func Setup(mgr ctrl.Manager, cfg Config) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named("reports").
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(cfg.Reader)), builder.WithPredicates(Changed())).
@@ -166,7 +172,8 @@ func (r *Reports) told(ctx context.Context, consumer cluster.ID) (told report.Re
 	return told, unreadable, nil
 }
 
-// Reconcile tells people what of a consumer's report cannot be read, when that is something else than before.
+// Reconcile writes down how far providers are from a consumer, and tells people what of its report cannot be read, when that is something
+// else than before.
 func (r *Reports) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var c v1alpha1.Consumer
 	id := cluster.ID(req.Name)
@@ -177,7 +184,7 @@ func (r *Reports) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 		}
 		return ctrl.Result{}, fmt.Errorf("get consumer %s: %w", id, err)
 	}
-	_, unreadable, err := r.told(ctx, id)
+	told, unreadable, err := r.told(ctx, id)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -188,5 +195,33 @@ func (r *Reports) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	if r.said.isNews(id, what) {
 		r.cfg.Recorder.Eventf(&c, corev1.EventTypeWarning, reasonUnreadable, "The report of the cluster's agent cannot be read: %s", what)
 	}
-	return ctrl.Result{}, nil
+	return ctrl.Result{}, r.recordRoundTrips(ctx, &c, told)
+}
+
+// recordRoundTrips writes down what a report says of how far providers are from a consumer, in the place of all that was said before. An
+// old report says nothing, and what was written by it expires.
+func (r *Reports) recordRoundTrips(ctx context.Context, c *v1alpha1.Consumer, told report.Report) error {
+	if !grant.IsFresh(told.At, r.cfg.Clock.Now()) {
+		return nil
+	}
+	id, took := cluster.ID(c.Name), map[cluster.ID]time.Duration{}
+	if c.Status.Mode == v1alpha1.ModeOrchestrated { // No other may be told which clusters provide.
+		providers, err := r.granted(ctx, id)
+		if err != nil {
+			return err
+		}
+		for i := range told.Links {
+			l := &told.Links[i]
+			if _, provides := providers[l.Cluster]; provides && isBelieved(l, told.At) {
+				took[l.Cluster] = max(l.RoundTrip.Truncate(time.Microsecond), time.Microsecond)
+			}
+		}
+	}
+	return r.roundTrips.Record(ctx, id, took)
+}
+
+// isBelieved reports whether a link has a round-trip time that can be, and that was measured shortly before the report; one that has none
+// has no time of it either. Both times are by the consumer's clock, so that it does not matter how wrong that is.
+func isBelieved(l *report.Link, told time.Time) bool {
+	return l.RoundTrip <= kpi.MaxRoundTrip && told.Sub(l.At).Abs() <= kpi.MaxRoundTripAge
 }

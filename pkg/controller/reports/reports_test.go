@@ -60,10 +60,13 @@ func newWorld(t *testing.T, others ...client.Object) *world {
 	objects := slices.Concat(
 		transittest.Peer("c", "10.200.0.0/16", true), transittest.Peer("p", "10.69.0.0/16", false), transittest.Peer("q", "10.65.0.0/16", false),
 		[]client.Object{
-			provider("p"), provider("q"), &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "c"}}, told("c", ""),
+			provider("p"), provider("q"), told("c", ""),
+			&v1alpha1.Consumer{
+				ObjectMeta: metav1.ObjectMeta{Name: "c"}, Status: v1alpha1.ConsumerStatus{Mode: v1alpha1.ModeOrchestrated},
+			},
 		},
 		others)
-	b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1alpha1.Provider{})
+	b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1alpha1.Provider{}, &v1alpha1.Consumer{})
 	for _, i := range snapshot.Indexes(v1.Line{}) {
 		b = b.WithIndex(i.Object, i.Field, i.Extract)
 	}
@@ -97,10 +100,10 @@ func (w *world) views(consumer cluster.ID) grant.Views {
 	return v
 }
 
-// report has a consumer acknowledge views at a time.
-func (w *world) report(consumer string, at time.Time, acknowledged map[string]netip.Prefix) {
+// report has a consumer acknowledge views at a time, and tell of tunnels.
+func (w *world) report(consumer string, at time.Time, acknowledged map[string]netip.Prefix, links ...report.Link) {
 	w.Helper()
-	r := report.Report{At: at, Views: acknowledged}
+	r := report.Report{At: at, Views: acknowledged, Links: links}
 	text, err := r.Format()
 	if err != nil {
 		w.Fatal(err)
@@ -129,6 +132,218 @@ func change[T client.Object](w *world, o T, by func(T)) {
 	by(o)
 	if err := w.Update(w.Context(), o); err != nil {
 		w.Fatal(err)
+	}
+}
+
+// look has the report of a consumer looked at.
+func (w *world) look(consumer string) {
+	w.Helper()
+	if _, err := w.reports.Reconcile(w.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: consumer}}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// roundTrips returns how far providers are from a consumer, as it is written down.
+func (w *world) roundTrips(consumer string) map[string]string {
+	w.Helper()
+	var c v1alpha1.Consumer
+	if err := w.Get(w.Context(), client.ObjectKey{Name: consumer}, &c); err != nil {
+		w.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, trip := range c.Status.RoundTrips {
+		all[trip.Provider] = string(trip.Value) + " " + trip.Unit
+		if !trip.MeasuredTime.Time.Equal(w.now) || !trip.ExpirationTime.Time.Equal(w.now.Add(5*time.Minute)) {
+			w.Errorf("the time to %s is measured at %s and expires at %s", trip.Provider, trip.MeasuredTime, trip.ExpirationTime)
+		}
+	}
+	return all
+}
+
+// tunnel returns one that is up, in which a time was measured before a report of now.
+func (w *world) tunnel(to cluster.ID, took, ago time.Duration) report.Link {
+	return report.Link{Cluster: to, Connected: true, RoundTrip: took, At: w.now.Add(-ago)}
+}
+
+// TestRoundTrips holds what is written down of the round-trip times in a report: nothing that cannot be, nor of clusters that the consumer
+// was not told of.
+func TestRoundTrips(t *testing.T) {
+	const near, long = 2500 * time.Microsecond, time.Minute
+	mode := func(mode v1alpha1.Mode) func(*world) {
+		return func(w *world) {
+			c := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
+			if err := w.Get(w.Context(), client.ObjectKeyFromObject(c), c); err != nil {
+				w.Fatal(err)
+			}
+			c.Status.Mode = mode
+			if err := w.Status().Update(w.Context(), c); err != nil {
+				w.Fatal(err)
+			}
+		}
+	}
+	cases := map[string]struct {
+		reason string
+		change func(w *world)
+		at     time.Duration // When it is reported.
+		links  func(w *world) []report.Link
+		want   map[string]string
+	}{
+		"Tunnels": {
+			reason: "Each provider to which there is a tunnel is as far as that.",
+			links: func(w *world) []report.Link {
+				return []report.Link{w.tunnel("q", time.Second, 0), w.tunnel("p", near, long)}
+			},
+			want: map[string]string{"p": "2.5 ms", "q": "1000 ms"},
+		},
+		"Strangers": {
+			reason: "The broker, who consumes, and who is unknown are no providers.",
+			links: func(w *world) []report.Link {
+				return []report.Link{w.tunnel(transittest.Own, near, 0), w.tunnel("x", near, 0), w.tunnel("p", near, 0)}
+			},
+			want: map[string]string{"p": "2.5 ms"},
+		},
+		"Itself": {
+			reason: "Nobody is far from itself.",
+			change: func(w *world) {
+				i := &api.Identity{Spec: api.IdentitySpec{ClusterID: "c", Type: api.IdentityControlPlane}}
+				for _, o := range []client.Object{provider("c"), transittest.Made(i, transittest.Tenant("c"), "c", nil)} {
+					if err := w.Create(w.Context(), o); err != nil {
+						w.Fatal(err)
+					}
+				}
+			},
+			links: func(w *world) []report.Link { return []report.Link{w.tunnel("c", near, 0), w.tunnel("p", near, 0)} },
+			want:  map[string]string{"p": "2.5 ms"},
+		},
+		"Lost": {
+			reason: "A tunnel that is down has no length.",
+			links: func(w *world) []report.Link {
+				down := w.tunnel("p", near, 0)
+				down.Connected = false
+				return []report.Link{down, {Cluster: "q", Connected: true}}
+			},
+		},
+		"Long": {
+			reason: "A minute is the most that is believed; one that is longer takes no other away.",
+			links: func(w *world) []report.Link {
+				return []report.Link{w.tunnel("p", time.Minute+1, 0), w.tunnel("q", time.Minute, 0)}
+			},
+			want: map[string]string{"q": "60000 ms"},
+		},
+		"Short": {
+			reason: "Less than a microsecond is one.",
+			links:  func(w *world) []report.Link { return []report.Link{w.tunnel("p", 1, 0), w.tunnel("q", 1999, 0)} },
+			want:   map[string]string{"p": "0.001 ms", "q": "0.001 ms"},
+		},
+		"Old": {
+			reason: "What was measured long before the report is not how far it is now.",
+			links: func(w *world) []report.Link {
+				return []report.Link{w.tunnel("p", near, 2*time.Minute+time.Second), w.tunnel("q", near, 2*time.Minute)}
+			},
+			want: map[string]string{"q": "2.5 ms"},
+		},
+		"Future": {
+			reason: "Nor is what will be.",
+			links: func(w *world) []report.Link {
+				return []report.Link{w.tunnel("p", near, -2*time.Minute-time.Second), w.tunnel("q", near, -2*time.Minute)}
+			},
+			want: map[string]string{"q": "2.5 ms"},
+		},
+		"Clock": {
+			reason: "A clock that is wrong, though not by much, is wrong for both times.", at: -5 * time.Minute,
+			links: func(w *world) []report.Link {
+				return []report.Link{w.tunnel("p", near, 6*time.Minute), w.tunnel("q", near, 0)}
+			},
+			want: map[string]string{"p": "2.5 ms"},
+		},
+		"Stale": {
+			reason: "An old report says nothing.", at: -5*time.Minute - time.Second,
+			links: func(w *world) []report.Link { return []report.Link{w.tunnel("p", near, 5*time.Minute)} },
+		},
+		"Ahead": {
+			reason: "Nor does one of tomorrow.", at: 5*time.Minute + time.Second,
+			links: func(w *world) []report.Link { return []report.Link{w.tunnel("p", near, -5*time.Minute)} },
+		},
+		"Aggregated": {
+			reason: "Who may not be told of the providers does not tell of them.", change: mode(v1alpha1.ModeAggregated),
+			links: func(w *world) []report.Link { return []report.Link{w.tunnel("p", near, 0)} },
+		},
+		"Undecided": {
+			reason: "Nor does one of which it is not known.", change: mode(""),
+			links: func(w *world) []report.Link { return []report.Link{w.tunnel("p", near, 0)} },
+		},
+		"Unchecked": {
+			reason: "Who need not tell which views it has may tell how far providers are.",
+			change: func(w *world) {
+				change(w, &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "c"}},
+					func(c *v1alpha1.Consumer) { c.Spec.Views = v1alpha1.ViewsUnchecked })
+			},
+			links: func(w *world) []report.Link { return []report.Link{w.tunnel("p", near, 0)} },
+			want:  map[string]string{"p": "2.5 ms"},
+		},
+		"Drained": {
+			reason: "One on which nothing can be is none of the providers that the consumer is told of.",
+			change: func(w *world) {
+				change(w, provider("p"), func(p *v1alpha1.Provider) { p.Spec.Scheduling = v1alpha1.SchedulingDrained })
+				is := provider("p")
+				if err := w.Get(w.Context(), client.ObjectKeyFromObject(is), is); err != nil {
+					w.Fatal(err)
+				}
+				is.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionDraining, Reason: v1alpha1.ReasonDrained}}
+				if err := w.Status().Update(w.Context(), is); err != nil {
+					w.Fatal(err)
+				}
+			},
+			links: func(w *world) []report.Link { return []report.Link{w.tunnel("p", near, 0), w.tunnel("q", near, 0)} },
+			want:  map[string]string{"q": "2.5 ms"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			if tc.change != nil {
+				tc.change(w)
+			}
+			w.report("c", w.now.Add(tc.at), nil, tc.links(w)...)
+			w.look("c")
+			if got := w.roundTrips("c"); !maps.Equal(got, tc.want) {
+				t.Errorf("%s: %v, want %v", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+// TestRoundTripsFollow holds that each report takes the place of the one before, unless it says nothing.
+func TestRoundTripsFollow(t *testing.T) {
+	w := newWorld(t)
+	both, one := map[string]string{"p": "1 ms", "q": "2 ms"}, map[string]string{"p": "1 ms"}
+	tunnels := []report.Link{w.tunnel("p", time.Millisecond, 0), w.tunnel("q", 2*time.Millisecond, 0)}
+	for _, step := range []struct {
+		reason string
+		tell   func()
+		want   map[string]string
+	}{
+		{"What is told is written.", func() { w.report("c", w.now, nil, tunnels...) }, both},
+		{"An old one takes nothing away.", func() { w.report("c", w.now.Add(-time.Hour), nil) }, both},
+		{"Nor does nonsense.", func() { w.write("c", "nonsense") }, both},
+		{"Nor does another cluster.", func() {
+			if err := w.Create(w.Context(), told("q", "")); err != nil {
+				w.Fatal(err)
+			}
+			w.report("q", w.now, nil)
+		}, both},
+		{"Who is silent about one has no tunnel there any more.", func() { w.report("c", w.now, nil, tunnels[0]) }, one},
+		{"What is wrong with the rest does not matter.", func() {
+			w.write("c", `{"version":1,"at":"`+w.now.UTC().Format(time.RFC3339)+`","views":{"k":7},"links":[{"cluster":"q","connected":true,`+
+				`"roundTrip":"2ms","at":"`+w.now.UTC().Format(time.RFC3339)+`"}]}`)
+		}, map[string]string{"q": "2 ms"}},
+		{"None is none.", func() { w.report("c", w.now, nil) }, map[string]string{}},
+	} {
+		step.tell()
+		w.look("c")
+		if got := w.roundTrips("c"); !maps.Equal(got, step.want) {
+			t.Errorf("%s %v, want %v", step.reason, got, step.want)
+		}
 	}
 }
 
@@ -313,9 +528,7 @@ func TestUnreadable(t *testing.T) {
 	long := strings.Repeat("x", 9_000)
 	look := func() []string {
 		t.Helper()
-		if _, err := w.reports.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "c"}}); err != nil {
-			t.Fatal(err)
-		}
+		w.look("c")
 		var all []string
 		for len(w.events.Events) > 0 {
 			all = append(all, <-w.events.Events)

@@ -37,11 +37,12 @@ type View struct {
 	Prefix netip.Prefix
 }
 
-// IsFresh reports whether the consumer has told something lately. A time that is yet to come is no sign of life either, or the report of a
-// clock that is wrong would be one for as long as it is ahead.
-func (v *Views) IsFresh() bool {
-	return !v.Told.IsZero() && v.Now.Sub(v.Told).Abs() <= MaxSilence
-}
+// IsFresh reports whether what a consumer has told at a time, by its own clock, counts now. A time that is yet to come is no sign of life
+// either, or the report of a clock that is wrong would be one for as long as it is ahead.
+func IsFresh(told, now time.Time) bool { return !told.IsZero() && now.Sub(told).Abs() <= MaxSilence }
+
+// IsFresh reports whether the consumer has told something lately.
+func (v *Views) IsFresh() bool { return IsFresh(v.Told, v.Now) }
 
 // Knows reports whether new pods of the consumer may go to a provider: no agent has to acknowledge views, or it has told lately that it has
 // installed that of the provider, as it is now.
