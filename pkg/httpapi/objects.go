@@ -238,7 +238,11 @@ func (o *objects) placed(ctx context.Context, kind feed.Kind, now time.Time) ([]
 		Providers: peers.Providers, Consumers: peers.Consumers, Namespaces: namespaces.Items, Nodes: nodes.Items, Pods: pods.Items,
 	}
 	placed := cluster.Placed("")
-	overview.AddPaths(placed, found)
+	if o.line.HasPlugin() {
+		overview.AddPaths(placed, found)
+	} else {
+		overview.AddPaths(placed, nil) // Liqo's own virtual kubelets show pods under addresses at the broker, whatever tunnels there are.
+	}
 	if kind == advice {
 		return o.advice(ctx, peers, found, placed)
 	}

@@ -47,7 +47,7 @@ func (h *Heard) Agent() (agent Agent, turns time.Duration) {
 		return AgentUnreadable, 0
 	case h.Told.IsZero():
 		return AgentNeverHeard, 0
-	case !h.isFresh():
+	case !h.IsFresh():
 		return AgentSilent, turns
 	case h.Unreadable != "":
 		return AgentUnreadable, turns
