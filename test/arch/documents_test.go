@@ -5,6 +5,8 @@ package arch
 
 import (
 	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"path"
 	"path/filepath"
@@ -126,7 +128,11 @@ func TestJourneysLeftOut(t *testing.T) {
 		if path.Dir(file) != "test/e2e" {
 			continue
 		}
-		for _, declared := range source.syntax.Decls {
+		syntax, err := parser.ParseFile(token.NewFileSet(), file, source.text, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, declared := range syntax.Decls {
 			f, is := declared.(*ast.FuncDecl)
 			if !is {
 				continue
