@@ -19,6 +19,8 @@ OUT          ?= dist
 REVISION     ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 KUBERNETES   ?= v1.34
+# The line of Liqo of demo, lab-up and test-e2e: 0.9 or 1.2. All else has what it is about.
+LIQO         ?= $(or $(LIQO_BROKER_LIQO),0.9)
 BINARIES     := broker virtual-kubelet network-manager kubectl-liqo_broker registry connector
 IMAGES       := liqo-broker liqo-broker-vk liqo-broker-network-manager liqo-broker-connector liqo-broker-registry
 PATCHED      := .build/patched/github.com/liqotech/liqo/go.mod
@@ -56,8 +58,8 @@ CONFORMANCE := .build/conformance
 ##@ Two commands
 
 .PHONY: demo
-demo: deps build images bin/lab bin/demo ## Bring up a federation of four clusters with a working broker, and show it.
-	bin/demo up --kubernetes $(KUBERNETES)
+demo: deps build images bin/lab bin/demo ## Bring up a federation of four clusters with a working broker, and show it; with LIQO=1.2 on that line of Liqo.
+	bin/demo up --kubernetes $(KUBERNETES) --liqo $(LIQO)
 
 .PHONY: demo-trade
 demo-trade: deps build images bin/lab bin/demo bin/helm ## Have clusters that do not know each other find, buy, use and give back capacity, and show it.
@@ -73,7 +75,7 @@ demo-down: lab-down ## Remove the federation.
 
 .PHONY: lab-up
 lab-up: deps bin/lab ## Bring up the four clusters with Liqo and their peerings, without the broker.
-	bin/lab up --kubernetes $(KUBERNETES)
+	bin/lab up --kubernetes $(KUBERNETES) --liqo $(LIQO)
 
 .PHONY: lab-down
 lab-down: bin/lab ## Remove the four clusters.
@@ -202,8 +204,8 @@ test-values: deps bin/lab ## On a real API server, write junk into all fields th
 	LIQO_BROKER_TEST_PROGRAMS=$$programs go test -C test/chart -count=1 -timeout=10m -v -run '^TestRelease' .
 
 .PHONY: test-e2e
-test-e2e: deps build images bin/lab bin/helm $(JOURNEYS) ## Walk the journeys on four clusters; uses a running demo, or brings one up and down.
-	$(JOURNEYS) -tags=e2e -count=1 -timeout=70m -skip '$(ON_ITS_OWN)|$(FULL_ONLY)' ./test/e2e
+test-e2e: deps build images bin/lab bin/helm $(JOURNEYS) ## Walk the journeys on four clusters, with LIQO=1.2 those that apply to it; uses a running demo, or brings one up and down.
+	LIQO_BROKER_LIQO=$(LIQO) $(JOURNEYS) -tags=e2e -count=1 -timeout=70m -skip '$(ON_ITS_OWN)|$(FULL_ONLY)' ./test/e2e
 
 .PHONY: test-trade
 test-trade: deps build images bin/lab bin/helm $(JOURNEYS) ## Walk the journeys of the trade on four clusters that do not know each other, and a registry outside of them.
