@@ -814,7 +814,7 @@ func TestHelm1(t *testing.T) {
 	}
 }
 
-// TestReaders holds that the plugin lets the agent do at a broker what the agent's chart does, which test/chart compares with the same file.
+// TestReaders holds that the plugin lets the agent do at a broker what its chart does: test/chart compares that with the same file.
 func TestReaders(t *testing.T) {
 	got := readers(client.ObjectKey{Namespace: "liqo-tenant-milan", Name: "kubeconfig-controlplane-milan"})
 	if diff := cmp.Diff(readObjects(t, "testdata/readers.yaml"), got); diff != "" {
