@@ -26,7 +26,7 @@ func telling(name, class, view, prefix string) *api.ResourceSlice {
 	}}}
 	consumer, own := "c", string(transittest.Own)
 	s.Spec.Class, s.Spec.ConsumerClusterID, s.Spec.ProviderClusterID = class, &consumer, &own
-	s.Status.NodeLabels = map[string]string{liqo.PrefixView + view: strings.ReplaceAll(prefix, "/", "_")}
+	s.Status.NodeLabels = liqo.LabelViews(nil, map[string]netip.Prefix{view: netip.MustParsePrefix(prefix)})
 	return s
 }
 
