@@ -81,6 +81,17 @@ type clusterList[T any] struct {
 	remarks func(context.Context, client.Client) ([]overview.Finding, error)
 }
 
+// sayNone says that there is nothing, and how people peer.
+func (r *reading) sayNone(c client.Client, none string) error {
+	of, err := lineOf(c)
+	if err != nil {
+		return r.clear(err)
+	}
+	commands := overview.CommandsOf(of)
+	fmt.Fprintln(r.ErrOut, none+commands.Peer)
+	return nil
+}
+
 // clustersCommand has a command list clusters: all, or those that its arguments name.
 func clustersCommand[T any](r *reading, command *cobra.Command, of clusterList[T]) *cobra.Command {
 	var out output
@@ -111,12 +122,9 @@ func clustersCommand[T any](r *reading, command *cobra.Command, of clusterList[T
 
 		// What there is, and what should be known of it.
 		if len(*items) == 0 && out.isText() {
-			liqo, err := lineOf(c)
-			if err != nil {
-				return r.clear(err)
+			if err := r.sayNone(c, of.none); err != nil {
+				return err
 			}
-			commands := overview.CommandsOf(liqo)
-			fmt.Fprintln(r.ErrOut, of.none+commands.Peer)
 		} else if err := out.objects(r.Out, c.Scheme(), list, of.table(*items)); err != nil {
 			return err
 		}

@@ -69,7 +69,7 @@ func slice1(id string, fromConsumer, accepted bool) *api.ResourceSlice {
 
 // gateway1 is that to a peer.
 func gateway1(id string, ready int32) *appsv1.Deployment {
-	d := gateway(ready, 1)
+	d := gateway(ready)
 	d.Namespace, d.Name, d.Labels = "liqo-tenant-"+id, "gw-"+id, map[string]string{"networking.liqo.io/component": "gateway"}
 	return d
 }
@@ -153,7 +153,7 @@ func TestExplain1(t *testing.T) {
 	cheapest.Spec.AppliesTo.Scope = v1alpha1.ScopeOnRequest
 	objects := append(broker1(), twin, offloading, pod(twin.Name, "web-1", "milan", "10.1.0.7"))
 	out, _, err := newCLI1(t, objects...).run(t, "explain shop-milan")
-	for _, want := range []string{"It follows no policy", "It cannot create the namespace", "web-1", "milan      milan"} {
+	for _, want := range []string{"It follows no policy", "It cannot create the namespace", "web-1", "milan" + "      milan"} {
 		if err != nil || !strings.Contains(out, want) || strings.Contains(out, "came from it") {
 			t.Errorf("%v; it does not say %q:\n%s", err, want, out)
 		}

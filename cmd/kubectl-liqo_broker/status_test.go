@@ -29,14 +29,15 @@ import (
 
 func daemon(ready, wanted int32, args ...string) *appsv1.Deployment {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: install.BrokerNamespace, Name: install.BrokerName}}
-	d.Spec.Replicas, d.Status.ReadyReplicas = &wanted, ready
+	d.Spec.Replicas, d.Status.ReadyReplicas = new(int32(1)), ready
 	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "broker", Image: "registry.example/liqo-broker:v0.1.0", Args: args}}
 	return d
 }
 
-func gateway(ready, wanted int32) *appsv1.Deployment {
+// gateway returns that of Liqo 0.9, of which one replica is wanted.
+func gateway(ready int32) *appsv1.Deployment {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: liqo.DefaultNamespace, Name: v09.GatewayName}}
-	d.Spec.Replicas, d.Status.ReadyReplicas = &wanted, ready
+	d.Spec.Replicas, d.Status.ReadyReplicas = new(int32(1)), ready
 	return d
 }
 
@@ -108,8 +109,8 @@ func TestStatus(t *testing.T) {
 		"status_ill.txt":    {ill(), "status", false},
 		"status_absent.txt": {nil, "status", false},
 		// All that Liqo says is well: only its gateway writes how tunnels are.
-		"status_gateway.txt":       {append(well(), gateway(0, 1)), "status", false},
-		"status_gateway_ready.txt": {append(well(), gateway(1, 1)), "status", true},
+		"status_gateway.txt":       {append(well(), gateway(0)), "status", false},
+		"status_gateway_ready.txt": {append(well(), gateway(1)), "status", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, _, err := newCLI(t, c.objects...).run(t, c.args)
@@ -152,7 +153,7 @@ func TestGatewayUnseen(t *testing.T) {
 // the objects.
 func TestProvidersWithoutGateway(t *testing.T) {
 	for line, told := range map[string]bool{"providers": true, "providers -o wide": true, "providers -o name": false, "consumers": false} {
-		_, errOut, err := newCLI(t, append(well(), gateway(0, 1))...).run(t, line)
+		_, errOut, err := newCLI(t, append(well(), gateway(0))...).run(t, line)
 		if err != nil || strings.HasPrefix(errOut, "0 of 1 replicas of Liqo's gateway are ready: no tunnel works") != told {
 			t.Errorf("%s: %q, %v", line, errOut, err)
 		}

@@ -790,7 +790,8 @@ func TestHelm1(t *testing.T) {
 		"Consumer": {
 			"Helm knows neither the Secret nor the record.",
 			together(peer1("milan", true), runByHelm(AgentName, "liqo-broker-network-manager")), (*Installer).Prepare, []string{
-				"apply ValidatingAdmissionPolicy " + sealed, "apply ValidatingAdmissionPolicyBinding " + sealed, "apply Role liqo-tenant-milan/liqo-broker-agent",
+				"apply ValidatingAdmissionPolicy " + sealed, "apply ValidatingAdmissionPolicyBinding " + sealed,
+				"apply Role liqo-tenant-milan/liqo-broker-agent",
 				"apply RoleBinding liqo-tenant-milan/liqo-broker-agent", "patch ForeignCluster milan",
 			}, "tell the agent that milan is a broker",
 		},
@@ -905,7 +906,8 @@ func TestExport1(t *testing.T) {
 	}
 }
 
-// TestSealed holds that no namespace with keys is offloaded as long as somebody is here who needs that: what goes leaves the rule to others.
+// TestSealed holds that no namespace with keys is offloaded as long as somebody is here who needs that: what goes leaves the rule to
+// others.
 func TestSealed(t *testing.T) {
 	install, uninstall, guard, unguard := (*Installer).Install, (*Installer).Uninstall, (*Installer).Guard, (*Installer).Unguard
 	prepare, unprepare := (*Installer).Prepare, (*Installer).Unprepare

@@ -55,7 +55,6 @@ type Adviser struct {
 
 // Advise returns the advice for each of some consumers, in their order.
 func (a *Adviser) Advise(consumers []v1alpha1.Consumer) []Advice {
-	type pair struct{ consumer, provider string }
 	// What runs where, and who reaches whom.
 	running, connected, urls := map[pair]int{}, map[pair]bool{}, map[string]string{}
 	for i := range a.Placed {
@@ -71,19 +70,7 @@ func (a *Adviser) Advise(consumers []v1alpha1.Consumer) []Advice {
 	for i := range a.Clusters {
 		urls[string(a.Clusters[i].ID)] = a.Clusters[i].AuthURL
 	}
-	// Whom the policies have chosen for whom.
-	chosen := map[pair][]string{}
-	for i := range a.Decisions {
-		d := &a.Decisions[i]
-		if policy := of(a.Policies, d.Policy); policy == nil || !d.IsOf(policy, d.Consumer) {
-			continue
-		}
-		for _, c := range d.Chosen {
-			if !c.Barred && c.AwaySinceTime == nil {
-				chosen[pair{d.Consumer, c.ID}] = append(chosen[pair{d.Consumer, c.ID}], d.Policy)
-			}
-		}
-	}
+	chosen := a.chosen()
 
 	// For each consumer the providers to which a tunnel of its own is of use, those without one first.
 	advice := make([]Advice, len(consumers))
@@ -114,6 +101,26 @@ func (a *Adviser) Advise(consumers []v1alpha1.Consumer) []Advice {
 		})
 	}
 	return advice
+}
+
+// pair is a consumer and a provider, by their IDs.
+type pair struct{ consumer, provider string }
+
+// chosen returns which policies have chosen whom for whom.
+func (a *Adviser) chosen() map[pair][]string {
+	chosen := map[pair][]string{}
+	for i := range a.Decisions {
+		d := &a.Decisions[i]
+		if policy := of(a.Policies, d.Policy); policy == nil || !d.IsOf(policy, d.Consumer) {
+			continue
+		}
+		for _, c := range d.Chosen {
+			if !c.Barred && c.AwaySinceTime == nil {
+				chosen[pair{d.Consumer, c.ID}] = append(chosen[pair{d.Consumer, c.ID}], d.Policy)
+			}
+		}
+	}
+	return chosen
 }
 
 // free reports whether a consumer has namespaces that may follow no policy: none is for all of them.

@@ -105,10 +105,10 @@ func federate(ctx context.Context, f *federation.Federation, progress *federatio
 // up brings the clusters up unless they are.
 func (l lab) up(ctx context.Context, out io.Writer) error {
 	program := filepath.Join(l.root, "bin", "lab")
-	if exec.CommandContext(ctx, program, "status").Run() == nil { //nolint:gosec // The caller's own folder.
+	if exec.CommandContext(ctx, program, "status").Run() == nil {
 		return nil
 	}
-	up := exec.CommandContext(ctx, program, "up", "--kubernetes", l.kubernetes, "--liqo", l.liqo, "--topology", l.topology, //nolint:gosec // The caller's own folder and words.
+	up := exec.CommandContext(ctx, program, "up", "--kubernetes", l.kubernetes, "--liqo", l.liqo, "--topology", l.topology,
 		"--without-peerings")
 	up.Stdout, up.Stderr = out, out
 	return up.Run()

@@ -77,8 +77,9 @@ func intruder(t *testing.T, peer, victim *federation.Cluster, twin string) *host
 		t.Fatal(err)
 	}
 	p := &hostile.Peer{
-		ID: peer.ID, Tenant: tenantNamespace(t, fed.Broker, peer), Twin: twin, Broker: fed.Broker.ID, Victim: victim.ID, VictimTenant: tenantNamespace(t, fed.Broker, victim),
-		Node: fed.Broker.Name,
+		ID: peer.ID, Tenant: tenantNamespace(t, fed.Broker, peer), Twin: twin, Broker: fed.Broker.ID, Victim: victim.ID,
+		VictimTenant: tenantNamespace(t, fed.Broker, victim),
+		Node:         fed.Broker.Name,
 	}
 	if err := p.Connect(config, identityOf(t, peer).Data); err != nil {
 		t.Fatal(err)

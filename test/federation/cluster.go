@@ -112,6 +112,8 @@ func (c *Cluster) OffloadingAPI() string {
 }
 
 // Peer returns what the cluster's Liqo knows of another one; nil if it does not know it.
+//
+//nolint:nilnil // That it knows nothing is an answer.
 func (c *Cluster) Peer(ctx context.Context, other *Cluster) (*liqo.Peer, error) {
 	peers, err := c.Liqo().Peers(ctx)
 	if err != nil {

@@ -201,7 +201,7 @@ func denied(webhook string, err error) error {
 }
 
 func (j *judge) unasked(webhook string) error {
-	return fmt.Errorf("Internal error occurred: failed calling webhook %q", webhook+rulesGroup) //nolint:staticcheck // As the API server says it.
+	return fmt.Errorf("Internal error occurred: failed calling webhook %q", webhook+rulesGroup)
 }
 
 // answer returns what the API server answers: it asks webhooks that change what is written, then policies, then other webhooks.

@@ -120,6 +120,7 @@ func scale(t *testing.T, namespace string, replicas int) {
 // checkFaults kills one program after the other while two pods of the consumer run and two more are to come. Whatever the consumer shows at
 // any moment leads to the pod that it shows, or nowhere; what runs goes on as the same pods, and the others come.
 func checkFaults(t *testing.T, namespace string) {
+	t.Helper()
 	for name, killed := range programs() {
 		t.Run(name, func(t *testing.T) {
 			before, err := pair(t.Context(), consumer, namespace)
@@ -206,6 +207,7 @@ func unacknowledged(ctx context.Context) (string, error) {
 // checkSilentAgent ends the agent for longer than the broker believes what it has told. New pods go nowhere, the consumer is told what is
 // missing, and those that run go on.
 func checkSilentAgent(t *testing.T, namespace string) {
+	t.Helper()
 	before, err := pair(t.Context(), consumer, namespace)
 	if err != nil {
 		t.Fatal(err)
@@ -261,11 +263,12 @@ func checkSilentAgent(t *testing.T, namespace string) {
 	}
 	reporting(metav1.ConditionFalse, v1alpha1.ReasonSilent)
 	scale(t, namespace, 3)
-	stays(t, quiet, func(ctx context.Context) error {
-		if pods, err := pair(ctx, provider, namespace+"-"+consumer.Name+"-"+broker.Name); err != nil || len(pods) != 2 {
-			return fmt.Errorf("the provider runs %v, %v, want the two pods of before", pods, err)
+	stays(t, func(ctx context.Context) error {
+		pods, err := pair(ctx, provider, namespace+"-"+consumer.Name+"-"+broker.Name)
+		if err == nil && len(pods) != 2 {
+			err = fmt.Errorf("the provider runs %v, want the two pods of before", pods)
 		}
-		return nil
+		return err
 	})
 	checkSame(t, namespace, before)
 	checkAnswers(t, namespace, 2)

@@ -274,6 +274,7 @@ func virtualKubelet(t *testing.T) string {
 // checkHostile has the consumer, which has a namespace at the broker, the provider and strangers try what they can with Liqo 1.2 alone.
 // The broker refuses it, whether daemon and guard run or not, and what honest people do goes on.
 func checkHostile(t *testing.T, namespace string) {
+	t.Helper()
 	twin := namespace + "-" + consumer.Name
 	rows := intruders(t, twin)
 	t.Run("written", func(t *testing.T) { closed(t, rows) })
@@ -335,10 +336,10 @@ func checkCertificates(t *testing.T) {
 	}
 }
 
-// stays fails when a look finds something during some time.
-func stays(t *testing.T, d time.Duration, look func(ctx context.Context) error) {
+// stays fails when a look finds something while it is quiet.
+func stays(t *testing.T, look func(ctx context.Context) error) {
 	t.Helper()
-	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Second) {
+	for end := time.Now().Add(quiet); time.Now().Before(end); time.Sleep(time.Second) {
 		if err := look(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -359,7 +360,7 @@ func checkGrants(t *testing.T) {
 		}
 		return err
 	})
-	stays(t, quiet, func(ctx context.Context) error {
+	stays(t, func(ctx context.Context) error {
 		cpu, err := consumer.Kubectl(ctx, "get", slices1, "-n", "liqo-tenant-"+broker.Name, name, "-o", "jsonpath={.status.resources.cpu}")
 		if err == nil && (cpu == "1k" || cpu == "1000") {
 			err = fmt.Errorf("granted are %s cores", cpu)
@@ -401,7 +402,7 @@ func checkCopied(t *testing.T) {
 	says(map[string]any{before: "yes"})
 	arrives(before)
 	says(map[string]any{reserved: consumer.Name})
-	stays(t, quiet, func(ctx context.Context) error {
+	stays(t, func(ctx context.Context) error {
 		are, err := labels(ctx)
 		if _, has := are[reserved]; err == nil && has {
 			err = fmt.Errorf("the broker has of the provider %v", are)
@@ -462,7 +463,7 @@ spec:
 		}
 		return err
 	})
-	stays(t, quiet, func(ctx context.Context) error {
+	stays(t, func(ctx context.Context) error {
 		are, err := addresses(ctx)
 		if err == nil && slices.Contains(are, foreign) {
 			err = fmt.Errorf("open are %v, with %s, which is not the consumer's", are, foreign)

@@ -165,7 +165,7 @@ func TestAgentSettles(t *testing.T) {
 	if err := w.Delete(t.Context(), &c); err != nil {
 		t.Fatal(err)
 	}
-	w.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: string(consumer.ID)}}) //nolint:errcheck // Made again.
+	_, _ = w.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: string(consumer.ID)}}) // Whatever it says.
 	if len(w.agents.since) > 0 {
 		t.Errorf("of one that is gone it is remembered that %v", w.agents.since)
 	}
@@ -174,7 +174,7 @@ func TestAgentSettles(t *testing.T) {
 // TestNoAgents has no such condition where consumers have no agents.
 func TestNoAgents(t *testing.T) {
 	w := newAgentWorld(t)
-	w.Reconciler.agents = nil
+	w.agents = nil
 	if is := w.look(); is != nil || w.later != 0 {
 		t.Errorf("it has %+v, and is looked at after %s", is, w.later)
 	}

@@ -143,6 +143,7 @@ func (r *Reconciler) ensureStatus(ctx context.Context, c *v1alpha1.Consumer, pee
 	if err != nil {
 		return 0, err
 	}
+	// What it is, and what it has.
 	before := c.DeepCopy()
 	if peer != nil {
 		c.Status.ClusterName = excerpt.Of(peer.Name, v1alpha1.MaxName)
@@ -151,6 +152,8 @@ func (r *Reconciler) ensureStatus(ctx context.Context, c *v1alpha1.Consumer, pee
 	c.Status.ObservedGeneration = c.Generation
 	c.Status.Nodes = c.EffectiveNodes()
 	setAmounts(c, snap, granted)
+
+	// What is missing.
 	all := []metav1.Condition{ready(state, c), reservation(c, snap)}
 	if r.agents != nil {
 		var agent metav1.Condition

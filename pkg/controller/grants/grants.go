@@ -182,17 +182,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			continue
 		}
 		if v1.NewlyDenied(before, answer) {
-			ctrl.LoggerFrom(ctx).Info("Denied a resource slice", "resourceSlice", answered.GetName(), "reason", answer.Reason)
-			// The one by which the agent is told of nodes is denied as a rule: nobody has to be warned of that.
-			if answer.Reason != grant.NodePerProvider || !requests.Values[i].TellsNodes() {
-				r.recorder.Eventf(&c, corev1.EventTypeWarning, reasonDenied, "ResourceSlice %s is denied: %s", answered.GetName(), answer.Message)
-			}
+			r.tellDenied(ctx, &c, answered.GetName(), answer, requests.Values[i].TellsNodes())
 		}
 	}
 	if len(failed) > 0 {
 		return ctrl.Result{}, errors.Join(failed...)
 	}
 	return later, nil
+}
+
+// tellDenied tells people what is denied to a consumer. The ResourceSlice by which the agent is told of nodes is denied as a rule: nobody has
+// to be warned of that.
+func (r *Reconciler) tellDenied(ctx context.Context, c *v1alpha1.Consumer, name string, answer grant.Answer, tellsNodes bool) {
+	ctrl.LoggerFrom(ctx).Info("Denied a resource slice", "resourceSlice", name, "reason", answer.Reason)
+	if answer.Reason != grant.NodePerProvider || !tellsNodes {
+		r.recorder.Eventf(c, corev1.EventTypeWarning, reasonDenied, "ResourceSlice %s is denied: %s", name, answer.Message)
+	}
 }
 
 // answers returns the answers to all that a consumer asks for. If it is to have a node for each provider, it is told of which by those

@@ -5,12 +5,10 @@ package reports
 
 import (
 	"context"
-	"maps"
 	"net/netip"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/grant"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 )
 
@@ -36,9 +34,6 @@ func (r *Reports) Heard(ctx context.Context, consumer cluster.ID) (grant.Heard, 
 	if err != nil {
 		return grant.Heard{}, err
 	}
-	for _, s := range requests.Slices {
-		told, _ := liqo.ViewsOf(s.Status.NodeLabels)
-		maps.Copy(heard.ToldViews, told)
-	}
+	heard.ToldViews = requests.ToldViews()
 	return heard, nil
 }

@@ -64,7 +64,9 @@ type Reports struct {
 }
 
 // New returns Reports.
-func New(cfg Config) *Reports { return &Reports{cfg: cfg, roundTrips: roundtrips.New(cfg.Client, cfg.Clock)} }
+func New(cfg Config) *Reports {
+	return &Reports{cfg: cfg, roundTrips: roundtrips.New(cfg.Client, cfg.Clock)}
+}
 
 // Cached returns what is kept in memory of ConfigMaps: those into which consumers report, and of them no more than is read.
 func Cached() cache.ByObject {

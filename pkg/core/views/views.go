@@ -213,8 +213,8 @@ func (p *planner) choose() {
 // Liqo 1.2.0 writes which generation it has decided about only if it writes something else as well: its copy of a Configuration shares the
 // conditions with the original, in which it looks for changes (ConfigurationStatus.DeepCopyInto in liqo/apis/networking/v1beta1@v1.2.0). A
 // list that becomes again what it was, before Liqo has said anything about what it was in between, is never decided, neither for liqoctl
-// nor virtual kubelets. So each list stays until Liqo has dealt with it, and one about which it says nothing is changed, and then changed back:
-// two views in another order are reached as before.
+// nor virtual kubelets. So each list stays until Liqo has dealt with it, and one about which it says nothing is changed, and then changed
+// back: two views in another order are reached as before.
 func (p *planner) next(wanted []netip.Prefix) []netip.Prefix {
 	listed := p.listed()
 	var waited time.Duration
@@ -406,7 +406,7 @@ func (p *planner) hold() {
 	before := &p.plan.Record.Epochs[len(p.plan.Record.Epochs)-1]
 	for key, own := range p.wanted {
 		seen := p.seen(own)
-		isAsBefore := p.State.Acknowledged[key] == own && slices.Contains(p.plan.List, own) && before.shows(own) == seen
+		isAsBefore := p.Acknowledged[key] == own && slices.Contains(p.plan.List, own) && before.shows(own) == seen
 		if isAsBefore && p.checkSeen(own, seen) == "" && len(p.behind(own, seen)) == 0 {
 			p.plan.Acknowledged[key] = own
 		} else {

@@ -391,7 +391,7 @@ func TestMake(t *testing.T) {
 			state: views.State{Granted: granted("a=" + a), Networks: networks(own), Record: installed(a), Generation: -1, Observed: -1},
 		},
 		"UndecidedForLong": {
-			reason: "It is not waited for for ever.", list: list(own, a), waiting: "Liqo decides",
+			reason: "Nobody waits for that without end.", list: list(own, a), waiting: "Liqo decides",
 			state: views.State{
 				Granted: granted("a=" + a), Networks: networks(own), Record: installed(a), Generation: -1, Observed: -1, Since: at(90),
 			},

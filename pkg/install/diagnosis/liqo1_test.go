@@ -92,8 +92,9 @@ func identity1(id string) client.Object {
 	return i
 }
 
-// consumes1 lets a peer consume.
-func consumes1(id string) []client.Object {
+// consumes1 lets a peer, rome, consume.
+func consumes1() []client.Object {
+	const id = "rome"
 	t := &api.Tenant{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-" + id, Name: id}}
 	t.Spec.ClusterID = id
 	all := peer1(id, api.Connected)
@@ -206,19 +207,19 @@ func TestLiqo1(t *testing.T) {
 			[]string{agent, waits, "This cluster asks milan (milan) for nothing", "The tunnel to milan (milan) is not connected"}, nil, nil,
 		},
 		"Provider": {
-			"v1.2.0", append(consumes1("rome"), called1(), slice1("rome", "rome", "own", api.SliceAccepted, "")), false, []string{"provider"}, nil,
+			"v1.2.0", append(consumes1(), called1(), slice1("rome", "rome", "own", api.SliceAccepted, "")), false, []string{"provider"}, nil,
 			nil, []string{"rome (rome) was granted what it asks for. A provider needs nothing"},
 		},
 		"ProviderDenies": {
-			"v1.2.0", append(consumes1("rome"), called1(), slice1("rome", "rome", "own", api.SliceDenied, "")), false, []string{"provider"},
+			"v1.2.0", append(consumes1(), called1(), slice1("rome", "rome", "own", api.SliceDenied, "")), false, []string{"provider"},
 			[]string{"rome (rome) was not granted what it asks for"}, nil, nil,
 		},
 		"ProviderOfNothingThatConsumes": {
-			"v1.2.0", append(consumes1("rome"), called1(), identity1("rome"), slice1("rome", "own", "rome", api.SliceAccepted, "")), false,
+			"v1.2.0", append(consumes1(), called1(), identity1("rome"), slice1("rome", "own", "rome", api.SliceAccepted, "")), false,
 			[]string{"provider"}, []string{"rome (rome) asks for nothing"}, []string{"This cluster uses others as Liqo does by itself"}, nil,
 		},
 		"ProviderOfNothing": {
-			"v1.2.0", append(consumes1("rome"), called1()), false, []string{"provider"}, []string{"rome (rome) asks for nothing"}, nil, nil,
+			"v1.2.0", append(consumes1(), called1()), false, []string{"provider"}, []string{"rome (rome) asks for nothing"}, nil, nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -26,6 +27,16 @@ type Requests struct {
 	Values []grant.Request
 	// Slices are the objects that say so. They share memory with a cache, and are not to be changed.
 	Slices []*api.ResourceSlice
+}
+
+// ToldViews returns the views that a consumer is told by the ResourceSlices by which it asks, by their keys. What cannot be read is left out.
+func (r *Requests) ToldViews() map[string]netip.Prefix {
+	told := map[string]netip.Prefix{}
+	for _, s := range r.Slices {
+		views, _ := liqo.ViewsOf(s.Status.NodeLabels)
+		maps.Copy(told, views)
+	}
+	return told
 }
 
 // RequestsBy returns what a peer asks a cluster for by ResourceSlices of the class [api.SliceClassBroker]. Those of others are for others

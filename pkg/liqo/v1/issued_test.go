@@ -41,11 +41,9 @@ func TestIssuedKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	holds := func(tenant *api.Tenant, text []byte) *api.Tenant {
-		tenant.Status.AuthParams = &api.IssuedParams{SignedCRT: text}
-		return tenant
-	}
-	later := holds(tenantIn("tenant-c", "a", "c"), signed(t, other, "c", "liqo.io"))
+	holds := func(tenant *api.Tenant, text []byte) { tenant.Status.AuthParams = &api.IssuedParams{SignedCRT: text} }
+	later := tenantIn("tenant-c", "a", "c")
+	holds(later, signed(t, other, "c", "liqo.io"))
 	later.CreationTimestamp = metav1.NewTime(time.Now())
 	cases := map[string]struct {
 		reason string

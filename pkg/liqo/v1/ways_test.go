@@ -91,8 +91,8 @@ func TestWays(t *testing.T) {
 			if err := errors.Join(clientgoscheme.AddToScheme(scheme), api.AddToScheme(scheme)); err != nil {
 				t.Fatal(err)
 			}
-			objects := append(tc.objects, new(tenantNamespace(tenantOf("broker"), "broker")), new(tenantNamespace(tenantOf("other"), "other")))
-			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+			namespaces := []client.Object{new(tenantNamespace(tenantOf("broker"), "broker")), new(tenantNamespace(tenantOf("other"), "other"))}
+			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.objects...).WithObjects(namespaces...).WithInterceptorFuncs(interceptor.Funcs{
 				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 					if reflect.TypeOf(list) == reflect.TypeOf(tc.hidden) {
 						return apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no role"))

@@ -141,7 +141,8 @@ func (c *Client) measured(now time.Time) []*pb.RoundTrip {
 	var trips []*pb.RoundTrip
 	for _, route := range c.Routes() {
 		trip, ok := c.tunnels.roundTrips[route.Provider]
-		if microseconds := max(1, trip.took.Microseconds()); ok && now.Sub(trip.at).Abs() <= kpi.MaxRoundTripAge && microseconds <= math.MaxUint32 {
+		fresh := ok && now.Sub(trip.at).Abs() <= kpi.MaxRoundTripAge
+		if microseconds := max(1, trip.took.Microseconds()); fresh && microseconds <= math.MaxUint32 {
 			trips = append(trips, &pb.RoundTrip{ProviderId: string(route.Provider), Microseconds: uint32(microseconds)})
 		}
 	}
