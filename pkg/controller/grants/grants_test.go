@@ -703,7 +703,7 @@ func TestNodes(t *testing.T) {
 		f := &api.ForeignCluster{
 			ObjectMeta: metav1.ObjectMeta{Name: id}, Spec: api.ForeignClusterSpec{ClusterID: id}, Status: api.ForeignClusterStatus{Role: role},
 		}
-		f.Status.Modules.Authentication.Enabled = true
+		f.Status.Modules.Offloading.Enabled = true
 		return f
 	}
 	long := strings.Repeat("b", 60) // A certificate has no room for it.
