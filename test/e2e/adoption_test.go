@@ -195,6 +195,71 @@ func TestFrontDoor(t *testing.T) {
 	secrets.none(t)
 }
 
+// TestFrontDoor1 does what the README says to who has Liqo 1.x, from clusters that do not know each other to a workload that is reached,
+// explained and moved, and back. There is a second provider, so that what is drained can go somewhere.
+func TestFrontDoor1(t *testing.T) {
+	if fed.Broker.Line.HasPlugin() {
+		t.Skip("TestFrontDoor does so with Liqo 0.9")
+	}
+	ctx := t.Context()
+	if err := fed.LoadImages(ctx, releaseTag(t)); err != nil {
+		t.Fatal(err)
+	}
+	mustPlugin(t, fed.Consumer, "unprepare")
+	mustPlugin(t, fed.Broker, "uninstall", "--force")
+	if err := fed.Peer(ctx, fed.Broker, fed.ProviderB); err != nil {
+		t.Fatal(err)
+	}
+
+	// In.
+	r := read(t, "README.md", "TestFrontDoor", placeholders(t, "shop"))
+	here := read(t, "README.md", "TestFrontDoor1", placeholders(t, "shop"), "liqoctl peer", "liqoctl peer --gw-server-service-type NodePort")
+	r.next("kubectl liqo-broker install")
+	here.next("kubectl liqo-broker join")
+	r.skip("kubectl liqo-broker join")
+	if tested := r.next("kubectl liqo-broker test"); !strings.Contains(tested, "The Service answered 20 of 20 requests, from 4 of 4 pods.") {
+		t.Errorf("the test of the network says\n%s", tested)
+	}
+	r.next("kubectl liqo-broker status")
+	r.next("kubectl liqo-broker diagnose")
+	r.skip("kubectl --namespace liqo delete secret auth-token")
+
+	// A workload, where it is and why, and elsewhere.
+	here.next("kubectl create namespace shop")
+	r.skip("kubectl create namespace shop")
+	pods := copies(t, "shop", 2)
+	checkAddresses(t, pods)
+	where := r.next("kubectl liqo-broker where shop")
+	for _, pod := range pods {
+		if !strings.Contains(where, pod.Name) || !strings.Contains(where, pod.Address[fed.Consumer.Name]) {
+			t.Errorf("pod %s at %s is not in\n%s", pod.Name, pod.Address[fed.Consumer.Name], where)
+		}
+	}
+	explained := r.next("kubectl liqo-broker explain shop")
+	for _, provider := range fed.Providers() {
+		if !strings.Contains(explained, provider.Name) {
+			t.Errorf("nothing is explained of %s:\n%s", provider.Name, explained)
+		}
+	}
+	if drained := r.next("kubectl liqo-broker drain PROVIDER"); !strings.Contains(drained, " drained\n") {
+		t.Errorf("it does not say that the provider is drained:\n%s", drained)
+	}
+	if where := r.next("kubectl liqo-broker where shop"); strings.Contains(where, fed.ProviderA.Name) {
+		t.Errorf("a pod is still on the provider that is drained:\n%s", where)
+	}
+	checkAddresses(t, copies(t, "shop", 2, fed.ProviderB))
+	r.next("kubectl liqo-broker enable PROVIDER")
+
+	// Out.
+	r.next("kubectl delete namespace shop")
+	r.next("kubectl liqo-broker uninstall")
+	r.end()
+	here.end()
+	for _, c := range []*federation.Cluster{fed.Broker, fed.Consumer} {
+		nothingLeft(t, c)
+	}
+}
+
 // drainAsked drains provider-a by the tutorial, in the place of the README: somebody asks a Service on it meanwhile, and no request is
 // lost. The reader has what comes after that.
 func drainAsked(t *testing.T, readme *reader) *reader {
@@ -448,6 +513,10 @@ func flagsOf(args []string) []string {
 // nothingLeft fails the test for each object of a cluster that says it is the broker's.
 func nothingLeft(t *testing.T, c *federation.Cluster) {
 	t.Helper()
+	nodes := schema.FromAPIVersionAndKind(c.OffloadingAPI(), "VirtualNode")
+	if c.Line.HasPlugin() {
+		nodes.Group = "virtualkubelet.liqo.io"
+	}
 	for _, kind := range []schema.GroupVersionKind{
 		{Version: "v1", Kind: "Namespace"}, {Version: "v1", Kind: "Node"}, {Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Service"},
 		{Version: "v1", Kind: "Secret"}, {Version: "v1", Kind: "ServiceAccount"}, {Version: "v1", Kind: "ResourceQuota"},
@@ -461,8 +530,7 @@ func nothingLeft(t *testing.T, c *federation.Cluster) {
 		{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingWebhookConfiguration"},
 		{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"},
 		{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
-		{Group: "offloading.liqo.io", Version: "v1alpha1", Kind: "NamespaceOffloading"},
-		{Group: "virtualkubelet.liqo.io", Version: "v1alpha1", Kind: "VirtualNode"},
+		schema.FromAPIVersionAndKind(c.OffloadingAPI(), "NamespaceOffloading"), nodes,
 	} {
 		objects := &metav1.PartialObjectMetadataList{}
 		objects.SetGroupVersionKind(kind)
