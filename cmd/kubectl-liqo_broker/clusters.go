@@ -92,6 +92,20 @@ func (r *reading) sayNone(c client.Client, none string) error {
 	return nil
 }
 
+// sayRemarks says what people should know of a table.
+func (r *reading) sayRemarks(
+	ctx context.Context, c client.Client, of func(context.Context, client.Client) ([]overview.Finding, error),
+) error {
+	remarks, err := of(ctx, c)
+	if err != nil {
+		return r.clear(err)
+	}
+	for _, remark := range remarks {
+		fmt.Fprintf(r.ErrOut, "%s\n%s\n", remark.What, remark.Do)
+	}
+	return nil
+}
+
 // clustersCommand has a command list clusters: all, or those that its arguments name.
 func clustersCommand[T any](r *reading, command *cobra.Command, of clusterList[T]) *cobra.Command {
 	var out output
@@ -129,12 +143,8 @@ func clustersCommand[T any](r *reading, command *cobra.Command, of clusterList[T
 			return err
 		}
 		if of.remarks != nil && out.isText() && len(*items) > 0 {
-			remarks, err := of.remarks(command.Context(), c)
-			if err != nil {
-				return r.clear(err)
-			}
-			for _, remark := range remarks {
-				fmt.Fprintf(r.ErrOut, "%s\n%s\n", remark.What, remark.Do)
+			if err := r.sayRemarks(command.Context(), c, of.remarks); err != nil {
+				return err
 			}
 		}
 		if !watch {

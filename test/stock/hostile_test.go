@@ -297,6 +297,7 @@ func checkHostile(t *testing.T, namespace string) {
 
 // checkNewcomers has those who have a peering user try what they can. One that does not gets a certificate.
 func checkNewcomers(t *testing.T) {
+	t.Helper()
 	guest := invite(t, broker, newcomerID)
 	closed(t, guest.Rows())
 	if refusal := guest.arrive(t); refusal != "" {
@@ -323,6 +324,7 @@ func checkNewcomers(t *testing.T) {
 
 // checkCertificates has the consumer ask for a certificate as any peer can with Liqo alone, and as it may.
 func checkCertificates(t *testing.T) {
+	t.Helper()
 	bound(t, broker, administrators, "cluster-admin")
 	const want = "the subject must have a common name and one group"
 	if _, refusal := request(t, consumer, broker, "one-more-group", consumer.Name, administrators); !strings.Contains(refusal, want) {
@@ -351,6 +353,7 @@ const quiet = 15 * time.Second
 
 // checkGrants has the consumer ask for more than there is, in the class that Liqo answers.
 func checkGrants(t *testing.T) {
+	t.Helper()
 	const name = "too-much"
 	demand(t, consumer, broker, name)
 	eventually(t, func(ctx context.Context) error {
