@@ -29,7 +29,7 @@ import (
 
 func daemon(ready, wanted int32, args ...string) *appsv1.Deployment {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: install.BrokerNamespace, Name: install.BrokerName}}
-	d.Spec.Replicas, d.Status.ReadyReplicas = new(int32(1)), ready
+	d.Spec.Replicas, d.Status.ReadyReplicas = &wanted, ready
 	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "broker", Image: "registry.example/liqo-broker:v0.1.0", Args: args}}
 	return d
 }

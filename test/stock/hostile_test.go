@@ -374,6 +374,7 @@ func checkGrants(t *testing.T) {
 
 // checkCopied has the provider say, in its own cluster, that its node is another cluster's. What else it says arrives, before and after.
 func checkCopied(t *testing.T) {
+	t.Helper()
 	const reserved, before, after = "liqo.io/remote-cluster-id", "example.com/before", "example.com/after"
 	there, here := "liqo-tenant-"+broker.Name, "liqo-tenant-"+provider.Name
 	name := only(t, broker, slices1, here, "liqo.io/replication=true")
@@ -427,6 +428,7 @@ func checkCopied(t *testing.T) {
 // checkEndpoints has the consumer say that a node of the broker is behind one of its Services. No address is opened for that, and one for a
 // pod of its own.
 func checkEndpoints(t *testing.T, twin string) {
+	t.Helper()
 	addresses := func(ctx context.Context) ([]string, error) {
 		out, err := broker.Kubectl(ctx, "get", "ips.ipam.liqo.io", "-n", twin, "-l", "app.kubernetes.io/managed-by=liqo-broker", "-o",
 			"jsonpath={.items[*].spec.ip}")
@@ -477,6 +479,7 @@ spec:
 
 // checkUnasked has all of it tried while daemon and guard do not run: policies go on, and webhooks that cannot be asked refuse.
 func checkUnasked(t *testing.T, rows []hostile.Row) {
+	t.Helper()
 	guest := invite(t, broker, "hostile-unasked")
 	rows = slices.Concat(rows, guest.Rows())
 	could, err := func() ([]string, error) {
