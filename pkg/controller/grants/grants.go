@@ -191,8 +191,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return later, nil
 }
 
-// tellDenied tells people what is denied to a consumer. The ResourceSlice by which the agent is told of nodes is denied as a rule: nobody has
-// to be warned of that.
+// tellDenied tells people what is denied to a consumer. The ResourceSlice by which the agent is told of nodes is denied as a rule: nobody
+// has to be warned of that.
 func (r *Reconciler) tellDenied(ctx context.Context, c *v1alpha1.Consumer, name string, answer grant.Answer, tellsNodes bool) {
 	ctrl.LoggerFrom(ctx).Info("Denied a resource slice", "resourceSlice", name, "reason", answer.Reason)
 	if answer.Reason != grant.NodePerProvider || !tellsNodes {

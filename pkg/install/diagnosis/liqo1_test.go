@@ -156,6 +156,7 @@ func pods1() []client.Object {
 // TestLiqo1 looks at clusters with Liqo 1.x: at what was installed, at peers, and at what goes between them.
 func TestLiqo1(t *testing.T) {
 	const alone, agent, waits = "This cluster is neither a broker nor a consumer", "run the agent", "let the agent read these credentials"
+	const seals = "offload no namespace that has keys of this cluster"
 	granted := slice1("milan", "own", "milan", api.SliceAccepted, "Granted")
 	denied := slice1("second", "own", "milan", api.SliceDenied, "OneNode")
 	for name, tc := range map[string]struct {
@@ -185,7 +186,7 @@ func TestLiqo1(t *testing.T) {
 		},
 		"Consumer": {
 			"v1.2.0", broker1(api.Connected, append(pods1(), granted, denied)...), false, []string{"consumer"},
-			[]string{agent, waits, "Pods of namespace shop run at home"},
+			[]string{agent, seals, waits, "Pods of namespace shop run at home"},
 			[]string{
 				"milan (milan) denies what ResourceSlice second asks for: so (OneNode)", "no path is known: shop/odd", "Namespace shop is offloaded",
 			},
@@ -196,15 +197,15 @@ func TestLiqo1(t *testing.T) {
 		},
 		"Denied": {
 			"v1.2.0", broker1(api.Connected, denied), false, []string{"consumer"},
-			[]string{agent, waits, "milan (milan) denies what ResourceSlice second asks for: so (OneNode)"}, nil, nil,
+			[]string{agent, seals, waits, "milan (milan) denies what ResourceSlice second asks for: so (OneNode)"}, nil, nil,
 		},
 		"NoAnswer": {
 			"v1.2.0", broker1(api.Connected, slice1("milan", "own", "milan", "", "")), false, []string{"consumer"},
-			[]string{agent, waits, "milan (milan) has not answered ResourceSlice milan"}, nil, nil,
+			[]string{agent, seals, waits, "milan (milan) has not answered ResourceSlice milan"}, nil, nil,
 		},
 		"AsksNothing": {
 			"v1.2.0", broker1(api.ConnectionError), false, []string{"consumer"},
-			[]string{agent, waits, "This cluster asks milan (milan) for nothing", "The tunnel to milan (milan) is not connected"}, nil, nil,
+			[]string{agent, seals, waits, "This cluster asks milan (milan) for nothing", "The tunnel to milan (milan) is not connected"}, nil, nil,
 		},
 		"Provider": {
 			"v1.2.0", append(consumes1(), called1(), slice1("rome", "rome", "own", api.SliceAccepted, "")), false, []string{"provider"}, nil,

@@ -29,7 +29,8 @@ type Requests struct {
 	Slices []*api.ResourceSlice
 }
 
-// ToldViews returns the views that a consumer is told by the ResourceSlices by which it asks, by their keys. What cannot be read is left out.
+// ToldViews returns the views that a consumer is told by the ResourceSlices by which it asks, by their keys. What cannot be read is left
+// out.
 func (r *Requests) ToldViews() map[string]netip.Prefix {
 	told := map[string]netip.Prefix{}
 	for _, s := range r.Slices {

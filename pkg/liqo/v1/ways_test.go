@@ -91,8 +91,12 @@ func TestWays(t *testing.T) {
 			if err := errors.Join(clientgoscheme.AddToScheme(scheme), api.AddToScheme(scheme)); err != nil {
 				t.Fatal(err)
 			}
-			namespaces := []client.Object{new(tenantNamespace(tenantOf("broker"), "broker")), new(tenantNamespace(tenantOf("other"), "other"))}
-			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.objects...).WithObjects(namespaces...).WithInterceptorFuncs(interceptor.Funcs{
+			var namespaces []client.Object
+			for _, id := range []string{"broker", "other"} {
+				namespaces = append(namespaces, new(tenantNamespace(tenantOf(id), id)))
+			}
+			built := fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.objects...).WithObjects(namespaces...)
+			c := built.WithInterceptorFuncs(interceptor.Funcs{
 				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 					if reflect.TypeOf(list) == reflect.TypeOf(tc.hidden) {
 						return apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no role"))

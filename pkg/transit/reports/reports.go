@@ -156,6 +156,7 @@ func healed(is, want client.Object) (client.Object, bool) {
 		if is, same := is.(*rbacv1.RoleBinding); same && is.RoleRef == want.RoleRef {
 			h := is.DeepCopy()
 			h.Subjects = want.Subjects
+			metav1.SetMetaDataLabel(&h.ObjectMeta, liqo.LabelRemoteClusterID, want.Labels[liqo.LabelRemoteClusterID])
 			return h, true
 		}
 	case *corev1.ConfigMap:
@@ -181,5 +182,7 @@ func Forge(namespace string, consumer cluster.ID) (*corev1.ConfigMap, *rbacv1.Ro
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: string(consumer)}},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: report.Name},
 	}
+	// Who has rights by a binding that is not for the cluster keeps it from getting a certificate.
+	binding.Labels[liqo.LabelRemoteClusterID] = string(consumer)
 	return told, role, binding
 }

@@ -70,6 +70,9 @@ func TestMade(t *testing.T) {
 		b.RoleRef != (rbacv1.RoleRef{Kind: "Role", APIGroup: "rbac.authorization.k8s.io", Name: "liqo-broker-report"}) {
 		t.Errorf("%v may do what %v says", b.Subjects, b.RoleRef)
 	}
+	if of := b.Labels["liqo.io/remote-cluster-id"]; of != "c" {
+		t.Errorf("the rights are said to be those of %q, so that the guard lets the consumer have no certificate", of)
+	}
 	w.Writes = 0
 	if err := reconcile(t, w, "c"); err != nil || w.Writes != 0 {
 		t.Errorf("%d writes without a reason, %v", w.Writes, err)
@@ -145,6 +148,9 @@ func TestHealed(t *testing.T) {
 		}},
 		"Subjects": {"Nobody else may.", 2, func(o client.Object) {
 			o.(*rbacv1.RoleBinding).Subjects = []rbacv1.Subject{{Kind: "Group", APIGroup: "rbac.authorization.k8s.io", Name: "c"}}
+		}},
+		"Whose": {"A user with rights that are not the cluster's gets no certificate.", 2, func(o client.Object) {
+			delete(o.GetLabels(), "liqo.io/remote-cluster-id")
 		}},
 	}
 	for name, tc := range cases {
