@@ -260,8 +260,6 @@ func TestGuardPolicies(t *testing.T) {
 		"Offloaded":       {"A namespace of people goes where they want.", system, offloads("web", nil), true},
 		"OffloadedLiqo":   {"It has the keys of this cluster.", system, offloads("liqo", nil), false},
 		"OffloadedKube":   {"It has those of Kubernetes.", system, offloads("kube-system", nil), false},
-		"OffloadedTest":   {"The plugin tests the network in it.", system, offloads("liqo-broker-test", nil), true},
-		"OffloadedTests":  {"Nobody knows what this is.", system, offloads("liqo-broker-tests", nil), false},
 		"OffloadedBroker": {"It has those of a party.", system, offloads("liqo-broker-connector", nil), false},
 		"OffloadedTenant": {"It has those of a peer.", system, offloads("liqo-tenant-b", nil), false},
 		"OffloadedCalled": {"Whatever it is called.", system, offloads("b", fields{"liqo.io/tenant-namespace": "true"}), false},
