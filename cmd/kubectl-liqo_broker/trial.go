@@ -19,8 +19,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/trial"
 )
 
-// trialNamespace is the namespace of tests.
-const trialNamespace = "liqo-broker-test"
+// trialNamespace is the namespace of tests. Names that begin like those of this project are not offloaded.
+const trialNamespace = "broker-test"
 
 // cleaning is how long a test that was interrupted still takes to begin to remove what it has made.
 const cleaning = 10 * time.Second

@@ -86,15 +86,6 @@ func Passed(ns *corev1.Namespace, id cluster.Identity) bool {
 	return origin == id.ID || passedThrough(ns.Name, id)
 }
 
-// OffloadingsOf returns the values of what a list of NamespaceOffloadings says.
-func OffloadingsOf(list *NamespaceOffloadingList) []liqo.Offloading {
-	all := make([]liqo.Offloading, len(list.Items))
-	for i := range list.Items {
-		all[i] = OffloadingOf(&list.Items[i])
-	}
-	return all
-}
-
 // OffloadingOf returns the value of what a NamespaceOffloading says.
 func OffloadingOf(o *NamespaceOffloading) liqo.Offloading {
 	selected := liqo.SelectedBy(&o.Spec.ClusterSelector)

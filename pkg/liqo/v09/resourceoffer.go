@@ -94,15 +94,6 @@ func OfferOf(o *ResourceOffer) liqo.Offer {
 	}
 }
 
-// OffersOf returns the values of some offers, in their order.
-func OffersOf(all []ResourceOffer) []liqo.Offer {
-	offers := make([]liqo.Offer, len(all))
-	for i := range all {
-		offers[i] = OfferOf(&all[i])
-	}
-	return offers
-}
-
 // NamedNode returns the virtual node that an offer names; empty if it leaves the name to Liqo.
 func NamedNode(o *ResourceOffer) string { return o.Spec.NodeName }
 
