@@ -250,7 +250,7 @@ func (i *Installer) opened(ctx context.Context) ([]change, error) {
 	return all, nil
 }
 
-// toldReports returns the changes that remove where consumers report to the broker.
+// toldReports returns the changes that remove where consumers report to the broker, and what bounds them.
 func (i *Installer) toldReports(ctx context.Context) ([]change, error) {
 	tenant, err := labels.NewRequirement(liqo.LabelTenantNamespace, selection.Exists, nil)
 	if err != nil {
@@ -258,6 +258,7 @@ func (i *Installer) toldReports(ctx context.Context) ([]change, error) {
 	}
 	return i.toldPeers(ctx, labels.NewSelector().Add(*tenant), []toldAs{
 		{report.Name, &corev1.ConfigMapList{}}, {report.Name, &rbacv1.RoleBindingList{}}, {report.Name, &rbacv1.RoleList{}},
+		{BrokerName, &corev1.ResourceQuotaList{}}, // By which the guard bounds what they write.
 	})
 }
 

@@ -99,7 +99,7 @@ func (c *cluster1) client(t *testing.T) client.Client {
 	if c.manager != nil {
 		builder = builder.WithObjects(c.manager)
 	}
-	for _, kind := range []client.Object{&corev1.ConfigMap{}, &rbacv1.RoleBinding{}, &rbacv1.Role{}} {
+	for _, kind := range []client.Object{&corev1.ConfigMap{}, &rbacv1.RoleBinding{}, &rbacv1.Role{}, &corev1.ResourceQuota{}} {
 		builder = builder.WithIndex(kind, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} })
 	}
 	return builder.WithInterceptorFuncs(interceptor.Funcs{
@@ -449,7 +449,7 @@ func TestJourneys1(t *testing.T) {
 			journey{"", (*Installer).Uninstall, []string{
 				"remove the rules that hold without the daemon", "remove the daemon, its kinds and the guard", "remove the transit",
 				"have Liqo's gateways pass everything again", "remove what peers were told by the broker",
-			}, "delete ValidatingAdmissionPolicyBinding", "delete RoleBinding liqo-tenant-rome/liqo-broker-report"},
+			}, "delete ValidatingAdmissionPolicyBinding", "delete ResourceQuota liqo-tenant-rome/liqo-broker"},
 		},
 		"Consumer": {
 			together(peer1("milan", true), peer1("rome", false)),
@@ -502,6 +502,7 @@ func TestJourneys1(t *testing.T) {
 			if name == "Broker" {
 				for _, o := range []client.Object{
 					&corev1.ConfigMap{ObjectMeta: told}, &rbacv1.RoleBinding{ObjectMeta: told}, &rbacv1.Role{ObjectMeta: told},
+					&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: told.Namespace, Name: "liqo-broker"}},
 					ofTransit(&api.IP{}, "twin", "liqo-broker-1.ip"), ofTransit(&discoveryv1.EndpointSlice{}, "twin", "liqo-broker-shop"),
 				} {
 					if err := to.Create(t.Context(), o); err != nil {
