@@ -16,7 +16,7 @@ import (
 
 // TestSuite has a program in place of the lab's write down what it is told to do.
 func TestSuite(t *testing.T) {
-	const up = "up --kubernetes v1.0 --topology strangers"
+	const up = "up --kubernetes v1.0 --liqo 1.2 --topology strangers"
 	for name, tc := range map[string]struct {
 		reason string
 		// fails are the commands of the lab that fail.
@@ -47,6 +47,7 @@ func TestSuite(t *testing.T) {
 			}
 			t.Chdir(in)
 			t.Setenv("LIQO_BROKER_KUBERNETES", "v1.0")
+			t.Setenv("LIQO_BROKER_LIQO", "1.2")
 			s := Suite{Name: name, Up: []string{"--topology", "strangers"}, Run: func(_ context.Context, at string, brought bool) (int, error) {
 				if at != root {
 					t.Errorf("the repository is in %s, not in %s", at, root)
