@@ -45,6 +45,7 @@ func byLiqoctl(t *testing.T) {
 // anywhere but at home. At last the clusters get their broker from the federation of the tests, which sets up what the README does and
 // nothing else. It is the first of the journeys, so that a new lab is what it wants; of another one it removes the broker.
 func TestFrontDoor(t *testing.T) {
+	only09(t, "with Liqo 1.x TestFrontDoor1 does that")
 	ctx := t.Context()
 	secrets := watchTwinSecrets(t)
 	if err := fed.HideAPI(ctx); err != nil {
