@@ -250,12 +250,15 @@ func (d *decision) answer(r *Request, rank int) Answer {
 	if may && r.Unreadable == "" {
 		granted = resources.AtMost(offer.Offered, resources.Subtract(r.Wanted, nil))
 	}
-	missing, why := Reason(""), ""
-	if !resources.IsZero(granted) && !r.Ending {
+	isEnough, missing, why := !resources.IsZero(granted), Reason(""), ""
+	if !r.Ending {
 		missing, why = d.views.missing(offer.Provider)
 	}
 	if r.getsNoMore() || missing != "" {
 		granted = resources.Min(granted, resources.Bounded(r.Granted))
+	}
+	if !isEnough {
+		missing = "" // No pod could start anyway, and that is said.
 	}
 
 	// What it is told.

@@ -100,6 +100,10 @@ func TestViews(t *testing.T) {
 			views: silent, verdict: grant.Accepted, granted: []string{"cpu=1", "memory=8Gi", "pods=10"}, why: grant.AgentMissing, told: all,
 			says: "not installed",
 		},
+		"NoPods": {
+			reason: "Nothing more comes where no pod could start either.", views: silent, verdict: grant.Accepted, why: grant.NothingRequested,
+			request: request("x", 1, wants("cpu=8", "memory=8Gi", "pods=0"), accepted("cpu=1", "pods=10")), granted: []string{"cpu=1"}, told: all,
+		},
 		"Nothing": {
 			reason: "Where nothing is offered, that is why.", request: request("x", 1), nothing: true, views: silent,
 			verdict: grant.Denied, why: grant.NothingOffered, told: all,

@@ -6,8 +6,10 @@ package grant_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -178,6 +180,110 @@ func TestAnyDecision(t *testing.T) {
 		"", grant.Granted, grant.NothingOffered, grant.NothingRequested, grant.InvalidRequest, grant.OneNode, grant.NodePerProvider,
 		grant.TooManyRequests,
 	} {
+		if decisions >= enough && seen[reason] == 0 {
+			t.Errorf("nothing is answered %q: the test does not try it", reason)
+		}
+	}
+}
+
+// anyViews returns what an agent has told that may be missing, old, ahead of its time, or wrong: it acknowledges what was granted, another
+// prefix, or what was not granted.
+func anyViews(r *rand.Rand, providers int) grant.Views {
+	prefix := func() netip.Prefix {
+		if n := r.IntN(4); n > 0 {
+			return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(n)}), 16)
+		}
+		return netip.Prefix{}
+	}
+	v := grant.Views{
+		Asked: r.IntN(6) > 0, Granted: map[cluster.ID]grant.View{}, Acknowledged: map[string]netip.Prefix{"none": prefix()},
+		Now: time.Unix(1_000_000, 0),
+	}
+	for p := range providers {
+		key := fmt.Sprint("k", p)
+		view := grant.View{Key: key, Prefix: prefix()}
+		if r.IntN(5) > 0 {
+			v.Granted[cluster.ID(fmt.Sprint("p", p))] = view
+		}
+		switch r.IntN(4) {
+		case 0: // It says nothing of it.
+		case 1:
+			v.Acknowledged[key] = prefix()
+		default:
+			v.Acknowledged[key] = view.Prefix
+		}
+	}
+	late := time.Duration(1 + r.Int64N(int64(time.Hour)))
+	switch r.IntN(6) {
+	case 0: // It is missing.
+	case 1:
+		v.Told = v.Now.Add(-grant.MaxSilence - late)
+	case 2:
+		v.Told = v.Now.Add(grant.MaxSilence + late)
+	default:
+		v.Told = v.Now.Add(time.Duration(r.Int64N(2*int64(grant.MaxSilence))) - grant.MaxSilence)
+	}
+	return v
+}
+
+// anyViewed decides of anything that a consumer may ask for, whatever its agent has told, and checks that nothing more is granted than what
+// it has acknowledged lately, that it is told why, and only of views that it is granted.
+func anyViewed(t *testing.T, r *rand.Rand, seen map[grant.Reason]int) {
+	t.Helper()
+	providers, perProvider := r.IntN(5), r.IntN(2) == 0
+	requests, offers, v := anyRequests(r, providers), anyOffers(r, providers), anyViews(r, providers)
+	without := grant.Decide(requests, offers, perProvider, grant.Views{})
+	isHeard := !v.Told.IsZero() && v.Now.Sub(v.Told).Abs() <= 5*time.Minute
+	isInstalled := func(provider cluster.ID) bool {
+		for id, view := range v.Granted {
+			if (provider == "" || provider == id) && view.Prefix.IsValid() && v.Acknowledged[view.Key] == view.Prefix {
+				return true
+			}
+		}
+		return false
+	}
+	for i, a := range grant.Decide(requests, offers, perProvider, v) {
+		q, other := &requests[i], &without[i]
+		seen[a.Reason]++
+		if a.Verdict == grant.Open {
+			continue
+		}
+		checkAnswer(t, q, &a)
+		more := !resources.Covers(q.Granted, a.Granted)
+		withheld := !resources.Equal(a.Granted, other.Granted)
+		missing := a.Reason == grant.AgentMissing && !isHeard || a.Reason == grant.ViewUnknown && isHeard
+		for what, wrong := range map[string]bool{
+			"it gets more, and was not heard":           v.Asked && more && !isHeard,
+			"it gets more, and has not acknowledged it": v.Asked && more && !isInstalled(a.Provider),
+			"it gets less, and nobody is asked":         !v.Asked && withheld,
+			"it gets less, and is not told why":         withheld && !missing && !resources.IsZero(other.Granted),
+			"it gets more than others":                  !resources.Covers(other.Granted, a.Granted),
+		} {
+			if wrong {
+				t.Errorf("%s: %+v with %+v is answered %+v, else %+v", what, q, v, a, other)
+			}
+		}
+		for key, prefix := range a.Views {
+			isGranted := false
+			for id, view := range v.Granted {
+				isGranted = isGranted || view == grant.View{Key: key, Prefix: prefix} && (a.Provider == "" || a.Provider == id)
+			}
+			if !isGranted || !prefix.IsValid() {
+				t.Errorf("it is told of %s=%s: %+v with %+v is answered %+v", key, prefix, q, v, a)
+			}
+		}
+	}
+}
+
+// TestAnyViews decides in random worlds whose agents are missing, old and lying.
+func TestAnyViews(t *testing.T) {
+	seen, decisions := map[grant.Reason]int{}, 0
+	worlds.Run(t, func(t *testing.T, seed uint64) {
+		t.Helper()
+		decisions++
+		anyViewed(t, rand.New(rand.NewPCG(seed, 2)), seen)
+	})
+	for _, reason := range []grant.Reason{grant.Granted, grant.AgentMissing, grant.ViewUnknown} {
 		if decisions >= enough && seen[reason] == 0 {
 			t.Errorf("nothing is answered %q: the test does not try it", reason)
 		}
