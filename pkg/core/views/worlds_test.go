@@ -18,7 +18,13 @@ import (
 
 // world is a consumer with Liqo, in which anything may happen at any time.
 type world struct {
-	rand    *rand.Rand
+	*testing.T
+	seed uint64
+	rand *rand.Rand
+	// own is the broker's network, the pool what views are made of, and remaps under what else Liqo shows these.
+	own          netip.Prefix
+	pool, remaps []netip.Prefix
+
 	now     time.Time
 	granted map[string]netip.Prefix
 	// What Kubernetes keeps.
@@ -31,6 +37,7 @@ type world struct {
 	status  []netip.Prefix // What it has written of that last, in the order of the list.
 	// What virtual kubelets have read: nil if Liqo was deciding.
 	kubelets map[string]*read
+	makes    int                         // So many were made.
 	shown    map[netip.Addr]netip.Prefix // With the network in which the pod is.
 	looked   time.Time
 	at       int64 // The generation at which the agent has looked last, and since when.
@@ -39,6 +46,7 @@ type world struct {
 	// acknowledged is what the agent acknowledged last.
 	acknowledged map[string]netip.Prefix
 	known        map[netip.Prefix]netip.Prefix // What the agent has seen of seen.
+	held         int                           // So much was acknowledged while Liqo decided.
 }
 
 type read struct {
@@ -75,148 +83,188 @@ func (w *world) state() *views.State {
 	return s
 }
 
+// newWorld returns the world of a seed, in which nothing has happened yet.
+func newWorld(t *testing.T, seed uint64) *world {
+	t.Helper()
+	own := netip.MustParsePrefix("10.201.0.0/16")
+	w := &world{
+		T: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), own: own, now: at(0), generation: 1, decided: 1,
+		granted: map[string]netip.Prefix{}, kubelets: map[string]*read{}, shown: map[netip.Addr]netip.Prefix{},
+		pool:   list("10.65.0.0/16", "10.66.0.0/16", "10.67.0.0/16", "10.68.0.0/16"),
+		remaps: list("10.100.0.0/16", "10.101.0.0/16", "10.102.0.0/16", "10.103.0.0/16"),
+		seen:   map[netip.Prefix]netip.Prefix{own: own}, list: []netip.Prefix{own}, status: []netip.Prefix{own},
+	}
+	w.start()
+	return w
+}
+
+// start starts another virtual kubelet.
+func (w *world) start() {
+	k := &read{made: w.now}
+	if w.decided == w.generation {
+		k.table = map[netip.Prefix]netip.Prefix{}
+		for _, p := range w.list {
+			k.table[p] = w.seen[p]
+		}
+	}
+	w.kubelets[fmt.Sprint("vk-", w.makes)] = k
+	w.makes++
+}
+
+// stop ends a virtual kubelet, unless it is the only one.
+func (w *world) stop() {
+	for name := range w.kubelets {
+		if len(w.kubelets) > 1 {
+			delete(w.kubelets, name)
+		}
+		return
+	}
+}
+
+// ready has all virtual kubelets be ready.
+func (w *world) ready() {
+	for _, k := range w.kubelets {
+		k.ready = true
+	}
+}
+
+// decide has Liqo decide about the list.
+func (w *world) decide() {
+	for p := range w.seen {
+		if !slices.Contains(w.list, p) {
+			delete(w.seen, p)
+		}
+	}
+	for i, p := range w.pool {
+		if slices.Contains(w.list, p) && !w.seen[p].IsValid() {
+			if w.seen[p] = p; w.rand.IntN(2) == 0 {
+				w.seen[p] = w.remaps[(i+w.rand.IntN(2)*2)%4]
+				for q, s := range w.seen {
+					if q != p && s == w.seen[p] {
+						w.seen[p] = p
+					}
+				}
+			}
+		}
+	}
+	// Without another change it does not say that it has decided.
+	var status []netip.Prefix
+	for _, p := range w.list {
+		status = append(status, w.seen[p])
+	}
+	if !slices.Equal(status, w.status) {
+		w.status, w.decided = status, w.generation
+	}
+}
+
+// shows returns under which prefix a virtual kubelet shows pods in a view.
+func (k *read) shows(view netip.Prefix) netip.Prefix {
+	if shown, is := k.table[view]; is {
+		return shown
+	}
+	return view
+}
+
+// look has the agent look, and do what it plans, and reports whether it did so.
+func (w *world) look() bool {
+	w.Helper()
+	plan := views.Make(w.state())
+	w.check(&plan)
+	if w.rand.IntN(8) == 0 {
+		return false // Somebody has written in between.
+	}
+	if w.at != w.generation {
+		w.at, w.since = w.generation, w.now
+	}
+	w.looked, w.last, w.acknowledged = w.now, plan, plan.Acknowledged
+	if w.decided != w.generation || !slices.Equal(w.list, plan.List) {
+		w.held += len(plan.Acknowledged)
+	}
+	if w.decided == w.generation {
+		w.known = maps.Clone(w.seen)
+	}
+	w.write(plan.List)
+	w.record = plan.Record
+	if plan.Restart != "" {
+		delete(w.kubelets, plan.Restart)
+		w.now = w.now.Add(time.Duration(w.rand.IntN(1500)) * time.Millisecond)
+		w.start()
+	}
+	return true
+}
+
+// check checks that what a plan acknowledges is granted and shown right by every virtual kubelet, and that views with pods stay.
+func (w *world) check(plan *views.Plan) {
+	w.Helper()
+	for key, prefix := range plan.Acknowledged {
+		for name, k := range w.kubelets {
+			if k.table == nil || k.shows(prefix) != w.seen[prefix] {
+				w.Fatalf("seed %d: view %s=%s is acknowledged, and %s has read %v, not %s", w.seed, key, prefix, name, k.table, w.seen[prefix])
+			}
+		}
+		if w.granted[key] != prefix {
+			w.Fatalf("seed %d: view %s=%s is acknowledged, and not granted", w.seed, key, prefix)
+		}
+	}
+	for a, in := range w.shown {
+		stuck := len(w.record.Views) == 1 && w.decided != w.generation && w.now.Sub(w.since) >= 5*time.Minute
+		if slices.Contains(w.list, in) && !slices.Contains(plan.List, in) && !stuck {
+			w.Fatalf("seed %d: network %s goes with the pod at %s", w.seed, in, a)
+		}
+		if slices.Contains(w.record.Views, in) && !slices.Contains(plan.Record.Views, in) {
+			w.Fatalf("seed %d: network %s is forgotten with the pod at %s", w.seed, in, a)
+		}
+	}
+}
+
+// begin has the agent start again: it remembers nothing.
+func (w *world) begin() { w.looked, w.at, w.acknowledged = time.Time{}, 0, nil }
+
+// grant has the broker grant a view, as it does or otherwise, or withdraw one.
+func (w *world) grant() {
+	key := fmt.Sprint("n", w.rand.IntN(3))
+	if w.rand.IntN(2) == 0 {
+		delete(w.granted, key)
+		return
+	}
+	w.granted[key] = w.pool[w.rand.IntN(len(w.pool))]
+}
+
 // TestWorlds lets consumers, brokers, people and Liqo do what they like, and checks that what is acknowledged is shown right by every
 // virtual kubelet, that views with pods stay, and that everything is acknowledged once nothing happens any more.
 func TestWorlds(t *testing.T) {
-	own := netip.MustParsePrefix("10.201.0.0/16")
-	pool := list("10.65.0.0/16", "10.66.0.0/16", "10.67.0.0/16", "10.68.0.0/16")
-	remaps := list("10.100.0.0/16", "10.101.0.0/16", "10.102.0.0/16", "10.103.0.0/16")
 	held := 0
-	defer func() {
-		if held == 0 {
-			t.Error("nothing was acknowledged while Liqo decided")
-		}
-	}()
 	for seed := range uint64(300) {
-		w := &world{
-			rand: rand.New(rand.NewPCG(seed, 1)), now: at(0), granted: map[string]netip.Prefix{}, generation: 1, decided: 1,
-			seen: map[netip.Prefix]netip.Prefix{own: own}, kubelets: map[string]*read{}, shown: map[netip.Addr]netip.Prefix{},
-			list: []netip.Prefix{own}, status: []netip.Prefix{own},
-		}
-		makes := 0
-		start := func(name string) {
-			makes++
-			k := &read{made: w.now}
-			if w.decided == w.generation {
-				k.table = map[netip.Prefix]netip.Prefix{}
-				for _, p := range w.list {
-					k.table[p] = w.seen[p]
-				}
-			}
-			w.kubelets[name] = k
-		}
-		start("vk-0")
-		decide := func() {
-			for p := range w.seen {
-				if !slices.Contains(w.list, p) {
-					delete(w.seen, p)
-				}
-			}
-			for i, p := range pool {
-				if slices.Contains(w.list, p) && !w.seen[p].IsValid() {
-					if w.seen[p] = p; w.rand.IntN(2) == 0 {
-						w.seen[p] = remaps[(i+w.rand.IntN(2)*2)%4]
-						for q, s := range w.seen {
-							if q != p && s == w.seen[p] {
-								w.seen[p] = p
-							}
-						}
-					}
-				}
-			}
-			// Without another change it does not say that it has decided.
-			var status []netip.Prefix
-			for _, p := range w.list {
-				status = append(status, w.seen[p])
-			}
-			if !slices.Equal(status, w.status) {
-				w.status, w.decided = status, w.generation
-			}
-		}
-		look := func() {
-			plan := views.Make(w.state())
-			for key, prefix := range plan.Acknowledged {
-				for name, k := range w.kubelets {
-					shows, is := k.table[prefix]
-					if !is {
-						shows = prefix
-					}
-					if k.table == nil || shows != w.seen[prefix] {
-						t.Fatalf("seed %d: view %s=%s is acknowledged, and %s has read %v, not %s", seed, key, prefix, name, k.table, w.seen[prefix])
-					}
-				}
-				if w.granted[key] != prefix {
-					t.Fatalf("seed %d: view %s=%s is acknowledged, and not granted", seed, key, prefix)
-				}
-			}
-			for a, in := range w.shown {
-				stuck := len(w.record.Views) == 1 && w.decided != w.generation && w.now.Sub(w.since) >= 5*time.Minute
-				if slices.Contains(w.list, in) && !slices.Contains(plan.List, in) && !stuck {
-					t.Fatalf("seed %d: network %s goes with the pod at %s", seed, in, a)
-				}
-				if slices.Contains(w.record.Views, in) && !slices.Contains(plan.Record.Views, in) {
-					t.Fatalf("seed %d: network %s is forgotten with the pod at %s", seed, in, a)
-				}
-			}
-			if w.rand.IntN(8) == 0 {
-				return // Somebody has written in between.
-			}
-			if w.at != w.generation {
-				w.at, w.since = w.generation, w.now
-			}
-			w.looked, w.last, w.acknowledged = w.now, plan, plan.Acknowledged
-			if w.decided != w.generation || !slices.Equal(w.list, plan.List) {
-				held += len(plan.Acknowledged)
-			}
-			if w.decided == w.generation {
-				w.known = maps.Clone(w.seen)
-			}
-			w.write(plan.List)
-			w.record = plan.Record
-			if plan.Restart != "" {
-				delete(w.kubelets, plan.Restart)
-				w.now = w.now.Add(time.Duration(w.rand.IntN(1500)) * time.Millisecond)
-				start(fmt.Sprint("vk-", makes))
-			}
-		}
+		w := newWorld(t, seed)
 		for range 200 {
 			w.now = w.now.Add(time.Duration(w.rand.IntN(20_000)) * time.Millisecond)
-			p := pool[w.rand.IntN(len(pool))]
-			switch w.rand.IntN(12) {
-			case 0:
-				w.granted[fmt.Sprint("n", w.rand.IntN(3))] = p
-			case 1:
-				delete(w.granted, fmt.Sprint("n", w.rand.IntN(3)))
+			switch w.rand.IntN(18) {
+			case 0, 1:
+				w.grant()
 			case 2: // liqoctl
-				w.write([]netip.Prefix{own})
+				w.write([]netip.Prefix{w.own})
 				if w.rand.IntN(2) == 0 {
-					decide()
+					w.decide()
 				}
 			case 3:
-				start(fmt.Sprint("vk-", makes))
+				w.start()
 			case 4:
-				for name := range w.kubelets {
-					if len(w.kubelets) > 1 {
-						delete(w.kubelets, name)
-					}
-					break
-				}
+				w.stop()
 			case 5:
+				p := w.pool[w.rand.IntN(len(w.pool))]
 				if s := w.seen[p]; s.IsValid() && s == w.known[p] && slices.Contains(w.record.Views, p) {
 					w.shown[s.Addr().Next()] = p
 				}
 			case 6:
 				clear(w.shown)
-			case 7: // The agent starts again.
-				w.looked, w.at, w.acknowledged = time.Time{}, 0, nil
+			case 7:
+				w.begin()
 			case 8:
-				for _, k := range w.kubelets {
-					k.ready = true
-				}
-			case 9, 10:
-				decide()
+				w.ready()
+			case 9, 10, 11:
+				w.decide()
 			default:
-				look()
+				w.look()
 			}
 		}
 
@@ -224,12 +272,11 @@ func TestWorlds(t *testing.T) {
 		clear(w.shown)
 		for range 60 {
 			w.now = w.now.Add(time.Minute)
-			decide()
-			for _, k := range w.kubelets {
-				k.ready = true
-			}
-			look()
+			w.decide()
+			w.ready()
+			w.look()
 		}
+		held += w.held
 		want := map[string]netip.Prefix{}
 		for key, prefix := range w.granted {
 			if _, refused := w.last.Refused[key]; !refused {
@@ -242,5 +289,8 @@ func TestWorlds(t *testing.T) {
 		if len(w.list) != 1+len(slices.Compact(slices.SortedFunc(maps.Values(want), netip.Prefix.Compare))) {
 			t.Fatalf("seed %d: %v is listed for %v", seed, w.list, want)
 		}
+	}
+	if held == 0 {
+		t.Error("nothing was acknowledged while Liqo decided")
 	}
 }
