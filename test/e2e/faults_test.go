@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -23,8 +24,9 @@ const (
 	faultNamespace = "faults"
 	faultReplicas  = 6
 
-	// healPatience is how long everything may take to be as before, from the end of a fault. A gateway of Liqo that begins again and loses its
-	// lease, because the processors are busy, waits longer each time before it begins again.
+	// healPatience is how long everything may take to be as before, from the end of a fault. A gateway of Liqo 0.9 that begins again and loses
+	// its lease, because the processors are busy, waits longer each time before it begins again. With Liqo 1.x the end of a tunnel that was
+	// called begins it again, 15 s after it has heard nothing, and then every 5 s; the other one does not know any more where that is.
 	healPatience = 3 * time.Minute
 	// quiet is the longest time without an answer on a path that a fault spares: less than a fault lasts, and else as much as can be. Requests
 	// are 200 ms apart, and two cores that run four clusters and a build were seen to be 1.5 s late by themselves.
@@ -35,51 +37,101 @@ const (
 
 // A fault is a part of the federation that is taken away for some time.
 type fault struct {
-	name  string
+	name string
+	// Either a process is killed, in all of its pods, or begin does something else.
+	kills *federation.Process
 	begin func(context.Context) (end func() error, err error)
 
 	// Which paths the fault interrupts. It spares the others, without a gap.
 	interrupts []federation.Path
 	// relays says that pods which are reached directly can be reached by relay meanwhile.
 	relays bool
-	// unseen says that, if it lasts, Kubernetes does not hear of the pods that are reached directly, and calls them not ready.
+	// unseen says that, if it lasts, Kubernetes does not hear of the pods on provider-a, and calls them not ready; with Liqo 1.x of all pods.
 	unseen bool
+	// at is the provider whose pods alone are interrupted or unseen, with Liqo 1.x; nil for those of both.
+	at *federation.Cluster
+	// works fails until what was away does its work again, where pods do not show that; nil if they do. The fault ended at a time.
+	works func(ctx context.Context, ended time.Time) error
 }
 
 // faults are all that the matrix has, in the order in which it is printed.
 func faults() []fault {
-	cut := func(a, b *federation.Cluster) func(context.Context) (func() error, error) {
-		return func(ctx context.Context) (func() error, error) { return fed.Cut(ctx, a, b) }
+	if direct() {
+		return faults09()
 	}
-	past, relay := federation.PathDirect, federation.PathRelay
-	if !direct() {
-		return []fault{
-			{name: "Nothing", begin: func(context.Context) (func() error, error) { return func() error { return nil }, nil }},
-			{name: "BrokerDaemon", begin: fed.Daemon().Kill},
-			{name: "Transit", begin: fed.Transit().Kill},
-			{name: "Agent", begin: fed.Agent().Kill},
-			{name: "VirtualKubeletOfConsumer", begin: fed.VirtualKubelet(fed.Consumer, fed.Broker).Kill},
-			{name: "VirtualKubeletOfBroker", begin: fed.VirtualKubelet(fed.Broker, fed.ProviderA).Kill},
-			{name: "GatewayOfBroker", begin: fed.Gateway(fed.Broker, fed.Consumer).Kill, interrupts: []federation.Path{relay}},
-			{name: "GatewayOfProvider", begin: fed.Gateway(fed.ProviderA, fed.Broker).Kill, interrupts: []federation.Path{relay}},
-			{name: "LinkConsumerBroker", begin: cut(fed.Consumer, fed.Broker), interrupts: []federation.Path{relay}},
-			{name: "LinkBrokerProvider", begin: cut(fed.Broker, fed.ProviderA), interrupts: []federation.Path{relay}},
-			{name: "LinkConsumerProvider", begin: cut(fed.Consumer, fed.ProviderA)},
-		}
-	}
+	return faults1()
+}
+
+// noFault is what the machine itself does to the KPIs.
+func noFault(context.Context) (end func() error, err error) { return func() error { return nil }, nil }
+
+func cut(a, b *federation.Cluster) func(context.Context) (func() error, error) {
+	return func(ctx context.Context) (func() error, error) { return fed.Cut(ctx, a, b) }
+}
+
+// faults09 are those with Liqo 0.9, where provider-a is reached directly.
+func faults09() []fault {
+	past, relay := []federation.Path{federation.PathDirect}, []federation.Path{federation.PathRelay}
 	return []fault{
-		// What the machine itself does to the KPIs.
-		{name: "Nothing", begin: func(context.Context) (func() error, error) { return func() error { return nil }, nil }},
-		{name: "BrokerDaemon", begin: fed.Daemon().Kill},
-		{name: "RemoteIPAM", begin: fed.RemoteIPAM().Kill},
-		{name: "NetworkManager", begin: fed.NetworkManager().Kill},
-		{name: "VirtualKubeletOfConsumer", begin: fed.VirtualKubelet(fed.Consumer, fed.Broker).Kill, unseen: true},
-		{name: "VirtualKubeletOfBroker", begin: fed.VirtualKubelet(fed.Broker, fed.ProviderA).Kill},
-		{name: "GatewayOfBroker", begin: fed.Gateway(fed.Broker, fed.Consumer).Kill, interrupts: []federation.Path{relay}},
-		{name: "GatewayOfProvider", begin: fed.Gateway(fed.ProviderA, fed.Broker).Kill, interrupts: []federation.Path{past}, unseen: true},
-		{name: "LinkConsumerBroker", begin: cut(fed.Consumer, fed.Broker), interrupts: []federation.Path{relay}},
+		{name: "Nothing", begin: noFault},
+		{name: "BrokerDaemon", kills: new(fed.Daemon())},
+		{name: "RemoteIPAM", kills: new(fed.RemoteIPAM())},
+		{name: "NetworkManager", kills: new(fed.NetworkManager())},
+		{name: "VirtualKubeletOfConsumer", kills: new(fed.VirtualKubelet(fed.Consumer, fed.Broker)), unseen: true},
+		{name: "VirtualKubeletOfBroker", kills: new(fed.VirtualKubelet(fed.Broker, fed.ProviderA))},
+		{name: "GatewayOfBroker", kills: new(fed.Gateway(fed.Broker, fed.Consumer)), interrupts: relay},
+		{name: "GatewayOfProvider", kills: new(fed.Gateway(fed.ProviderA, fed.Broker)), interrupts: past, unseen: true},
+		{name: "LinkConsumerBroker", begin: cut(fed.Consumer, fed.Broker), interrupts: relay},
 		{name: "LinkBrokerProvider", begin: cut(fed.Broker, fed.ProviderA)},
-		{name: "LinkConsumerProvider", begin: cut(fed.Consumer, fed.ProviderA), interrupts: []federation.Path{past}, relays: true},
+		{name: "LinkConsumerProvider", begin: cut(fed.Consumer, fed.ProviderA), interrupts: past, relays: true},
+	}
+}
+
+// faults1 are those with Liqo 1.x, where all pods are reached through the broker. A tunnel has a gateway of its own at each end, and that of
+// the cluster that provides is called by the other one. A virtual kubelet is Liqo's, and knows of pods what the cluster behind it shows.
+func faults1() []fault {
+	relay, a := []federation.Path{federation.PathRelay}, fed.ProviderA
+	return []fault{
+		{name: "Nothing", begin: noFault},
+		{name: "BrokerDaemon", kills: new(fed.Daemon())},
+		{name: "Transit", kills: new(fed.Transit())},
+		{name: "Agent", kills: new(fed.Agent()), works: agentHeard},
+		{name: "VirtualKubeletOfConsumer", kills: new(fed.VirtualKubelet(fed.Consumer, fed.Broker)), unseen: true},
+		{name: "VirtualKubeletOfBroker", kills: new(fed.VirtualKubelet(fed.Broker, a)), unseen: true, at: a},
+		{name: "GatewayOfBroker", kills: new(fed.Gateway(fed.Broker, fed.Consumer)), interrupts: relay},
+		{name: "GatewayOfConsumer", kills: new(fed.Gateway(fed.Consumer, fed.Broker)), interrupts: relay},
+		{name: "GatewayOfProvider", kills: new(fed.Gateway(a, fed.Broker)), interrupts: relay, at: a},
+		{name: "GatewayToProvider", kills: new(fed.Gateway(fed.Broker, a)), interrupts: relay, at: a},
+		{name: "ChecksOfBroker", kills: new(fed.GatewayChecks(fed.Broker, fed.Consumer)), unseen: true},
+		{name: "LinkConsumerBroker", begin: cut(fed.Consumer, fed.Broker), interrupts: relay},
+		{name: "LinkBrokerProvider", begin: cut(fed.Broker, a), interrupts: relay, at: a},
+		{name: "LinkConsumerProvider", begin: cut(fed.Consumer, a)},
+	}
+}
+
+// agentHeard fails until the broker has heard from the consumer's agent since a time.
+func agentHeard(ctx context.Context, since time.Time) error {
+	heard, err := fed.AgentHeard(ctx)
+	if err == nil && heard.Before(since) {
+		err = fmt.Errorf("the broker heard from the agent at %s last", timeOfDay(heard))
+	}
+	return err
+}
+
+// spares reports whether the fault leaves the path to a pod as it is.
+func (f *fault) spares(pod *federation.Copy) bool {
+	return !slices.Contains(f.interrupts, pod.Path) || f.at != nil && pod.RunsOn != f.at
+}
+
+// hides reports whether Kubernetes may call a pod not ready while the fault lasts.
+func (f *fault) hides(pod *federation.Copy) bool {
+	switch {
+	case f.at != nil && pod.RunsOn != f.at:
+		return false
+	case direct() && pod.RunsOn != fed.ProviderA: // They are reached through the broker, which everything concerns.
+		return true
+	default:
+		return f.unseen || !direct() && !f.spares(pod)
 	}
 }
 
@@ -88,13 +140,14 @@ func faults() []fault {
 // through the broker. Nobody else but the pod that was asked may ever answer, what is spared must not be interrupted, and all must
 // be as before soon after, with the same pods: a policy keeps them where they are, and TestFailover looks at what it would do else.
 //
-// It prints what the client saw, and adds it to the Markdown file that LIQO_BROKER_FAULT_REPORT names.
+// It prints what the client saw, and adds it to the Markdown file that LIQO_BROKER_FAULT_REPORT names. With Liqo 1.x nothing is reached
+// directly: pods of both providers are asked through the broker.
 func TestFaults(t *testing.T) {
 	duration := secondsOf(t, "LIQO_BROKER_FAULT_SECONDS", 5*time.Second)
 	start(t, v1alpha1.ModeOrchestrated)
 	failover(t, v1alpha1.FailoverNever, 0) // The pods are to be the same in the end.
 	deploy(t, faultNamespace, federation.Web, faultReplicas)
-	report := &faultReport{}
+	report := &faultReport{title: titleOf(fed.Broker.Lab.LiqoVersion())}
 	for _, f := range faults() {
 		t.Run(f.name, func(t *testing.T) {
 			before := bothPaths(t)
@@ -145,7 +198,17 @@ func watchFault(t *testing.T, f fault, before []federation.Copy, duration time.D
 	t.Helper()
 	watch := newFaultWatch(t, before)
 	defer watch.prober.Stop()
+	watch.works = f.works
+	defer watch.tell(t)
 
+	if f.kills != nil {
+		killed, err := f.kills.Describe(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		watch.seen.note(time.Now(), "killed", killed)
+		f.begin = f.kills.Kill
+	}
 	began := time.Now()
 	end, err := f.begin(t.Context())
 	if err != nil {
@@ -157,14 +220,17 @@ func watchFault(t *testing.T, f fault, before []federation.Copy, duration time.D
 	if err != nil {
 		t.Fatal(err)
 	}
+	watch.seen.note(ended, "fault", "ended")
 	result := faultResult{fault: f.name, lasted: ended.Sub(began)}
 	during := watch.prober.Answers(began, ended)
 	result.healed = watch.untilHealed(t, before, ended)
 	watch.prober.Stop()
 
-	result.direct, result.relay, result.moved, result.service = watch.sum(watch.prober.Answers(began, time.Now()))
+	all := watch.prober.Answers(began, time.Now())
+	result.direct, result.relay, result.moved, result.service = watch.sum(all)
 	result.fewest, result.tunnelLost, result.relayed = watch.fewest, watch.lost.Sub(began), watch.relayed.Sub(watch.lost)
 	watch.check(t, f, result, during)
+	watch.checkSpared(t, f, before, all)
 	return result
 }
 
@@ -176,8 +242,10 @@ type faultWatch struct {
 	original map[federation.Target]bool   // What it showed before.
 	changes  map[federation.Target]string // What it showed besides, by pod.
 	fewest   int                          // Of the pods were ready at any time.
-	unready  map[string]time.Time         // Since when a pod that is reached directly is shown as not ready.
-	longest  time.Duration                // It was so, of all pods.
+	unready  map[string]time.Time         // Since when a pod is shown as not ready.
+	longest  map[string]time.Duration     // It was so, by pod.
+	seen     chronicle
+	works    func(ctx context.Context, ended time.Time) error
 
 	// When the consumer's tunnel to provider-a was lost, when the pods there had relay addresses, when the tunnel was back, and when
 	// the pods had direct addresses again.
@@ -193,6 +261,7 @@ func newFaultWatch(t *testing.T, before []federation.Copy) *faultWatch {
 	w := &faultWatch{
 		prober: prober, pods: clone(before), fewest: len(before),
 		original: map[federation.Target]bool{}, changes: map[federation.Target]string{}, unready: map[string]time.Time{},
+		longest: map[string]time.Duration{}, seen: chronicle{last: map[string]string{}},
 	}
 	w.service.Address, err = fed.Service(t.Context(), faultNamespace, federation.Web)
 	if err != nil {
@@ -247,10 +316,12 @@ func (w *faultWatch) look(ctx context.Context) error {
 			ready++
 			delete(w.unready, pod.Name)
 		} else if since, known := w.unready[pod.Name]; known {
-			w.longest = max(w.longest, at.Sub(since))
-		} else if pod.RunsOn == fed.ProviderA {
+			w.longest[pod.Name] = max(w.longest[pod.Name], at.Sub(since))
+		} else {
 			w.unready[pod.Name] = at
 		}
+		w.seen.note(at, "pod "+pod.Name+" on "+pod.RunsOn.Name, fmt.Sprintf("ready %t, address %q by %q",
+			pod.Ready, pod.Address[fed.Consumer.Name], pod.Path))
 		if pod.RunsOn == fed.ProviderA {
 			onA++
 			past += map[federation.Path]int{federation.PathDirect: 1}[pod.Path]
@@ -273,6 +344,7 @@ func (w *faultWatch) look(ctx context.Context) error {
 	once(&w.relayed, relayed == onA)
 	once(&w.found, connected && !w.lost.IsZero())
 	once(&w.redirected, past == onA && !w.found.IsZero())
+	w.seen.look(ctx, at)
 	return nil
 }
 
@@ -295,6 +367,9 @@ func (w *faultWatch) healed(ctx context.Context, before []federation.Copy, ended
 	var errs []error
 	for _, c := range fed.Clusters() {
 		errs = append(errs, c.NodesReady(ctx))
+	}
+	if w.works != nil {
+		errs = append(errs, w.works(ctx, ended))
 	}
 	now, err := fed.Copies(ctx, faultNamespace)
 	if err != nil {
@@ -343,10 +418,6 @@ func (w *faultWatch) check(t *testing.T, f fault, result faultResult, during map
 	if wrong := result.direct.Wrong + result.relay.Wrong + result.moved.Wrong; wrong > 0 {
 		t.Errorf("%d times another pod answered than the one that was asked", wrong)
 	}
-	// Kubernetes on the broker calls a pod not ready a moment before Liqo says why.
-	if w.longest > quiet && !f.unseen {
-		t.Errorf("a pod that is reached directly was shown as not ready for %s", w.longest)
-	}
 	interrupted := map[federation.Path]bool{}
 	for _, path := range f.interrupts {
 		interrupted[path] = true
@@ -356,8 +427,6 @@ func (w *faultWatch) check(t *testing.T, f fault, result faultResult, during map
 		case path == federation.PathDirect && !direct():
 		case seen.Requests == 0:
 			t.Errorf("no request took the path %s", path)
-		case !interrupted[path] && seen.Gap > quiet:
-			t.Errorf("there was no answer for %s from %s on the path %s, which this fault spares", seen.Gap, timeOfDay(seen.GapFrom), path)
 		case interrupted[path] && seen.Gap < least:
 			t.Errorf("there was an answer at least every %s on the path %s, which this fault interrupts for %s", seen.Gap, path, result.lasted)
 		}
@@ -369,6 +438,22 @@ func (w *faultWatch) check(t *testing.T, f fault, result faultResult, during map
 		return
 	}
 	w.checkMoves(t, f, result, during)
+}
+
+// checkSpared checks that nothing happened to the pods that the fault spares. all are the answers from its beginning on.
+func (w *faultWatch) checkSpared(t *testing.T, f fault, before []federation.Copy, all map[federation.Target]federation.Answers) {
+	t.Helper()
+	for i := range before {
+		pod := &before[i]
+		if answers := all[target(*pod)]; f.spares(pod) && answers.Gap > quiet {
+			t.Errorf("pod %s on %s did not answer for %s from %s on the path %s, which this fault spares", pod.Name, pod.RunsOn.Name,
+				answers.Gap, timeOfDay(answers.GapFrom), pod.Path)
+		}
+		// Kubernetes on the broker calls a pod not ready a moment before Liqo says why.
+		if longest := w.longest[pod.Name]; longest > quiet && !f.hides(pod) {
+			t.Errorf("pod %s on %s, which is reached by the path %s, was shown as not ready for %s", pod.Name, pod.RunsOn.Name, pod.Path, longest)
+		}
+	}
 }
 
 // checkMoves checks that the addresses of the pods on provider-a follow the consumer's tunnel to it.

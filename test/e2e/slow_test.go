@@ -28,6 +28,7 @@ func TestSlowAPIServers(t *testing.T) {
 			started := ownRestarts(t)
 			watch := newFaultWatch(t, pods)
 			defer watch.prober.Stop()
+			defer watch.tell(t)
 
 			began := time.Now()
 			end, err := slow.SlowAPIServer(t.Context())
@@ -45,14 +46,24 @@ func TestSlowAPIServers(t *testing.T) {
 				t.Errorf("programs were started again: %v, before %v", now, started)
 			}
 			for target, answers := range watch.prober.Answers(began, time.Now()) {
-				// Liqo's gateway ends when it cannot renew its lease for 5 s, and the broker's carries what is relayed.
-				spared := direct() && slow != fed.Broker || target.Path == federation.PathDirect
-				if answers.Requests == 0 || answers.Wrong > 0 || spared && answers.Gap > quiet {
+				if answers.Requests == 0 || answers.Wrong > 0 || sparedBySlow(slow, watch, target) && answers.Gap > quiet {
 					t.Errorf("%v: %d requests, %d answers of others, none for %s", target, answers.Requests, answers.Wrong, answers.Gap)
 				}
+				t.Logf("%v: %d requests, %d without an answer, none for %.1f s", target, answers.Requests, answers.Errors, answers.Gap.Seconds())
 			}
 		})
 	}
+}
+
+// sparedBySlow reports whether a target answers all the time while the API server of a cluster is slow.
+func sparedBySlow(slow *federation.Cluster, watch *faultWatch, target federation.Target) bool {
+	if direct() {
+		// Liqo's gateway ends when it cannot renew its lease for 5 s, and the broker's carries what is relayed.
+		return slow != fed.Broker || target.Path == federation.PathDirect
+	}
+	// Gateways of Liqo 1.x have no lease while a tunnel has one alone. Its virtual kubelet may call a node not ready whose API server, or
+	// that behind it, does not answer, so that the Service loses pods that answer.
+	return target != watch.service
 }
 
 func ownRestarts(t *testing.T) map[string]int {

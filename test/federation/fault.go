@@ -8,15 +8,17 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/report"
 	"github.com/capacitorset/liqo-broker/test/lab"
 )
 
-// A Process is one of a federation's programs: a container of a Deployment's only pod, or of a pod.
+// A Process is one of a federation's programs: a container of each pod of a Deployment, or of a pod.
 type Process struct {
 	on *Cluster
 	// pod is the name of the Deployment, or of the pod.
@@ -48,30 +50,85 @@ func (f *Federation) Agent() Process {
 	return Process{f.Consumer, agent, agent, "agent"}
 }
 
+// AgentHeard returns when the broker has heard from the consumer's agent last, by the consumer's clock.
+func (f *Federation) AgentHeard(ctx context.Context) (time.Time, error) {
+	var told corev1.ConfigMap
+	key := client.ObjectKey{Namespace: tenantOf(f.Consumer), Name: report.Name}
+	if err := f.Broker.Get(ctx, key, &told); err != nil {
+		return time.Time{}, err
+	}
+	is, err := report.Parse(told.Data[report.Key])
+	return is.At, err
+}
+
 // Gateway is the program on a cluster that holds its tunnel to another one. With Liqo 0.9 it holds all of them.
 func (f *Federation) Gateway(c, other *Cluster) Process {
 	if c.Line.HasPlugin() {
 		return Process{c, liqoNamespace, "liqo-gateway", "gateway"}
 	}
-	return Process{c, "liqo-tenant-" + string(other.ID), "gw-" + string(other.ID), "wireguard"}
+	return Process{c, tenantOf(other), "gw-" + string(other.ID), "wireguard"}
 }
+
+// GatewayChecks is the program on a cluster with Liqo 1.x that writes the routes and the rules of its tunnel to another one, and answers
+// there when it is asked whether the tunnel is up.
+func (f *Federation) GatewayChecks(c, other *Cluster) Process {
+	return Process{c, tenantOf(other), "gw-" + string(other.ID), "gateway"}
+}
+
+// tenantOf returns the namespace that Liqo 1.x has for a cluster in its peers.
+func tenantOf(c *Cluster) string { return "liqo-tenant-" + string(c.ID) }
 
 // VirtualKubelet is the program on a cluster that stands for another one.
 func (f *Federation) VirtualKubelet(c, other *Cluster) Process {
 	return Process{c, "", "vk-" + other.NodeName(), "virtual-kubelet"}
 }
 
-// Kill kills the process, and keeps its successors from running until the returned function is called.
+// Kill kills the process in all of its pods, so that no replica takes over, and keeps its successors from running until the returned
+// function is called.
 func (p Process) Kill(ctx context.Context) (end func() error, err error) {
-	v, err := p.Victim(ctx)
+	pods, err := p.pods(ctx)
 	if err != nil {
 		return nil, err
 	}
-	outage, err := v.container.Kill(ctx)
-	if err != nil {
-		return nil, err
+	var outages []*lab.Outage
+	end = func() error {
+		var errs []error
+		for _, each := range outages {
+			errs = append(errs, each.End())
+		}
+		return errors.Join(errs...)
 	}
-	return outage.End, nil
+	for _, pod := range pods {
+		container, err := p.on.Lab.Container(pod, p.container)
+		if err != nil {
+			return nil, errors.Join(err, end())
+		}
+		outage, err := container.Kill(ctx)
+		if err != nil {
+			return nil, errors.Join(err, end())
+		}
+		outages = append(outages, outage)
+	}
+	return end, nil
+}
+
+// Describe says where the process is: container, pods, and how often it was started again in each.
+func (p Process) Describe(ctx context.Context) (string, error) {
+	pods, err := p.pods(ctx)
+	if err != nil {
+		return "", err
+	}
+	var shown []string
+	for _, pod := range pods {
+		restarts := int32(0)
+		for i := range pod.Status.ContainerStatuses {
+			if status := &pod.Status.ContainerStatuses[i]; status.Name == p.container {
+				restarts = status.RestartCount
+			}
+		}
+		shown = append(shown, fmt.Sprintf("%s/%s (started again %d times)", pod.Namespace, pod.Name, restarts))
+	}
+	return fmt.Sprintf("container %s on cluster %s in %s", p.container, p.on.Name, strings.Join(shown, ", ")), nil
 }
 
 // A Victim is a process with its pod, looked up beforehand, so that it can be killed at once.
@@ -129,6 +186,18 @@ func (v *Victim) Replaced(ctx context.Context) error {
 
 // Pod returns the only pod in which the process is.
 func (p Process) Pod(ctx context.Context) (*corev1.Pod, error) {
+	found, err := p.pods(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) != 1 {
+		return nil, fmt.Errorf("%s of cluster %s has %d pods, want 1", p.pod, p.on.Name, len(found))
+	}
+	return found[0], nil
+}
+
+// pods returns the pods in which the process is, of which there is one at least.
+func (p Process) pods(ctx context.Context) ([]*corev1.Pod, error) {
 	var pods corev1.PodList
 	if err := p.on.List(ctx, &pods, client.InNamespace(p.namespace)); err != nil {
 		return nil, err
@@ -139,10 +208,10 @@ func (p Process) Pod(ctx context.Context) (*corev1.Pod, error) {
 			found = append(found, &pods.Items[i])
 		}
 	}
-	if len(found) != 1 {
-		return nil, fmt.Errorf("%s of cluster %s has %d pods, want 1", p.pod, p.on.Name, len(found))
+	if len(found) == 0 {
+		return nil, fmt.Errorf("%s of cluster %s has no pods", p.pod, p.on.Name)
 	}
-	return found[0], nil
+	return found, nil
 }
 
 // Cut cuts the link between two clusters until the returned function is called.
