@@ -112,7 +112,7 @@ func faults1() []fault {
 // agentHeard fails until the broker has heard from the consumer's agent since a time.
 func agentHeard(ctx context.Context, since time.Time) error {
 	heard, err := fed.AgentHeard(ctx)
-	if err == nil && heard.Before(since) {
+	if err == nil && heard.Before(since.Truncate(time.Second)) { // It is told in whole seconds.
 		err = fmt.Errorf("the broker heard from the agent at %s last", timeOfDay(heard))
 	}
 	return err
