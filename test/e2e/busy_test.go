@@ -14,6 +14,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/test/federation"
+	"github.com/capacitorset/liqo-broker/test/percentile"
 )
 
 const (
@@ -88,8 +89,7 @@ func slowestOf(t *testing.T, pods []federation.Copy) map[federation.Path]time.Du
 	prober.Stop()
 	slowest := map[federation.Path]time.Duration{}
 	for path, all := range took {
-		slices.Sort(all)
-		slowest[path] = all[len(all)*99/100]
+		slowest[path] = percentile.Of(all, 99)
 	}
 	return slowest
 }

@@ -5,25 +5,20 @@ package scale
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/capacitorset/liqo-broker/test/percentile"
 )
 
 // took is how long many runs of the same have taken.
 type took []time.Duration
 
 // percentile returns what so many of a hundred took at most; zero if there are none.
-func (t took) percentile(of int) time.Duration {
-	if len(t) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(t))
-	return sorted[(len(sorted)*of+99)/100-1]
-}
+func (t took) percentile(of int) time.Duration { return percentile.Of(t, of) }
 
 // table is what was measured, as it is printed.
 type table struct{ lines []string }
@@ -59,33 +54,6 @@ func milliseconds(d time.Duration) string {
 		return fmt.Sprintf("%.1f ms", d.Seconds()*1e3)
 	}
 	return fmt.Sprintf("%.0f ms", d.Seconds()*1e3)
-}
-
-func TestPercentile(t *testing.T) {
-	hundred := make(took, 100)
-	for i := range hundred {
-		hundred[99-i] = time.Duration(i + 1) // The slowest come first.
-	}
-	cases := map[string]struct {
-		reason string
-		of     took
-		p      int
-		want   time.Duration
-	}{
-		"Nothing": {reason: "Nothing took no time.", p: 99},
-		"One":     {reason: "One run is all percentiles.", of: took{7}, p: 50, want: 7},
-		"Half":    {reason: "Half of them took at most that.", of: hundred, p: 50, want: 50},
-		"P99":     {reason: "One in a hundred may take longer.", of: hundred, p: 99, want: 99},
-		"All":     {reason: "The slowest counts for all.", of: hundred, p: 100, want: 100},
-		"Few":     {reason: "Of few runs not even one may take longer.", of: hundred[:10], p: 99, want: 100},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := tc.of.percentile(tc.p); got != tc.want {
-				t.Errorf("%s\npercentile(%d) = %d, want %d", tc.reason, tc.p, got, tc.want)
-			}
-		})
-	}
 }
 
 func TestTable(t *testing.T) {
