@@ -35,6 +35,30 @@ func (c Cost) Less(before Cost) Cost {
 	return less
 }
 
+// Net returns what was used in a time without what is used anyway: idle was used in idleFor, while nothing was done.
+func (c Cost) Net(took time.Duration, idle Cost, idleFor time.Duration) Cost {
+	part := took.Seconds() / idleFor.Seconds()
+	net := Cost{CPU: map[string]time.Duration{}, Requests: map[string]float64{}}
+	for name, used := range c.CPU {
+		net.CPU[name] = used - time.Duration(float64(idle.CPU[name])*part)
+	}
+	for name, count := range c.Requests {
+		net.Requests[name] = count - idle.Requests[name]*part
+	}
+	return net
+}
+
+// Sum returns what all programs have used of a processor, and how many requests all API servers have answered.
+func (c Cost) Sum() (cpu time.Duration, requests float64) {
+	for _, used := range c.CPU {
+		cpu += used
+	}
+	for _, count := range c.Requests {
+		requests += count
+	}
+	return cpu, requests
+}
+
 // Cost returns what the programs of the federation have used: those of Kubernetes, of Liqo and of the project.
 func (f *Federation) Cost(ctx context.Context) (Cost, error) {
 	cost := Cost{CPU: map[string]time.Duration{}, Requests: map[string]float64{}}
@@ -78,12 +102,25 @@ func (c *Cluster) addPods(ctx context.Context, cost *Cost) error {
 			}
 			name := status.Name
 			if name == "virtual-kubelet" {
-				name += " for " + strings.TrimPrefix(pod.Spec.Containers[0].Args[1], "--foreign-cluster-name=")
+				name += " for " + shownBy(pod.Spec.Containers[0].Args)
 			}
 			cost.CPU[c.Name+": "+name] += used
 		}
 	}
 	return nil
+}
+
+// shownBy returns which cluster a virtual kubelet with a command line shows, by its name, or by its ID in a line of Liqo where that is the
+// name.
+func shownBy(args []string) string {
+	for _, flag := range []string{"--foreign-cluster-name=", "--foreign-cluster-id="} {
+		for _, arg := range args {
+			if name, found := strings.CutPrefix(arg, flag); found {
+				return name
+			}
+		}
+	}
+	return "nobody"
 }
 
 // addRequests adds what the API server has answered.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -178,7 +179,8 @@ func (f *Federation) reportMemory(ctx context.Context, out io.Writer) error {
 	return err
 }
 
-// A Resident is a process of one of our programs, with its number in its cluster's node, and the memory that it has there.
+// A Resident is a process of one of our programs, with its number in its cluster's node, and the memory that it has there, rounded up. Of a
+// program with several commands Program has the command as well, as "network-manager agent".
 type Resident struct {
 	Cluster, Program string
 	PID, MiB         int
@@ -194,16 +196,31 @@ func (f *Federation) Residents(ctx context.Context) ([]Resident, error) {
 			return nil, fmt.Errorf("list the processes of cluster %s: %w", c.Name, err)
 		}
 		for line := range strings.Lines(processes.String()) {
-			var pid, kibibytes int
-			var program string
-			if _, err := fmt.Sscan(line, &pid, &kibibytes, &program); err != nil {
-				continue // A process without a command line is none of ours.
-			}
-			switch program {
-			case "/usr/bin/broker", "/usr/bin/network-manager", "/usr/bin/virtual-kubelet":
-				all = append(all, Resident{c.Name, strings.TrimPrefix(program, "/usr/bin/"), pid, kibibytes >> 10})
+			if r, ours := residentIn(line); ours {
+				r.Cluster = c.Name
+				all = append(all, r)
 			}
 		}
 	}
 	return all, nil
+}
+
+// residentIn returns the process that a line of a process table is about, with number, memory in KiB, and command line, and whether it is
+// one of ours.
+func residentIn(line string) (r Resident, ours bool) {
+	fields := strings.Fields(line)
+	if len(fields) < 3 {
+		return r, false // A process without a command line is none of ours.
+	}
+	pid, errPID := strconv.Atoi(fields[0])
+	kibibytes, errMemory := strconv.Atoi(fields[1])
+	program, installed := strings.CutPrefix(fields[2], "/usr/bin/")
+	ours = installed && slices.Contains([]string{"broker", "network-manager", "virtual-kubelet"}, program)
+	if errPID != nil || errMemory != nil || !ours {
+		return r, false
+	}
+	if len(fields) > 3 && !strings.HasPrefix(fields[3], "-") {
+		program += " " + fields[3]
+	}
+	return Resident{Program: program, PID: pid, MiB: (kibibytes + 1<<10 - 1) >> 10}, true
 }
