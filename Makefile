@@ -19,7 +19,7 @@ OUT          ?= dist
 REVISION     ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 KUBERNETES   ?= v1.34
-# The line of Liqo of demo, lab-up and test-e2e: 0.9 or 1.2. All else has what it is about.
+# The line of Liqo of demo, lab-up, test-e2e, bench-pods and bench-grants: 0.9 or 1.2. All else has what it is about.
 LIQO         ?= $(or $(LIQO_BROKER_LIQO),0.9)
 BINARIES     := broker virtual-kubelet network-manager kubectl-liqo_broker registry connector
 IMAGES       := liqo-broker liqo-broker-vk liqo-broker-network-manager liqo-broker-connector liqo-broker-registry
@@ -31,7 +31,7 @@ OAPI_CODEGEN_VERSION := v2.8.2
 TOPOLOGIES   ?= equal distinct partial nested
 ADDRESS_TESTS := TestAggregator|TestOrchestrator|TestServicesReachTheConsumer|TestProvidersReachEachOther|TestAddressesFollow
 # They run a Prometheus in the lab, leave a second broker there, or measure.
-ON_ITS_OWN   := TestDelay|TestTwoBrokers|TestSpeed|TestBusyNode
+ON_ITS_OWN   := TestDelay|TestTwoBrokers|TestSpeed|TestBusyNode|TestGrantsReachNodes
 # They go a way that others go for the most part, or take their time for what is not ours alone.
 OTHER_WAYS   := TestAppliedAtOnce|TestAutoscaling|TestClaimsAreRefused|TestDevices|TestDrainOfDatabase|TestFrontDoor/ByHand|TestFrontDoor/Helm|TestGatewayStopped|TestInstallationInTheWrongOrder|TestIPAMPortOpensToVirtualKubelets|TestLongNames|TestNamespacesLeaveNothing|TestOffloadedTwice|TestPeeringByCredentials|TestPodsWaitForTheDaemon|TestPools|TestRelayAddressesEndWithTheirPods|TestRelayAddressesOfEndpointsLast|TestSecondVirtualKubelet|TestUDP|TestVolumesOfProviders|TestVolumesStayAtHome
 # They say for how long nobody may be without an answer, which depends on what else the machine does, or go other ways.
@@ -251,7 +251,7 @@ test-full: test test-race test-worlds test-cidrs bin/metrics-server ## Run every
 	bin/lab down
 	$(MAKE) test-early
 	bin/lab down
-	$(JOURNEYS) -tags=e2e -count=1 -timeout=30m -run '$(ON_ITS_OWN)' ./test/e2e
+	$(JOURNEYS) -tags=e2e -count=1 -timeout=60m -run '$(ON_ITS_OWN)' ./test/e2e
 	bin/lab down
 
 .PHONY: bench
@@ -277,9 +277,14 @@ bench-registry: deps bin/registry bin/connector bin/lab ## Print what a registry
 bench-trade: deps build images bin/lab bin/helm ## Print how long contracts between real clusters take until both have signed.
 	go test -tags=e2e -count=1 -timeout=30m -v -run '^TestNegotiationSpeed$$' ./test/trade
 
+# With LIQO=1.2 both fail where a goal is missed that docs/performance.md names.
 .PHONY: bench-pods
-bench-pods: deps build images bin/lab ## Print how long Deployments of 1, 10 and 30 pods take, local, one and two hops away, and what that costs.
-	go test -tags=e2e -count=1 -timeout=30m -v -run TestSpeed ./test/e2e
+bench-pods: deps build images bin/lab ## Print how long Deployments of 1, 10 and 30 pods take, local, one and two hops away, and what that costs; with LIQO=1.2 on that line of Liqo.
+	LIQO_BROKER_LIQO=$(LIQO) go test -tags=e2e -count=1 -timeout=60m -v -run '^TestSpeed$$' ./test/e2e
+
+.PHONY: bench-grants
+bench-grants: deps build images bin/lab ## Print how long it takes until a consumer's node has what the broker offers; with LIQO=1.2 on that line of Liqo, station by station.
+	LIQO_BROKER_LIQO=$(LIQO) go test -tags=e2e -count=1 -timeout=60m -v -run '^TestGrantsReachNodes$$' ./test/e2e
 
 # It fails where the goal is missed that docs/performance.md names.
 .PHONY: bench-gateway

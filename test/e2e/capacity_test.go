@@ -250,23 +250,25 @@ func letIn(t *testing.T, c *federation.Cluster) {
 // schedule sets the scheduling of a provider, which is Active again when the test ends.
 func schedule(t *testing.T, c *federation.Cluster, scheduling v1alpha1.Scheduling) {
 	t.Helper()
-	set := func(ctx context.Context, scheduling v1alpha1.Scheduling) error {
-		var p v1alpha1.Provider
-		if err := fed.Broker.Get(ctx, client.ObjectKey{Name: string(c.ID)}, &p); err != nil {
-			return err
-		}
-		before := p.DeepCopy()
-		p.Spec.Scheduling = scheduling
-		return fed.Broker.Patch(ctx, &p, client.MergeFrom(before))
-	}
 	t.Cleanup(func() {
-		if err := set(context.WithoutCancel(t.Context()), v1alpha1.SchedulingActive); err != nil {
+		if err := setScheduling(context.WithoutCancel(t.Context()), c, v1alpha1.SchedulingActive); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := set(t.Context(), scheduling); err != nil {
+	if err := setScheduling(t.Context(), c, scheduling); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// setScheduling sets the scheduling of a provider, and leaves it so.
+func setScheduling(ctx context.Context, c *federation.Cluster, scheduling v1alpha1.Scheduling) error {
+	var p v1alpha1.Provider
+	if err := fed.Broker.Get(ctx, client.ObjectKey{Name: string(c.ID)}, &p); err != nil {
+		return err
+	}
+	before := p.DeepCopy()
+	p.Spec.Scheduling = scheduling
+	return fed.Broker.Patch(ctx, &p, client.MergeFrom(before))
 }
 
 // measured returns the memory that a provider offers to the broker.

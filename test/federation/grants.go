@@ -1,0 +1,221 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package federation
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/report"
+)
+
+// A GrantWatch sees how what the broker offers its consumer gets to the consumer's node: all stations of the way, by watches, so that
+// times are those at which clients are told.
+type GrantWatch struct {
+	stations []station
+	cancel   context.CancelFunc
+	watching sync.WaitGroup
+
+	mu   sync.Mutex
+	seen [][]sighting // By station.
+	lost error        // Why a watch has ended.
+}
+
+// station is an object that says how much memory the consumer has.
+type station struct {
+	name string
+	on   *Cluster
+	list client.ObjectList
+	// namespace is empty for an object that is in none. Object is the name.
+	namespace, object string
+	has               func(client.Object) corev1.ResourceList
+}
+
+// sighting is how much memory a station has from a time on.
+type sighting struct {
+	at     time.Time
+	memory int64
+}
+
+// tenantOf returns the namespace on other clusters for what concerns a cluster, with Liqo 1.x.
+func tenantOf(c *Cluster) string { return "liqo-tenant-" + string(c.ID) }
+
+// stations are those of a consumer with one node for the broker. With Liqo 0.9 only the end is looked at.
+func (f *Federation) stations() []station {
+	object := f.Broker.NodeName()
+	node := station{"the node", f.Consumer, &corev1.NodeList{}, "", object, func(o client.Object) corev1.ResourceList {
+		if n, is := o.(*corev1.Node); is {
+			return n.Status.Allocatable
+		}
+		return nil
+	}}
+	if f.Consumer.Line.HasPlugin() {
+		return []station{node}
+	}
+	slice := func(o client.Object) corev1.ResourceList {
+		if s, is := o.(*api.ResourceSlice); is {
+			return s.Status.Resources
+		}
+		return nil
+	}
+	return []station{
+		{"the ResourceSlice at the broker", f.Broker, &api.ResourceSliceList{}, tenantOf(f.Consumer), object, slice},
+		{"the ResourceSlice at the consumer", f.Consumer, &api.ResourceSliceList{}, tenantOf(f.Broker), object, slice},
+		{"the VirtualNode", f.Consumer, &api.VirtualNodeList{}, tenantOf(f.Broker), object, func(o client.Object) corev1.ResourceList {
+			if n, is := o.(*api.VirtualNode); is {
+				return n.Spec.ResourceQuota.Hard
+			}
+			return nil
+		}},
+		node,
+	}
+}
+
+// WatchGrant begins to watch. Who gets the watch stops it.
+func (f *Federation) WatchGrant(ctx context.Context) (*GrantWatch, error) {
+	w := &GrantWatch{stations: f.stations()}
+	w.seen = make([][]sighting, len(w.stations))
+	ctx, w.cancel = context.WithCancel(ctx)
+	for i, s := range w.stations {
+		watcher, err := s.on.Watch(ctx, s.list, client.InNamespace(s.namespace), client.MatchingFields{"metadata.name": s.object})
+		if err != nil {
+			w.Stop()
+			return nil, fmt.Errorf("watch %s of cluster %s: %w", s.name, s.on.Name, err)
+		}
+		w.watching.Go(func() {
+			defer watcher.Stop()
+			for event := range watcher.ResultChan() {
+				if o, is := event.Object.(client.Object); is {
+					has := s.has(o)
+					w.note(i, sighting{time.Now(), has.Memory().Value()})
+				}
+			}
+			if ctx.Err() == nil {
+				w.lose(fmt.Errorf("the watch of %s of cluster %s has ended", s.name, s.on.Name))
+			}
+		})
+	}
+	return w, nil
+}
+
+// Stop ends all watches.
+func (w *GrantWatch) Stop() {
+	w.cancel()
+	w.watching.Wait()
+}
+
+// Stations are the names of what is watched, in the order of the way.
+func (w *GrantWatch) Stations() []string {
+	var names []string
+	for _, s := range w.stations {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// note notes what a station has, if that is something else than before.
+func (w *GrantWatch) note(station int, is sighting) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if seen := w.seen[station]; len(seen) == 0 || seen[len(seen)-1].memory != is.memory {
+		w.seen[station] = append(seen, is)
+	}
+}
+
+func (w *GrantWatch) lose(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lost = err
+}
+
+// Settled waits until all stations have the same, and returns how much memory that is.
+func (w *GrantWatch) Settled(ctx context.Context) (memory int64, err error) {
+	err = Until(ctx, patience, func(context.Context) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.lost != nil {
+			return w.lost
+		}
+		for i, seen := range w.seen {
+			if len(seen) == 0 {
+				return fmt.Errorf("%s was not seen yet", w.stations[i].name)
+			}
+			if last := seen[len(seen)-1].memory; i == 0 {
+				memory = last
+			} else if last != memory {
+				return fmt.Errorf("%s has %d bytes of memory, and %s has %d", w.stations[i].name, last, w.stations[0].name, memory)
+			}
+		}
+		return nil
+	})
+	return memory, err
+}
+
+// Took waits until each station has had less memory than before a change, or more, and returns how long after the change each had it first.
+func (w *GrantWatch) Took(ctx context.Context, changed time.Time, before int64, less bool) (took []time.Duration, err error) {
+	err = Until(ctx, patience, func(context.Context) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.lost != nil {
+			return w.lost
+		}
+		if took = passed(w.seen, changed, before, less); len(took) < len(w.stations) {
+			return fmt.Errorf("%s still has %d bytes of memory", w.stations[len(took)].name, before)
+		}
+		return nil
+	})
+	return took, err
+}
+
+// ViewsAcknowledged fails unless the agent of the consumer, with Liqo 1.x, has acknowledged the views that the broker tells it of, and no
+// others.
+func (f *Federation) ViewsAcknowledged(ctx context.Context) error {
+	if f.Broker.Line.HasPlugin() {
+		return nil
+	}
+	tenant := tenantOf(f.Consumer)
+	var slice api.ResourceSlice
+	if err := f.Broker.Get(ctx, client.ObjectKey{Namespace: tenant, Name: f.Broker.NodeName()}, &slice); err != nil {
+		return err
+	}
+	var cm corev1.ConfigMap
+	if err := f.Broker.Get(ctx, client.ObjectKey{Namespace: tenant, Name: report.Name}, &cm); err != nil {
+		return err
+	}
+	told, err := report.Parse(cm.Data[report.Key])
+	if err != nil {
+		return err
+	}
+	if granted, _ := liqo.ViewsOf(slice.Status.NodeLabels); !maps.Equal(granted, told.Views) {
+		return fmt.Errorf("the consumer has acknowledged the views %v, of %v", told.Views, granted)
+	}
+	return nil
+}
+
+// passed returns how long after a change each station had less memory than before, or more, up to the first one that still has what it
+// had.
+func passed(seen [][]sighting, changed time.Time, before int64, less bool) []time.Duration {
+	var took []time.Duration
+	for _, of := range seen {
+		found := false
+		for _, s := range of {
+			if found = s.at.After(changed) && s.memory != before && (s.memory < before) == less; found {
+				took = append(took, s.at.Sub(changed))
+				break
+			}
+		}
+		if !found {
+			break
+		}
+	}
+	return took
+}
