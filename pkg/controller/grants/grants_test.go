@@ -762,7 +762,7 @@ func TestNodes(t *testing.T) {
 	w.expect("Which it has.", "each", own, "Accepted Granted cpu=2 memory=4Gi pods=10")
 }
 
-// TestSetup looks at consumers when a provider gets a view or loses it, though it has the same.
+// TestSetup looks at consumers when a provider gets a view or loses it, though it has the same, and at one with other terms now and later.
 func TestSetup(t *testing.T) {
 	w := newWorld(t, consumer("one", v1alpha1.NodesOne)...)
 	looked := make(chan string, 10)
@@ -775,17 +775,26 @@ func TestSetup(t *testing.T) {
 		},
 	})
 	reader := snapshot.New(v1.Line{}, noting, own, nil)
-	p := provider("a", "4")
+	p, c := provider("a", "4"), &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
 	happened := watches.Start(t, w.Scheme(), func(mgr ctrl.Manager) error {
 		return Setup(mgr, Config{
 			Client: noting, Reader: reader, Capacity: reader.Capacity, Recorder: w.events, Clock: w.clock,
 			Views: func(context.Context, cluster.ID) (grant.Views, error) { return grant.Views{}, nil },
 		})
-	}, p, p)
-	happened.Happens(p, watches.Changed(p, func(p *v1alpha1.Provider) { p.Status.ObservedGeneration = 1 }))
-	select {
-	case <-looked:
-	case <-time.After(20 * time.Second):
-		t.Error("nobody is granted anything when a provider is decided about")
+	}, p, p, c, c)
+	expect := func(times int, reason string) {
+		t.Helper()
+		for i := range times {
+			select {
+			case <-looked:
+			case <-time.After(20 * time.Second):
+				t.Errorf("%s: the consumer was looked at %d times, want %d", reason, i, times)
+				return
+			}
+		}
 	}
+	happened.Happens(p, watches.Changed(p, func(p *v1alpha1.Provider) { p.Status.ObservedGeneration = 1 }))
+	expect(1, "A provider is decided about")
+	happened.Happens(c, watches.Changed(c, func(c *v1alpha1.Consumer) { c.Generation = 2 }))
+	expect(2, "A consumer has other terms, which is looked at once, and when what is counted knows them")
 }
