@@ -109,6 +109,9 @@ func timeGrant(
 	if took, err = watch.Took(t.Context(), changed, before, less); err != nil {
 		t.Fatal(err)
 	}
+	if took[len(took)-1] > goalGrant {
+		logKubelets(t, changed)
+	}
 	return took, !slices.Equal(kubelets, kubeletsForBroker(t))
 }
 
@@ -140,6 +143,29 @@ func kubeletsForBroker(t *testing.T) []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// logKubelets logs what the virtual kubelets of the broker have said since a time of what keeps them from writing their node: one that
+// waits for its predecessor's lease, or whose pings fail.
+func logKubelets(t *testing.T, since time.Time) {
+	t.Helper()
+	pods, err := fed.Consumer.VirtualKubelets(t.Context(), fed.Broker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range pods {
+		said, err := fed.Consumer.Kubectl(t.Context(), "logs", "--namespace="+pods[i].Namespace, pods[i].Name,
+			"--since="+time.Since(since).Round(time.Second).String())
+		if err != nil {
+			t.Logf("virtual kubelet %s: %v", pods[i].Name, err) // It may be gone.
+			continue
+		}
+		for line := range strings.Lines(said) {
+			if strings.Contains(line, "ping") || strings.Contains(line, "eader election") {
+				t.Logf("virtual kubelet %s: %s", pods[i].Name, strings.TrimSpace(line))
+			}
+		}
+	}
 }
 
 // setShare gives the consumer so many percent of what is free.
