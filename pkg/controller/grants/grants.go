@@ -105,6 +105,8 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 	for _, kind := range append(kinds.Peering, kinds.Record) {
 		b = b.Watches(kind, watch.Later(watch.EveryConsumer(cfg.Client)), leaves)
 	}
+	// Who drains a provider waits for what the consumers' nodes say.
+	b = b.Watches(&v1alpha1.Provider{}, watch.Promptly(watch.EveryConsumer(cfg.Client), cfg.Clock), builder.WithPredicates(rescheduled()))
 	if cfg.Views != nil {
 		b = b.
 			Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(cfg.Reader)), builder.WithPredicates(reports.Changed())).
@@ -115,6 +117,15 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 		return fmt.Errorf("set up the grants controller: %w", err)
 	}
 	return nil
+}
+
+// rescheduled lets pass the updates of a Provider by which people want it to take pods, or not any more.
+func rescheduled() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, one := e.ObjectOld.(*v1alpha1.Provider)
+		after, other := e.ObjectNew.(*v1alpha1.Provider)
+		return one && other && before.EffectiveScheduling() != after.EffectiveScheduling()
+	}}
 }
 
 // Reconcile answers what a consumer asks for. Of one that does not peer, or that has to go, nothing is answered: Liqo removes what it asks

@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
@@ -762,7 +763,8 @@ func TestNodes(t *testing.T) {
 	w.expect("Which it has.", "each", own, "Accepted Granted cpu=2 memory=4Gi pods=10")
 }
 
-// TestSetup looks at consumers when a provider gets a view or loses it, though it has the same, and at one with other terms now and later.
+// TestSetup looks at consumers when a provider gets a view or loses it, though it has the same, and at once when people want something else
+// of it.
 func TestSetup(t *testing.T) {
 	w := newWorld(t, consumer("one", v1alpha1.NodesOne)...)
 	looked := make(chan string, 10)
@@ -781,7 +783,7 @@ func TestSetup(t *testing.T) {
 			Client: noting, Reader: reader, Capacity: reader.Capacity, Recorder: w.events, Clock: w.clock,
 			Views: func(context.Context, cluster.ID) (grant.Views, error) { return grant.Views{}, nil },
 		})
-	}, p, p, c, c)
+	}, p, p, p, c, c)
 	expect := func(times int, reason string) {
 		t.Helper()
 		for i := range times {
@@ -793,8 +795,35 @@ func TestSetup(t *testing.T) {
 			}
 		}
 	}
-	happened.Happens(p, watches.Changed(p, func(p *v1alpha1.Provider) { p.Status.ObservedGeneration = 1 }))
+	decided := watches.Changed(p, func(p *v1alpha1.Provider) { p.Status.ObservedGeneration = 1 })
+	happened.Happens(p, decided)
 	expect(1, "A provider is decided about")
 	happened.Happens(c, watches.Changed(c, func(c *v1alpha1.Consumer) { c.Generation = 2 }))
 	expect(2, "A consumer has other terms, which is looked at once, and when what is counted knows them")
+	happened.Happens(decided, watches.Changed(decided, func(p *v1alpha1.Provider) { p.Spec.Scheduling = v1alpha1.SchedulingDrained }))
+	expect(2, "A provider is drained, which is looked at once, and when what is counted knows it")
+}
+
+func TestRescheduled(t *testing.T) {
+	wants := func(s v1alpha1.Scheduling) *v1alpha1.Provider {
+		return &v1alpha1.Provider{Spec: v1alpha1.ProviderSpec{Scheduling: s}}
+	}
+	cases := map[string]struct {
+		reason        string
+		before, after client.Object
+		want          bool
+	}{
+		"Drained":  {"People wait for that.", wants(v1alpha1.SchedulingActive), wants(v1alpha1.SchedulingDrained), true},
+		"Back":     {"And for that.", wants(v1alpha1.SchedulingCordoned), wants(v1alpha1.SchedulingActive), true},
+		"Default":  {"Active is what nobody has said.", wants(""), wants(v1alpha1.SchedulingActive), false},
+		"Measured": {"What a provider has changes by itself, and often.", provider("a", "4"), provider("a", "5"), false},
+		"Other":    {"It is about providers.", &v1alpha1.Consumer{}, &v1alpha1.Consumer{}, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := rescheduled().Update(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}); got != tc.want {
+				t.Errorf("%s\nrescheduled() passes: %t, want %t", tc.reason, got, tc.want)
+			}
+		})
+	}
 }

@@ -5,10 +5,12 @@ package watch
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -65,6 +67,33 @@ func EveryConsumer(consumers client.Reader) handler.MapFunc {
 			requests[i].Name = all.Items[i].Name
 		}
 		return requests
+	}
+}
+
+// Promptly handles an update at once, unless it has handled another one a moment ago: of many that people make in a row the first does not
+// wait, and the others are for who handles the same ones by [Later]. What is counted may not know yet of what is handled so early.
+func Promptly(of handler.MapFunc, clock clock.PassiveClock) handler.EventHandler {
+	var mu sync.Mutex
+	var last time.Time
+	isFirst := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		now := clock.Now()
+		first := last.IsZero() || now.Sub(last) >= pause
+		if first {
+			last = now
+		}
+		return first
+	}
+	return handler.Funcs{
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			if !isFirst() {
+				return
+			}
+			for _, request := range of(ctx, e.ObjectNew) {
+				q.Add(request)
+			}
+		},
 	}
 }
 

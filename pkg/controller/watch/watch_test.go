@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
+	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -76,12 +77,14 @@ func TestWhoIsConcerned(t *testing.T) {
 	}
 }
 
-// queue notes what is to be looked at later.
+// queue notes what is to be looked at now and later.
 type queue struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-	later []string
+	now, later []string
 }
+
+func (q *queue) Add(request reconcile.Request) { q.now = append(q.now, request.Name) }
 
 func (q *queue) AddAfter(request reconcile.Request, after time.Duration) {
 	q.later = append(q.later, fmt.Sprintf("%s in %s", request.Name, after))
@@ -112,5 +115,37 @@ func TestLater(t *testing.T) {
 	}, consumer("id-a"))
 	if got := watch.EveryConsumer(broken)(t.Context(), pod); len(got) > 0 {
 		t.Errorf("without a list there are %v", got)
+	}
+}
+
+// TestPromptly changes an object some times: who it concerns is looked at once in each second, and at the first change at once.
+func TestPromptly(t *testing.T) {
+	c := snapshottest.NewClient(t, interceptor.Funcs{}, &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "id-a"}})
+	now := testingclock.NewFakePassiveClock(time.Unix(5_000, 0))
+	h, q, provider := watch.Promptly(watch.EveryConsumer(c), now), &queue{}, &v1alpha1.Provider{}
+	for _, step := range []struct {
+		reason string
+		after  time.Duration
+		want   []string
+	}{
+		{"The first one does not wait.", 0, []string{"id-a"}},
+		{"One that follows at once does.", 0, nil},
+		{"So does one that follows a moment later.", 900 * time.Millisecond, nil},
+		{"A second after the one that did not wait, the next one does not.", 100 * time.Millisecond, []string{"id-a"}},
+		{"Those that waited do not count.", time.Second, []string{"id-a"}},
+	} {
+		now.SetTime(now.Now().Add(step.after))
+		q.now = nil
+		h.Update(t.Context(), event.UpdateEvent{ObjectOld: provider, ObjectNew: provider}, q)
+		if !slices.Equal(q.now, step.want) || len(q.later) > 0 {
+			t.Errorf("%s\nlooked at are %v, and later %v; want %v", step.reason, q.now, q.later, step.want)
+		}
+	}
+	q.now = nil
+	now.SetTime(now.Now().Add(time.Minute))
+	h.Create(t.Context(), event.CreateEvent{Object: provider}, q)
+	h.Delete(t.Context(), event.DeleteEvent{Object: provider}, q)
+	if len(q.now) > 0 {
+		t.Errorf("what comes and goes is looked at: %v", q.now)
 	}
 }
