@@ -10,108 +10,134 @@ import (
 	"strings"
 )
 
-// results are what became of tests by name, and by distance.
-type results map[string]map[string]spec
+// explain returns why a test fails at a place, or nothing.
+type explain func(at place, name string) string
 
-// explain returns why a test fails, or nothing.
-type explain func(name string) string
-
-func (r results) add(distance string, found specs) {
-	for name, one := range found {
-		if r[name] == nil {
-			r[name] = map[string]spec{}
-		}
-		r[name][distance] = one
-	}
-}
-
-// worse are the tests that fail at a distance and pass at a shorter one, and that nobody has explained.
-func (r results) worse(shorter, longer string, why explain) []string {
-	var names []string
-	for name, by := range r {
-		near, ranNear := by[shorter]
-		far, ranFar := by[longer]
-		if ranNear && ranFar && near.Passed && !far.Passed && why(name) == "" {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-// judge returns an error that names the tests that pass with pods at home or one hop away, fail through the broker, and are not
-// explained.
-func (r results) judge(why explain) error {
-	unexplained := slices.Concat(r.worse("local", "two-hops", why), r.worse("one-hop", "two-hops", why))
-	slices.Sort(unexplained)
-	unexplained = slices.Compact(unexplained)
-	if len(unexplained) == 0 {
-		return nil
-	}
-	return fmt.Errorf("these tests fail through the broker, and nobody says why:\n  %s", strings.Join(unexplained, "\n  "))
-}
-
-// count returns how many tests passed at a distance, and how many failed.
-func (r results) count(distance string) (passed, failed int) {
-	for _, by := range r {
-		if one, ran := by[distance]; ran && one.Passed {
-			passed++
-		} else if ran {
-			failed++
-		}
-	}
-	return passed, failed
-}
-
-// summary counts the results.
+// summary counts the results of each place where tests ran.
 func (r results) summary() string {
 	var out strings.Builder
-	for _, d := range distances {
-		passed, failed := r.count(d.name)
-		fmt.Fprintf(&out, "%s: %d passed, %d failed\n", d.name, passed, failed)
+	for _, at := range r.places() {
+		passed, failed := r.count(at)
+		fmt.Fprintf(&out, "Liqo %s, %s: %d passed, %d failed\n", at.liqo, at.distance, passed, failed)
 	}
 	return out.String()
 }
 
-// page is a page of Markdown: the tests that fail somewhere with the reason, those that are not run with the reason, and the
-// rest.
+// places are where tests ran.
+func (r results) places() []place {
+	var all []place
+	for _, with := range releases {
+		for _, d := range distances {
+			if at := (place{with.version, d.name}); len(r.ran(at)) > 0 {
+				all = append(all, at)
+			}
+		}
+	}
+	return all
+}
+
+// later are the releases after the first one with which tests ran.
+func (r results) later() []release {
+	return slices.DeleteFunc(slices.Clone(releases[1:]), func(with release) bool {
+		return !slices.ContainsFunc(r.places(), func(at place) bool { return at.liqo == with.version })
+	})
+}
+
+// page is a page of Markdown: the tests that fail somewhere with the reasons, those that are not run with the reason, and the rest. The
+// columns of a later release of Liqo stand after those of the first one, and only if tests ran with it.
 func (r results) page(why explain) string {
 	var out strings.Builder
 	out.WriteString(pageTop)
-	out.WriteString("\n| pods | tests passed | failed |\n|---|---|---|\n")
-	for _, d := range distances {
-		passed, failed := r.count(d.name)
-		fmt.Fprintf(&out, "| %s | %d | %d |\n", d.name, passed, failed)
+	later := r.later()
+	for _, with := range later {
+		out.WriteString("\n" + with.about)
 	}
-	out.WriteString("\n## What fails, and why\n\n| test | local | one hop | two hops | why |\n|---|---|---|---|---|\n")
-	names := slices.Sorted(maps.Keys(r))
-	for _, name := range names {
-		if r.failsSomewhere(name) {
-			fmt.Fprintf(&out, "| %s | %s | %s |\n", short(name), r.row(name), why(name))
-		}
-	}
+	r.writeCounts(&out, later)
+	r.writeFailures(&out, later, why)
 	out.WriteString("\n## What is not run, and why\n\n| tests | why |\n|---|---|\n")
 	for _, s := range skips {
 		fmt.Fprintf(&out, "| %s | %s |\n", s.what, s.why)
 	}
+	r.writePassed(&out, later)
+	return out.String()
+}
+
+// writeCounts writes how many tests passed and failed, a row for each distance.
+func (r results) writeCounts(out *strings.Builder, later []release) {
+	head, dashes := "| pods | tests passed | failed |", "|---|---|---|"
+	for _, with := range later {
+		head += fmt.Sprintf(" %s: passed | failed |", with.version)
+		dashes += "---|---|"
+	}
+	fmt.Fprintf(out, "\n%s\n%s\n", head, dashes)
+	for _, d := range distances {
+		fmt.Fprintf(out, "| %s |", d.name)
+		for _, with := range append([]release{releases[0]}, later...) {
+			if passed, failed := r.count(place{with.version, d.name}); passed+failed > 0 {
+				fmt.Fprintf(out, " %d | %d |", passed, failed)
+			} else {
+				out.WriteString(" not run | |")
+			}
+		}
+		out.WriteString("\n")
+	}
+}
+
+// columns returns the head of a table of tests with what becomes of them, and the line below it; last are the heads after each release.
+func columns(later []release, last string) string {
+	head, dashes := "| test | local | one hop | two hops |"+last, "|---|---|---|---|"
+	for _, with := range later {
+		head += fmt.Sprintf(" %s: local, one hop, two hops |%s", with.version, last)
+		dashes += "---|"
+	}
+	dashes += strings.Repeat("---|", strings.Count(last, "|")*(1+len(later)))
+	return head + "\n" + dashes + "\n"
+}
+
+// writeFailures writes what fails somewhere.
+func (r results) writeFailures(out *strings.Builder, later []release, why explain) {
+	out.WriteString("\n## What fails, and why\n\n" + columns(later, " why |"))
+	for _, name := range slices.Sorted(maps.Keys(r)) {
+		if !r.failsSomewhere(name) {
+			continue
+		}
+		first := r.whyWith(releases[0], name, why)
+		fmt.Fprintf(out, "| %s | %s | %s |", short(name), r.row(releases[0], name, " | "), first)
+		for _, with := range later {
+			then := r.whyWith(with, name, why)
+			if then != "" && then == first {
+				then = "as with " + releases[0].version
+			}
+			fmt.Fprintf(out, " %s | %s |", r.row(with, name, ", "), then)
+		}
+		out.WriteString("\n")
+	}
+}
+
+// writePassed writes what fails nowhere: what ran in all places where tests ran, and what did not.
+func (r results) writePassed(out *strings.Builder, later []release) {
 	out.WriteString("\n## What passes everywhere\n\n")
 	var partly []string
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(r)) {
 		switch {
 		case r.failsSomewhere(name):
-		case len(r[name]) < len(distances):
+		case len(r[name]) < len(r.places()):
 			partly = append(partly, name)
 		default:
-			fmt.Fprintf(&out, "* %s\n", short(name))
+			fmt.Fprintf(out, "* %s\n", short(name))
 		}
 	}
-	if len(partly) > 0 {
-		out.WriteString("\n## What passes, and was not run at each distance\n\n| test | local | one hop | two hops |\n|---|---|---|---|\n")
+	if len(partly) == 0 {
+		return
 	}
+	out.WriteString("\n## What passes, and was not run everywhere\n\n" + columns(later, ""))
 	for _, name := range partly {
-		fmt.Fprintf(&out, "| %s | %s |\n", short(name), r.row(name))
+		fmt.Fprintf(out, "| %s | %s |", short(name), r.row(releases[0], name, " | "))
+		for _, with := range later {
+			fmt.Fprintf(out, " %s |", r.row(with, name, ", "))
+		}
+		out.WriteString("\n")
 	}
-	return out.String()
 }
 
 // short is the name of a test without what all names have.
@@ -119,28 +145,33 @@ func short(name string) string {
 	return strings.NewReplacer(" [Conformance]", "", " [NodeConformance]", "", " [LinuxOnly]", "", "|", `\|`).Replace(name)
 }
 
-// failsSomewhere reports whether a test failed at a distance.
+// failsSomewhere reports whether a test failed at a place.
 func (r results) failsSomewhere(name string) bool {
-	for _, one := range r[name] {
-		if !one.Passed {
+	for _, passed := range r[name] {
+		if !passed {
 			return true
 		}
 	}
 	return false
 }
 
-func (r results) row(name string) string {
-	var cells []string
+// whyWith returns why a test fails with a release of Liqo, each reason once; nothing if it does not.
+func (r results) whyWith(with release, name string, why explain) string {
+	var all []string
 	for _, d := range distances {
-		one, ran := r[name][d.name]
-		switch {
-		case !ran:
-			cells = append(cells, "not run")
-		case one.Passed:
-			cells = append(cells, "passes")
-		default:
-			cells = append(cells, "**fails**")
+		at := place{with.version, d.name}
+		if passed, ran := r[name][at]; ran && !passed && why(at, name) != "" && !slices.Contains(all, why(at, name)) {
+			all = append(all, why(at, name))
 		}
 	}
-	return strings.Join(cells, " | ")
+	return strings.Join(all, " ")
+}
+
+// row returns what becomes of a test with a release of Liqo, at one distance after the other.
+func (r results) row(with release, name, separator string) string {
+	var cells []string
+	for _, letter := range r.letters(name, with) {
+		cells = append(cells, map[rune]string{letterNotRun: "not run", letterPasses: "passes", letterFails: "**fails**"}[letter])
+	}
+	return strings.Join(cells, separator)
 }

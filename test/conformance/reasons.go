@@ -20,6 +20,11 @@ Namespaces have the same name everywhere (` + "`EnforceSameName`" + `, docs/netw
 itself.
 `
 
+// pageOf1 is what the page says of Liqo 1.2 besides.
+const pageOf1 = `With Liqo 1.2.0 the same tests run in the same three ways. Virtual kubelets are Liqo's own there, on the consumer and on the
+broker, and all traffic of pods that are two hops away goes through the broker ([what differs](liqo-1.md#what-differs-from-liqo-09)).
+`
+
 // A skip is tests that are not run.
 type skip struct {
 	// what they are, for people, and the expression that their names match.
@@ -64,52 +69,83 @@ func skipped() string {
 	return strings.Join(all, "|")
 }
 
-// reasons are why tests fail, by an expression that their names match.
-var reasons = []struct {
+// A reason is why tests fail.
+type reason struct {
+	// names is an expression that the names of the tests match.
 	names *regexp.Regexp
-	why   string
-}{
+	// liqo and distance are where that is so; if they are empty, with each release, and at each distance.
+	liqo, distance string
+	why            string
+}
+
+// reasons are why tests fail. The first one that fits counts.
+var reasons = []reason{
 	{
-		regexp.MustCompile(`Services should (serve|have session affinity|be able to switch|be able to change the type|be able to create a functioning NodePort)` +
-			`|EndpointSlice should support a Service with multiple`),
-		"The pod that tries the Service calls it by its cluster IP, or the address of a node, as a number. Where it runs, the Service has " +
+		names: regexp.MustCompile(`execute (poststart|prestop) http hook`), liqo: "1.2.0",
+		why: "The hook names the address of a pod. Liqo's own virtual kubelet passes it on as it is written, and where the pod runs it is " +
+			"that of nobody, or of somebody else.",
+	},
+	{
+		names: regexp.MustCompile(`Pods should allow activeDeadlineSeconds to be updated`), liqo: "1.2.0",
+		why: "Liqo's own virtual kubelet passes on the deadline with which a pod is created, and no change of it.",
+	},
+	{
+		names: regexp.MustCompile(`pod failure policy to ignore failure matching on DisruptionTarget`), liqo: "1.2.0", distance: "one-hop",
+		why: "Its pods are evicted. Liqo's own virtual kubelet takes all conditions of a pod from the provider, also when that one knows of no " +
+			"eviction, so that the Job counts a failure.",
+	},
+	{
+		names: regexp.MustCompile(`Should recreate evicted statefulset`), liqo: "1.2.0", distance: "one-hop",
+		why: "Its pod names its node, where another one has its port. A kubelet refuses such a pod, and Liqo's own virtual kubelet does not.",
+	},
+	{
+		names: regexp.MustCompile(`ServiceAccountIssuerDiscovery|ServiceAccounts should mount an API token`), liqo: "1.2.0", distance: "two-hops",
+		why: "With Liqo 1.x a pod that is two hops away has no access to the API server of its own cluster (docs/liqo-1.md).",
+	},
+	{
+		names: regexp.MustCompile(`Services should (serve|have session affinity|be able to switch|be able to change the type|` +
+			`be able to create a functioning NodePort)|EndpointSlice should support a Service with multiple`),
+		why: "The pod that tries the Service calls it by its cluster IP, or the address of a node, as a number. Where it runs, the Service has " +
 			"another cluster IP; by its name it works.",
 	},
 	{
-		regexp.MustCompile(`DNS should (provide DNS for (services|ExternalName)|resolve DNS of partial)`),
-		"Where the pod runs, all names of the Service are found, and lead to it. The test also looks for the name of the cluster IP that the " +
-			"Service has at home, or for that cluster IP in the answer.",
+		names: regexp.MustCompile(`DNS should (provide DNS for (services|ExternalName)|resolve DNS of partial)`),
+		why: "Where the pod runs, all names of the Service are found, and lead to it. The test also looks for the name of the cluster IP that " +
+			"the Service has at home, or for that cluster IP in the answer.",
 	},
 	{
-		regexp.MustCompile(`Ephemeral Containers`),
-		"A stock Liqo provider lets no other cluster change a running pod. A debug container is recorded and never starts; `kubectl exec` works.",
+		names: regexp.MustCompile(`Ephemeral Containers`),
+		why: "A stock Liqo provider lets no other cluster change a running pod. A debug container is recorded and never starts; " +
+			"`kubectl exec` works.",
 	},
 	{
-		regexp.MustCompile(`Guestbook application|execute (poststart|prestop) exec hook|PreStop should call prestop|intra-pod communication`),
-		"A pod gets the address of another one as text, from that pod, in its command or in a request. An address is good in one " +
+		names: regexp.MustCompile(`Guestbook application|execute (poststart|prestop) exec hook|PreStop should call prestop` +
+			`|intra-pod communication`),
+		why: "A pod gets the address of another one as text, from that pod, in its command or in a request. An address is good in one " +
 			"cluster; pods of several find each other by Services.",
 	},
 	{
-		regexp.MustCompile(`execute (poststart|prestop) http hook`),
-		"A hook that names a pod's address works where both pods run on one provider, or the provider is peered with that pod's cluster " +
+		names: regexp.MustCompile(`execute (poststart|prestop) http hook`),
+		why: "A hook that names a pod's address works where both pods run on one provider, or the provider is peered with that pod's cluster " +
 			"(docs/pods.md). An event `HostNotReachable` says where it does not.",
 	},
 	{
-		regexp.MustCompile(`Job should allow to use (a|the) pod failure policy|Should recreate evicted statefulset`),
-		"Its pods use the disk or a port of their node (`hostPath`, `hostPort`), which a broker refuses from strangers. With " +
+		names:    regexp.MustCompile(`Job should allow to use (a|the) pod failure policy|Should recreate evicted statefulset`),
+		distance: "two-hops",
+		why: "Its pods use the disk or a port of their node (`hostPath`, `hostPort`), which a broker refuses from strangers. With " +
 			"`--pod-security=privileged` it admits them (docs/placement/isolation.md).",
 	},
 	{
-		regexp.MustCompile(`KubeletManagedEtcHosts`),
-		"Its second pod asks for the network of its host. Liqo gives an offloaded pod one of its own, so that no consumer's pod is in the " +
+		names: regexp.MustCompile(`KubeletManagedEtcHosts`),
+		why: "Its second pod asks for the network of its host. Liqo gives an offloaded pod one of its own, so that no consumer's pod is in the " +
 			"network of a provider's node.",
 	},
 }
 
-// explanation returns why a test fails, or nothing. The first reason that fits counts.
-func explanation(name string) string {
+// explanation returns why a test fails at a place, or nothing.
+func explanation(at place, name string) string {
 	for _, r := range reasons {
-		if r.names.MatchString(name) {
+		if r.names.MatchString(name) && (r.liqo == "" || r.liqo == at.liqo) && (r.distance == "" || r.distance == at.distance) {
 			return r.why
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,16 +25,23 @@ import (
 // groups are the special interest groups of Kubernetes whose tests concern workloads.
 const groups = `\[sig-(apps|network|node|storage|cli|auth)\]`
 
+// leastLook is how long a look takes at least: with less time than that left, nobody looks again.
+const leastLook = time.Minute
+
 // A suite is the tests, with pods at one distance.
 type suite struct {
 	options
 	federation *federation.Federation
 	distance   distance
-	out        io.Writer
+	// until is when the time of all tests is over.
+	until time.Time
+	known results
+	out   io.Writer
 }
 
 // run runs the tests side by side, and those that failed without a known reason once more by themselves: the machine is shared
-// by four clusters, and many tests have a deadline. The results of the second look replace those of the first.
+// by four clusters, and many tests have a deadline. The results of the second look replace those of the first. What was found is known
+// then.
 func (s suite) run(ctx context.Context) error {
 	config, err := s.federation.Consumer.Lab.RESTConfig()
 	if err != nil {
@@ -71,33 +77,36 @@ func (s suite) run(ctx context.Context) error {
 		return err
 	}
 	s.say(first, "first look")
-	known := func(name string) bool { return explanation(name) != "" }
-	if failed := slices.DeleteFunc(first.failed(), known); len(failed) > 0 {
-		second, err := s.look(ctx, "second", exactly(failed), 1)
-		if err != nil {
-			return err
+	if failed := s.unexplained(first); len(failed) > 0 {
+		second := specs{}
+		if time.Until(s.until) > leastLook {
+			if second, err = s.look(ctx, "second", exactly(failed), 1); err != nil {
+				return err
+			}
 		}
-		first.replace(second)
+		first.replace(failed, second)
 		s.say(first, "second look at those that failed")
 	}
-	return s.keep(first)
+	s.keep(first, time.Now())
+	for _, name := range s.unexplained(first) {
+		_, _ = fmt.Fprintf(s.out, "%s fails: %s\n", name, first[name].failure)
+	}
+	return nil
 }
 
-// keep writes the results, those of a focus beside those of earlier runs.
-func (s suite) keep(found specs) error {
-	path := filepath.Join(s.results, s.distance.name+".json")
-	if s.focus != "" {
-		all, err := readResults(path)
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-		if all == nil {
-			all = specs{}
-		}
-		maps.Copy(all, found)
-		found = all
+// unexplained returns the tests that failed for no reason that is known.
+func (s suite) unexplained(found specs) []string {
+	return slices.DeleteFunc(found.failed(), func(name string) bool { return explanation(s.at(), name) != "" })
+}
+
+func (s suite) at() place { return place{s.release.version, s.distance.name} }
+
+// keep adds what was found by now to what is known. If all tests ran, those that were not found are no more.
+func (s suite) keep(found specs, now time.Time) {
+	if s.focus == "" && !s.rest && now.Before(s.until) {
+		s.known.forget(s.at())
 	}
-	return found.write(path)
+	s.known.add(s.at(), found)
 }
 
 func (s suite) say(found specs, what string) {
@@ -105,9 +114,9 @@ func (s suite) say(found specs, what string) {
 		len(found.failed()))
 }
 
-// file returns the path of a file of the results.
+// file returns the path of a file of what the tests say.
 func (s suite) file(name string) string {
-	return filepath.Join(s.results, s.distance.name+"-"+name)
+	return filepath.Join(s.reports, s.release.version+"-"+s.distance.name+"-"+name)
 }
 
 // look runs the tests whose name matches the focus, so many at a time.
@@ -126,10 +135,11 @@ func (s suite) look(ctx context.Context, name, focus string, shards int) (specs,
 		return nil, err
 	}
 	args := []string{
-		"--procs=" + strconv.Itoa(shards), "--no-color", "--label-filter=Conformance", "--timeout=3h", "--keep-going",
+		"--procs=" + strconv.Itoa(shards), "--no-color", "--label-filter=Conformance", "--keep-going",
+		"--timeout=" + time.Until(s.until).Round(time.Second).String(),
 		"--json-report=" + report, "--poll-progress-after=0", "--silence-skips",
 	}
-	args = append(args, "--focus="+cmp.Or(focus, groups), "--skip="+skipped(), filepath.Join(s.programs, "e2e.test"), "--",
+	args = append(args, "--focus="+cmp.Or(focus, groups), "--skip="+s.skip(), filepath.Join(s.programs, "e2e.test"), "--",
 		"--kubeconfig="+kubeconfig, "--kubectl-path="+s.federation.Consumer.Lab.KubectlPath(), "--provider=skeleton",
 		"--allowed-not-ready-nodes=-1", "--disable-log-dump")
 	ginkgo := exec.CommandContext(ctx, filepath.Join(s.programs, "ginkgo"), args...)
@@ -148,11 +158,23 @@ func (s suite) look(ctx context.Context, name, focus string, shards int) (specs,
 		return nil, ctx.Err()
 	}
 	_, _ = fmt.Fprintf(s.out, "%s, %s look: took %.0f s\n", s.distance.name, name, time.Since(began).Seconds())
-	found, err := readReport(report)
-	if err != nil {
-		return nil, fmt.Errorf("%w (see %s)", err, log.Name())
+	found, unread := readReport(report)
+	if unread != nil {
+		return nil, fmt.Errorf("%w (see %s)", unread, log.Name())
+	}
+	if err != nil && len(found) == 0 && time.Now().Before(s.until) {
+		return nil, fmt.Errorf("no test ran: %w (see %s)", err, log.Name())
 	}
 	return found, nil
+}
+
+// skip returns an expression that matches the names of the tests that are not run: with rest, those of which the result is known, too.
+func (s suite) skip() string {
+	known := s.known.ran(s.at())
+	if !s.rest || len(known) == 0 {
+		return skipped()
+	}
+	return skipped() + "|" + exactly(known)
 }
 
 // exactly returns an expression that matches the names and no others.
