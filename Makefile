@@ -291,18 +291,24 @@ bench-grants: deps build images bin/lab ## Print how long it takes until a consu
 bench-gateway: deps build images bin/lab ## Print how long requests take, direct and by a broker whose node is busy, with the share of Liqo's gateway and without.
 	go test -tags=e2e -count=1 -timeout=30m -v -run TestBusyNode ./test/e2e
 
-# The programs of the tests, and of their pods, are built without the C library: pods run them on top of nothing.
+# Flags of bin/conformance choose a part: '-distances=two-hops', '-focus=sig-apps', '-within=30m', and '-rest' for what has no result yet.
+CONFORMANCE_FLAGS ?=
+
 .PHONY: test-conformance
-test-conformance: deps build images bin/lab bin/demo bin/conformance ## Run Kubernetes' conformance tests with pods local, one and two hops away, and write docs/conformance.md.
+test-conformance: conformance-programs ## Run Kubernetes' conformance tests with pods local, one and two hops away, with LIQO=1.2 on that line of Liqo, and write docs/conformance.md.
+	bin/demo up --liqo $(LIQO)
+	bin/conformance -liqo $(LIQO) -programs $(CONFORMANCE) -reports $(CONFORMANCE)/reports -page docs/conformance.md $(CONFORMANCE_FLAGS)
+	bin/lab down
+
+# The programs of the tests, and of their pods, are built without the C library: pods run them on top of nothing.
+.PHONY: conformance-programs
+conformance-programs: deps build images bin/lab bin/demo bin/conformance
 	@build/deps.sh $(CONFORMANCE_PACKAGES)
 	CGO_ENABLED=0 go build -C test/conformance/kubernetes -p 2 -trimpath -ldflags '-s -w' -o $(CURDIR)/$(CONFORMANCE)/ \
 		k8s.io/kubernetes/test/images/agnhost k8s.io/kubernetes/test/images/nonewprivs github.com/onsi/ginkgo/v2/ginkgo
 	CGO_ENABLED=0 go test -C test/conformance/kubernetes -p 2 -trimpath -ldflags '-s -w' -c -o $(CURDIR)/$(CONFORMANCE)/e2e.test \
 		k8s.io/kubernetes/test/e2e
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(CONFORMANCE)/pause ./test/lab/programs/pause
-	bin/demo
-	bin/conformance -programs $(CONFORMANCE) -results $(CONFORMANCE)/results -page docs/conformance.md
-	bin/lab down
 
 .PHONY: lint
 lint: $(GOLANGCI) $(PATCHED) ## Run the linters, and check the API against the conventions of Kubernetes.
