@@ -66,6 +66,14 @@ var releases = []release{
 	{line: "1.2", version: "1.2.0", about: pageOf1},
 }
 
+// runs returns an error unless the version of the Liqo that a lab has is that of the release.
+func (l release) runs(version string) error {
+	if version != "v"+l.version {
+		return fmt.Errorf("the lab that is up has Liqo %s, and --liqo=%s is v%s: bin/lab down removes it", version, l.line, l.version)
+	}
+	return nil
+}
+
 // options are the flags.
 type options struct {
 	root, programs, reports, results, page, focus string
@@ -140,8 +148,8 @@ func runAll(ctx context.Context, o options, known results, out io.Writer) (err e
 	if err != nil {
 		return err
 	}
-	if is := fed.Consumer.Lab.LiqoVersion(); is != "v"+o.release.version {
-		return fmt.Errorf("the lab that is up has Liqo %s, and --liqo=%s is v%s: bin/lab down removes it", is, o.release.line, o.release.version)
+	if err := o.release.runs(fed.Consumer.Lab.LiqoVersion()); err != nil {
+		return err
 	}
 	if err := load(ctx, fed, o.programs, out); err != nil {
 		return err

@@ -198,6 +198,30 @@ func TestRestSkipsWhatIsKnown(t *testing.T) {
 	}
 }
 
+// TestChoice has Ginkgo run the tests of workloads, or those of a focus, for as long as there is time.
+func TestChoice(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	s := suite{options: options{release: releases[1]}, distance: distances[2], until: now.Add(30 * time.Minute)}
+	for focus, want := range map[string]string{"": groups, "[sig-apps] Job": "[sig-apps] Job"} {
+		got := s.choice(focus, now)
+		wanted := []string{"--label-filter=Conformance", "--focus=" + want, "--skip=" + skipped(), "--timeout=30m0s"}
+		if !slices.Equal(got, wanted) {
+			t.Errorf("with focus %q Ginkgo is told %q, want %q", focus, got, wanted)
+		}
+	}
+}
+
+// TestReleaseOfTheLab refuses a lab with another Liqo: what is found there is nothing of the one that was named.
+func TestReleaseOfTheLab(t *testing.T) {
+	if err := releases[1].runs("v1.2.0"); err != nil {
+		t.Error(err)
+	}
+	want := "the lab that is up has Liqo v0.9.4, and --liqo=1.2 is v1.2.0: bin/lab down removes it"
+	if err := releases[1].runs("v0.9.4"); err == nil || err.Error() != want {
+		t.Errorf("another Liqo is refused with %v, want %s", err, want)
+	}
+}
+
 // TestKeep runs a part of the tests again.
 func TestKeep(t *testing.T) {
 	until := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)

@@ -134,14 +134,9 @@ func (s suite) look(ctx context.Context, name, focus string, shards int) (specs,
 	if err != nil {
 		return nil, err
 	}
-	args := []string{
-		"--procs=" + strconv.Itoa(shards), "--no-color", "--label-filter=Conformance", "--keep-going",
-		"--timeout=" + time.Until(s.until).Round(time.Second).String(),
-		"--json-report=" + report, "--poll-progress-after=0", "--silence-skips",
-	}
-	args = append(args, "--focus="+cmp.Or(focus, groups), "--skip="+s.skip(), filepath.Join(s.programs, "e2e.test"), "--",
-		"--kubeconfig="+kubeconfig, "--kubectl-path="+s.federation.Consumer.Lab.KubectlPath(), "--provider=skeleton",
-		"--allowed-not-ready-nodes=-1", "--disable-log-dump")
+	args := append(s.choice(focus, time.Now()), "--procs="+strconv.Itoa(shards), "--no-color", "--keep-going", "--json-report="+report,
+		"--poll-progress-after=0", "--silence-skips", filepath.Join(s.programs, "e2e.test"), "--", "--kubeconfig="+kubeconfig,
+		"--kubectl-path="+s.federation.Consumer.Lab.KubectlPath(), "--provider=skeleton", "--allowed-not-ready-nodes=-1", "--disable-log-dump")
 	ginkgo := exec.CommandContext(ctx, filepath.Join(s.programs, "ginkgo"), args...)
 	ginkgo.Stdout, ginkgo.Stderr = log, log
 	// Ginkgo and the tests get the signal together, as from a terminal: the tests remove what they made.
@@ -166,6 +161,14 @@ func (s suite) look(ctx context.Context, name, focus string, shards int) (specs,
 		return nil, fmt.Errorf("no test ran: %w (see %s)", err, log.Name())
 	}
 	return found, nil
+}
+
+// choice returns the arguments of Ginkgo that say which tests run, and until when.
+func (s suite) choice(focus string, now time.Time) []string {
+	return []string{
+		"--label-filter=Conformance", "--focus=" + cmp.Or(focus, groups), "--skip=" + s.skip(),
+		"--timeout=" + s.until.Sub(now).Round(time.Second).String(),
+	}
 }
 
 // skip returns an expression that matches the names of the tests that are not run: with rest, those of which the result is known, too.
