@@ -19,9 +19,8 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/capacitorset/liqo-broker/pkg/agent/watch"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/nodes"
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
@@ -61,17 +60,7 @@ func New(cfg Config) *Reconciler {
 
 // Setup registers the controller with a manager.
 func Setup(mgr ctrl.Manager, cfg Config) error {
-	every := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
-		names, err := v1.BrokerRecords(ctx, cfg.Client)
-		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Cannot find the brokers")
-		}
-		requests := make([]reconcile.Request, len(names))
-		for i := range names {
-			requests[i].Name = names[i]
-		}
-		return requests
-	})
+	every := watch.All(cfg.Client, v1.BrokerRecords, "Cannot find the brokers")
 	b := ctrl.NewControllerManagedBy(mgr).Named("nodes").For(v1.NewRecord())
 	for _, kind := range v1.NodeKinds() {
 		b = b.Watches(kind, every)

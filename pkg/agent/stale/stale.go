@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/capacitorset/liqo-broker/pkg/agent/watch"
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
 )
@@ -40,17 +40,7 @@ func New(cfg Config) *Reconciler { return &Reconciler{Config: cfg} }
 
 // Setup registers the controller with a manager.
 func Setup(mgr ctrl.Manager, cfg Config) error {
-	mapped := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
-		names, err := v1.PodIPs(ctx, cfg.Client)
-		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Cannot find the pods that Liqo has mapped")
-		}
-		requests := make([]reconcile.Request, len(names))
-		for i := range names {
-			requests[i] = reconcile.Request{NamespacedName: names[i]}
-		}
-		return requests
-	})
+	mapped := watch.All(cfg.Client, v1.PodIPs, "Cannot find the pods that Liqo has mapped")
 	b := ctrl.NewControllerManagedBy(mgr).Named("stale").
 		For(&corev1.Pod{}, builder.WithPredicates(shownChanged())).
 		Watches(&api.IP{}, &handler.EnqueueRequestForObject{}) // It is called as its pod.

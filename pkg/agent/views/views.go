@@ -21,9 +21,8 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/capacitorset/liqo-broker/pkg/agent/watch"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/views"
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
@@ -65,17 +64,7 @@ func New(cfg Config) *Reconciler {
 
 // Setup registers the controller with a manager.
 func Setup(mgr ctrl.Manager, cfg Config) error {
-	every := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
-		names, err := v1.BrokerNetworks(ctx, cfg.Client)
-		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Cannot find the networks of brokers")
-		}
-		requests := make([]reconcile.Request, len(names))
-		for i := range names {
-			requests[i] = reconcile.Request{NamespacedName: names[i]}
-		}
-		return requests
-	})
+	every := watch.All(cfg.Client, v1.BrokerNetworks, "Cannot find the networks of brokers")
 	b := ctrl.NewControllerManagedBy(mgr).Named("views").For(v1.NewConfiguration())
 	for _, kind := range append(v1.ViewKinds(), &corev1.Pod{}) {
 		b = b.Watches(kind, every)

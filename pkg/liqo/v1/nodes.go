@@ -168,15 +168,15 @@ func NodeKinds() []client.Object { return []client.Object{&api.ResourceSlice{}, 
 func NewRecord() client.Object { return &api.ForeignCluster{} }
 
 // BrokerRecords returns the names of the records of brokers.
-func BrokerRecords(ctx context.Context, objects client.Reader) ([]string, error) {
+func BrokerRecords(ctx context.Context, objects client.Reader) ([]client.ObjectKey, error) {
 	all, err := records(ctx, objects, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, err
 	}
-	var names []string
+	var names []client.ObjectKey
 	for i := range all {
 		if isSaidBroker(&all[i]) {
-			names = append(names, all[i].Name)
+			names = append(names, client.ObjectKeyFromObject(&all[i]))
 		}
 	}
 	return names, nil

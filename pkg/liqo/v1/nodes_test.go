@@ -27,7 +27,7 @@ func TestBrokerRecords(t *testing.T) {
 		return r
 	}
 	objects := fake.NewClientBuilder().WithScheme(scheme).WithObjects(record("a", true), record("b", false), record("c", true)).Build()
-	if got, err := BrokerRecords(t.Context(), objects); err != nil || !slices.Equal(got, []string{"a", "c"}) {
+	if got, err := BrokerRecords(t.Context(), objects); err != nil || !slices.Equal(got, []client.ObjectKey{{Name: "a"}, {Name: "c"}}) {
 		t.Errorf("BrokerRecords() = %v, %v", got, err)
 	}
 	for _, name := range []string{"b", "x"} {
