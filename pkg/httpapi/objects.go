@@ -238,10 +238,10 @@ func (o *objects) placed(ctx context.Context, kind feed.Kind, now time.Time) ([]
 		Providers: peers.Providers, Consumers: peers.Consumers, Namespaces: namespaces.Items, Nodes: nodes.Items, Pods: pods.Items,
 	}
 	placed := cluster.Placed("")
-	if o.line.HasPlugin() {
+	if o.line.DirectPaths() {
 		overview.AddPaths(placed, found)
 	} else {
-		overview.AddPaths(placed, nil) // Liqo's own virtual kubelets show pods under addresses at the broker, whatever tunnels there are.
+		overview.AddPaths(placed, nil) // Whatever tunnels there are.
 	}
 	if kind == advice {
 		return o.advice(ctx, peers, found, placed)
@@ -264,7 +264,7 @@ func (o *objects) advice(ctx context.Context, peers *overview.Peers, found []ove
 	}
 	adviser := overview.Adviser{
 		Clusters: peers.Clusters, Providers: peers.Providers, Policies: policies.Items, Decisions: decisions.Items, Placed: placed, Links: found,
-		Relays: !o.line.HasPlugin(),
+		Relays: !o.line.DirectPaths(),
 	}
 	items := make([]feed.Item, 0, len(peers.Consumers))
 	for _, a := range adviser.Advise(peers.Consumers) {

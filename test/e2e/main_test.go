@@ -74,7 +74,7 @@ func only09(t *testing.T, why string) {
 }
 
 // direct reports whether consumers that are peered with a provider reach its pods past the broker.
-func direct() bool { return fed.Broker.Line.HasPlugin() }
+func direct() bool { return fed.Broker.Line.DirectPaths() }
 
 // installed gives the federation its broker, unless a journey before has done so.
 func installed(t *testing.T) {

@@ -51,6 +51,9 @@ type Known interface {
 	// HasPlugin reports whether Liqo asks a resource plugin what to offer, and our virtual kubelet runs pods. Otherwise consumers ask by
 	// objects, which a controller answers, and webhooks do for pods what the virtual kubelet does not.
 	HasPlugin() bool
+	// DirectPaths reports whether consumers that peer with a provider themselves reach past the broker what it has placed there. Otherwise
+	// they reach all of that through the broker, whoever they peer with.
+	DirectPaths() bool
 }
 
 // Watched is what there is to watch, and how it is kept.

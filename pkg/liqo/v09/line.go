@@ -33,6 +33,9 @@ func (Line) Name() string { return "0.9" }
 // HasPlugin implements line.Line.
 func (Line) HasPlugin() bool { return true }
 
+// DirectPaths implements line.Line. Our virtual kubelet shows a pod under the address at its provider if there is a tunnel.
+func (Line) DirectPaths() bool { return true }
+
 // AddToScheme implements line.Line.
 func (Line) AddToScheme(s *runtime.Scheme) error { return AddToScheme(s) }
 

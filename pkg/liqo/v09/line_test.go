@@ -185,6 +185,13 @@ func TestOwnNetworks(t *testing.T) {
 	}
 }
 
+// TestDirectPaths holds that a consumer that peers with a provider reaches its pods there past the broker.
+func TestDirectPaths(t *testing.T) {
+	if !(v09.Line{}).DirectPaths() {
+		t.Error("Liqo 0.9 has no direct paths")
+	}
+}
+
 // newReader returns a reader of Liqo 0.9 with the indexes that it needs, and counts what it reads.
 func newReader(t *testing.T, reads *int, objects ...client.Object) line.Reader {
 	t.Helper()

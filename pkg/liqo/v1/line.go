@@ -36,6 +36,9 @@ func (Line) Name() string { return "1.x" }
 // HasPlugin implements line.Line.
 func (Line) HasPlugin() bool { return false }
 
+// DirectPaths implements line.Line. Liqo's own virtual kubelets show pods under addresses at the broker, whatever tunnels there are.
+func (Line) DirectPaths() bool { return false }
+
 // AddToScheme implements line.Line.
 func (Line) AddToScheme(s *runtime.Scheme) error { return api.AddToScheme(s) }
 

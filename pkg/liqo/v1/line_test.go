@@ -253,6 +253,13 @@ func TestHasPlugin(t *testing.T) {
 	}
 }
 
+// TestDirectPaths holds that a peering with a provider leads no pod's packets past the broker.
+func TestDirectPaths(t *testing.T) {
+	if (Line{}).DirectPaths() {
+		t.Error("Liqo 1.x has direct paths")
+	}
+}
+
 // TestForward holds that the virtual kubelet of the second hop adds nothing that the first one has added.
 func TestForward(t *testing.T) {
 	pod := &corev1.Pod{}
