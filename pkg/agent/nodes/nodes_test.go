@@ -27,6 +27,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/daemon"
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
+	"github.com/capacitorset/liqo-broker/test/watches"
 )
 
 const tenant = "liqo-tenant-broker"
@@ -46,6 +47,8 @@ type home struct {
 	logs  []string
 	// live is what is done before pods are read past the cache.
 	live func()
+	// get is told of each record that is read.
+	get func(client.ObjectKey)
 	// create is asked before a ResourceSlice is made.
 	create func(client.Object) error
 }
@@ -89,6 +92,12 @@ func newHome(t *testing.T, objects ...client.Object) *home {
 	h.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).
 		WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+				if _, is := o.(*api.ForeignCluster); is && h.get != nil {
+					h.get(key)
+				}
+				return c.Get(ctx, key, o, options...)
+			},
 			Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
 				if h.create != nil {
 					if err := h.create(o); err != nil {
@@ -412,4 +421,30 @@ func TestRefused(t *testing.T) {
 		t.Errorf("Reconcile() = %v", err)
 	}
 	h.has("The other one is there.", max(a, b), "broker")
+}
+
+// TestSetup has the controller look at the broker, and at no other peer, when what says what becomes of nodes changes.
+func TestSetup(t *testing.T) {
+	other := &api.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: api.ForeignClusterSpec{ClusterID: "other"}}
+	h := newHome(t, record(true), other)
+	looked := make(chan string, 10)
+	h.get = func(key client.ObjectKey) { looked <- key.Name }
+	slice, node := peered(), &api.VirtualNode{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "broker"}}
+	told := watches.Start(t, h.Scheme(), func(mgr ctrl.Manager) error {
+		return nodes.Setup(mgr, nodes.Config{Client: h.Client, Live: h.Client, Own: "home", Clock: h.clock})
+	}, record(true), slice, node)
+	for _, is := range []client.Object{slice, node} {
+		told.Happens(nil, is)
+		told.Happens(nil, other) // It looks at one after the other.
+		var got []string
+		for name := range looked {
+			if name == other.Name {
+				break
+			}
+			got = append(got, name)
+		}
+		if !slices.Equal(got, []string{"broker"}) {
+			t.Errorf("%T: it looks at %v", is, got)
+		}
+	}
 }

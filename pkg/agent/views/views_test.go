@@ -21,12 +21,14 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	agent "github.com/capacitorset/liqo-broker/pkg/agent/views"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/views"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
+	"github.com/capacitorset/liqo-broker/test/watches"
 )
 
 const (
@@ -43,6 +45,8 @@ type home struct {
 	agent  *agent.Reconciler
 	plan   views.Plan
 	config client.ObjectKey
+	// get is told of each list that is read.
+	get func(client.ObjectKey)
 }
 
 func newHome(t *testing.T, broker bool, slice func(*api.ResourceSlice), others ...client.Object) *home {
@@ -71,7 +75,15 @@ func newHome(t *testing.T, broker bool, slice func(*api.ResourceSlice), others .
 	}
 	c.Spec.Remote.CIDR = api.CIDRs{Pod: []string{own}, External: []string{"10.202.0.0/16"}}
 	h := &home{t: t, clock: testclock.NewFakePassiveClock(time.Unix(10_000, 0)), config: client.ObjectKeyFromObject(c)}
-	h.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(others, record, s, c)...).WithStatusSubresource(c).Build()
+	h.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(others, record, s, c)...).WithStatusSubresource(c).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+				if _, is := o.(*api.Configuration); is && h.get != nil {
+					h.get(key)
+				}
+				return c.Get(ctx, key, o, options...)
+			},
+		}).Build()
 	h.start()
 	return h
 }
@@ -344,4 +356,32 @@ func (s stale) Get(ctx context.Context, key client.ObjectKey, o client.Object, o
 	err := s.Client.Get(ctx, key, o, opts...)
 	o.SetResourceVersion("1")
 	return err
+}
+
+// TestSetup has the controller look at the list of the broker when what says what becomes of views changes.
+func TestSetup(t *testing.T) {
+	h := newHome(t, true, nil)
+	looked := make(chan client.ObjectKey, 10)
+	h.get = func(key client.ObjectKey) { looked <- key }
+	kinds := []client.Object{
+		&api.Configuration{}, &api.ForeignCluster{}, &api.ResourceSlice{}, &api.VirtualNode{}, &api.Network{}, &corev1.Pod{},
+	}
+	told := watches.Start(t, h.client.Scheme(), func(mgr ctrl.Manager) error {
+		return agent.Setup(mgr, agent.Config{Client: h.client, Own: "home", Clock: h.clock})
+	}, kinds...)
+	last := &api.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "last"}}
+	for _, is := range kinds[1:] {
+		told.Happens(nil, is)
+		told.Happens(nil, last) // It looks at one after the other.
+		var got []client.ObjectKey
+		for key := range looked {
+			if key.Name == last.Name {
+				break
+			}
+			got = append(got, key)
+		}
+		if !slices.Equal(got, []client.ObjectKey{h.config}) {
+			t.Errorf("%T: it looks at %v, want %v", is, got, h.config)
+		}
+	}
 }
