@@ -44,25 +44,22 @@ func TestCatalog(t *testing.T) {
 			APIServerURL string `json:"apiServerUrl"`
 		} `json:"status"`
 	}
-	version, label := "core.liqo.io/v1beta1", "liqo.io/remote-cluster-id"
-	if fed.Broker.Line.HasPlugin() {
-		version, label = "discovery.liqo.io/v1alpha1", "discovery.liqo.io/cluster-id"
-	}
+	traits := fed.Broker.Traits()
 	if err := json.Unmarshal([]byte(body), &clusters); err != nil {
 		t.Fatalf("GET /api/clusters: %v in %s", err, body)
 	}
 
 	found := map[string]bool{}
 	for _, c := range clusters {
-		if c.Kind != "ForeignCluster" || c.APIVersion != version {
-			t.Errorf("cluster %s has kind %q and apiVersion %q, want %s", c.Metadata.Name, c.Kind, c.APIVersion, version)
+		if c.Kind != "ForeignCluster" || c.APIVersion != traits.ForeignClusters {
+			t.Errorf("cluster %s has kind %q and apiVersion %q, want %s", c.Metadata.Name, c.Kind, c.APIVersion, traits.ForeignClusters)
 		}
 		if c.Spec.ForeignAuthURL == "" && c.Status.APIServerURL == "" {
 			t.Errorf("cluster %s does not say how to peer with it", c.Metadata.Name)
 		}
 		id := cmp.Or(c.Spec.ClusterIdentity.ClusterID, c.Spec.ClusterID)
-		if is := c.Metadata.Labels[label]; is != id {
-			t.Errorf("cluster %s has label %s %q and cluster ID %q", c.Metadata.Name, label, is, id)
+		if is := c.Metadata.Labels[traits.ClusterLabel]; is != id {
+			t.Errorf("cluster %s has label %s %q and cluster ID %q", c.Metadata.Name, traits.ClusterLabel, is, id)
 		}
 		found[id] = true
 	}
@@ -130,9 +127,8 @@ func TestDaemonRefusesPeers(t *testing.T) {
 		t.Fatal("the broker has no daemon")
 	}
 	address := seen(t, fed.Consumer, fed.Broker, daemons.Items[0].Status.PodIP)
-	// With Liqo 1.x the gateways let nothing of peers pass to the broker's own pods.
 	got, err := fed.Consumer.Curl(t.Context(), "--insecure", "https://"+address+":8000/api/clusters")
-	if (err == nil) != fed.Broker.Line.HasPlugin() {
+	if (err != nil) != fed.Broker.Traits().Fenced {
 		t.Fatalf("the consumer's pod is answered %q by the daemon's, %v", got, err)
 	}
 	for port, path := range map[string]string{"9443": "/place-pods", "8080": "/metrics"} {

@@ -195,11 +195,7 @@ func liqoPod(t *testing.T, component string) *corev1.Pod {
 func virtualKubelets(t *testing.T) []*corev1.Pod {
 	t.Helper()
 	var pods corev1.PodList
-	label := "offloading.liqo.io/component"
-	if fed.Broker.Line.HasPlugin() {
-		label = "app.kubernetes.io/component"
-	}
-	err := fed.Broker.List(t.Context(), &pods, client.MatchingLabels{label: "virtual-kubelet"})
+	err := fed.Broker.List(t.Context(), &pods, client.MatchingLabels{fed.Broker.Traits().KubeletLabel: "virtual-kubelet"})
 	if err != nil {
 		t.Fatal(err)
 	}

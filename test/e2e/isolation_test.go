@@ -334,10 +334,8 @@ func TestPodsAreConfined(t *testing.T) {
 	deploy(t, namespace, federation.Web, 1)
 	twin := twinOf(t, namespace)
 	user := "--as=" + string(fed.Consumer.ID)
-	version, marks := "offloading.liqo.io/v1beta1", "offloading.liqo.io"
-	if fed.Broker.Line.HasPlugin() {
-		version, marks = "virtualkubelet.liqo.io/v1alpha1", "virtualkubelet.liqo.io"
-	}
+	version := fed.Broker.Traits().ShadowPods
+	marks, _, _ := strings.Cut(version, "/")
 	cases := map[string]struct{ reason, spec, refusal string }{
 		"Plain":      {"an ordinary pod", ``, ""},
 		"NodeName":   {"a pod that names its node", `"nodeName": "broker"`, "spec.nodeName"},

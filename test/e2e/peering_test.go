@@ -69,8 +69,8 @@ func TestAddressesFollowThePeering(t *testing.T) {
 // last only where the consumer may know.
 func checkTold(t *testing.T, mode v1alpha1.Mode, namespace string, pods []federation.Copy) {
 	t.Helper()
-	if !fed.Consumer.Line.HasPlugin() {
-		return // Virtual kubelets are Liqo's own, and say nothing of paths.
+	if !fed.Consumer.Traits().OurKubelets {
+		return // Liqo's own say nothing of paths.
 	}
 	orchestrated := mode == v1alpha1.ModeOrchestrated
 	eventually(t, time.Minute, func(ctx context.Context) error {

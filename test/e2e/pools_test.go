@@ -47,7 +47,7 @@ func TestPools(t *testing.T) {
 	eventually(t, time.Minute, func(ctx context.Context) error { return nodeHas(ctx, fed.ProviderB, all) })
 
 	key, value := corev1.LabelTopologyRegion, "north"
-	if !fed.Broker.Line.HasPlugin() { // The node has no labels of its provider but that one.
+	if !fed.Broker.Traits().ProviderLabels {
 		key, value = liqo.LabelProvider, string(fed.ProviderA.ID)
 	}
 	if err := fed.Consumer.ApplyManifests(t.Context(), fmt.Sprintf(pickyPod, namespace, key, value)); err != nil {
@@ -192,7 +192,7 @@ func nodeHas(ctx context.Context, provider *federation.Cluster, want amount) err
 	if err := fed.Broker.Get(ctx, client.ObjectKey{Name: string(provider.ID)}, &p); err != nil {
 		return err
 	}
-	if fed.Broker.Line.HasPlugin() && node.Labels[corev1.LabelTopologyRegion] != p.Labels[corev1.LabelTopologyRegion] {
+	if fed.Broker.Traits().ProviderLabels && node.Labels[corev1.LabelTopologyRegion] != p.Labels[corev1.LabelTopologyRegion] {
 		return fmt.Errorf("node %s is in region %q", node.Name, node.Labels[corev1.LabelTopologyRegion])
 	}
 	expected := map[amount]int64{free: p.Status.Free.Memory().Value(), all: p.Status.Offered.Memory().Value(),

@@ -46,10 +46,9 @@ func TestEveryPortKnowsItsCallers(t *testing.T) {
 		t.Fatal(err)
 	}
 	targets := map[*corev1.Pod]map[int]answer{}
-	if fed.Broker.Line.HasPlugin() {
+	if !fed.Broker.Traits().Fenced {
 		targets[networkManager(t)] = manager
 	} else {
-		// The gateways let nothing of peers pass.
 		daemon = map[int]answer{8000: {"https://%s/", closed}, 8080: daemon[8080], 8081: daemon[8081], 9443: daemon[9443]}
 		kubelet = map[int]answer{10250: {"https://%s/pods", closed}}
 		transit, err := fed.Transit().Pod(t.Context())

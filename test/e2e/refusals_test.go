@@ -30,12 +30,10 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam/broker/relay"
 	pb "github.com/capacitorset/liqo-broker/pkg/remoteipam/remoteipamv1"
@@ -236,7 +234,7 @@ func dialRemoteIPAM(t *testing.T, certificate tls.Certificate) pb.RemoteIPAMClie
 		t.Fatal(err)
 	}
 	var configMap corev1.ConfigMap
-	key := client.ObjectKey{Namespace: string(identitySecret(t).Data["namespace"]), Name: remoteipam.AnnouncementName}
+	key := client.ObjectKey{Namespace: string(identityOf(t, fed.Consumer).Data["namespace"]), Name: remoteipam.AnnouncementName}
 	if err := fed.Broker.Get(t.Context(), key, &configMap); err != nil {
 		t.Fatal(err)
 	}
@@ -267,53 +265,22 @@ func dialRemoteIPAM(t *testing.T, certificate tls.Certificate) pb.RemoteIPAMClie
 // consumerIdentity returns the certificate that the broker gave to the consumer when they peered.
 func consumerIdentity(t *testing.T) tls.Certificate {
 	t.Helper()
-	secret := identitySecret(t)
-	pem, key := secret.Data["certificate"], secret.Data["private-key"]
-	if !fed.Broker.Line.HasPlugin() {
-		config, err := clientcmd.RESTConfigFromKubeConfig(v1.KubeconfigOf(secret))
-		if err != nil {
-			t.Fatal(err)
-		}
-		pem, key = config.CertData, config.KeyData
-	}
-	certificate, err := tls.X509KeyPair(pem, key)
+	shown := identityOf(t, fed.Consumer)
+	certificate, err := tls.X509KeyPair(shown.Certificate, shown.Key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return certificate
 }
 
-// identitySecret returns the Secret in which Liqo keeps the consumer's identity at the broker.
-func identitySecret(t *testing.T) *corev1.Secret {
+// identityOf returns by what a peer shows the broker who it is.
+func identityOf(t *testing.T, peer *federation.Cluster) *federation.Credentials {
 	t.Helper()
-	return identityOf(t, fed.Consumer)
-}
-
-// identityOf returns the Secret in which Liqo keeps a peer's identity at the broker.
-func identityOf(t *testing.T, peer *federation.Cluster) *corev1.Secret {
-	t.Helper()
-	if !fed.Broker.Line.HasPlugin() {
-		key, _, err := v1.IdentityAt(t.Context(), peer, fed.Broker.ID, tenantNamespace(t, peer, fed.Broker))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var secret corev1.Secret
-		if err := peer.Get(t.Context(), key, &secret); err != nil {
-			t.Fatal(err)
-		}
-		return &secret
-	}
-	var secrets corev1.SecretList
-	err := peer.List(t.Context(), &secrets, client.MatchingLabels{
-		"discovery.liqo.io/local-identity": "true", "discovery.liqo.io/cluster-id": string(fed.Broker.ID),
-	})
+	shown, err := peer.CredentialsAt(t.Context(), fed.Broker)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(secrets.Items) != 1 {
-		t.Fatalf("%s has %d identities at the broker, want 1", peer.Name, len(secrets.Items))
-	}
-	return &secrets.Items[0]
+	return shown
 }
 
 // issue makes a client certificate as the broker's API server would accept it, up to its end.

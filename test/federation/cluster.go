@@ -21,7 +21,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
+	liqoline "github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/lines"
 	"github.com/capacitorset/liqo-broker/test/lab"
 )
@@ -31,8 +31,8 @@ type Cluster struct {
 	client.WithWatch
 
 	Name string
-	ID   cluster.ID // Of Liqo.
-	Line line.Line  // Which Liqo runs there; nil if none does.
+	ID   cluster.ID    // Of Liqo.
+	Line liqoline.Line // Which Liqo runs there; nil if none does.
 	Lab  *lab.Cluster
 }
 
@@ -93,23 +93,7 @@ func newScheme() (*runtime.Scheme, error) {
 }
 
 // Liqo reads what Liqo has on the cluster. There are no indexes, so that only lists of all objects can be read.
-func (c *Cluster) Liqo() line.Reader { return c.Line.Reader(c, c.ID) }
-
-// NodeName returns what the one node is called that stands for the cluster in others.
-func (c *Cluster) NodeName() string {
-	if c.Line.HasPlugin() {
-		return "liqo-" + c.Name
-	}
-	return c.Name
-}
-
-// OffloadingAPI returns the group and version of NamespaceOffloadings on the cluster.
-func (c *Cluster) OffloadingAPI() string {
-	if c.Line.HasPlugin() {
-		return "offloading.liqo.io/v1alpha1"
-	}
-	return "offloading.liqo.io/v1beta1"
-}
+func (c *Cluster) Liqo() liqoline.Reader { return c.Line.Reader(c, c.ID) }
 
 // Peer returns what the cluster's Liqo knows of another one; nil if it does not know it.
 //

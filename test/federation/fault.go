@@ -62,21 +62,13 @@ func (f *Federation) AgentHeard(ctx context.Context) (time.Time, error) {
 }
 
 // Gateway is the program on a cluster that holds its tunnel to another one. With Liqo 0.9 it holds all of them.
-func (f *Federation) Gateway(c, other *Cluster) Process {
-	if c.Line.HasPlugin() {
-		return Process{c, liqoNamespace, "liqo-gateway", "gateway"}
-	}
-	return Process{c, tenantOf(other), "gw-" + string(other.ID), "wireguard"}
-}
+func (f *Federation) Gateway(c, other *Cluster) Process { return c.line().gateway(c, other) }
 
 // GatewayChecks is the program on a cluster with Liqo 1.x that writes the routes and the rules of its tunnel to another one, and answers
 // there when it is asked whether the tunnel is up.
 func (f *Federation) GatewayChecks(c, other *Cluster) Process {
 	return Process{c, tenantOf(other), "gw-" + string(other.ID), "gateway"}
 }
-
-// tenantOf returns the namespace that Liqo 1.x has for a cluster in its peers.
-func tenantOf(c *Cluster) string { return "liqo-tenant-" + string(c.ID) }
 
 // VirtualKubelet is the program on a cluster that stands for another one.
 func (f *Federation) VirtualKubelet(c, other *Cluster) Process {

@@ -6,16 +6,9 @@ package federation
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/test/lab"
 	"github.com/capacitorset/liqo-broker/test/lab/topology"
 )
@@ -93,42 +86,12 @@ func (f *Federation) PeerAll(ctx context.Context) error {
 	return f.lab.PeerAll(ctx, func(string, string) {})
 }
 
-// Unpeer ends such a peering, and waits until it is gone: it cannot be made again before. Liqo 0.9.4 tries to let go of a deleted cluster
-// after twice the time that it waited before, which comes to minutes: a changed label has it look every 5 s.
+// Unpeer ends such a peering, and waits until it is gone: it cannot be made again before.
 func (f *Federation) Unpeer(ctx context.Context, consumer, provider *Cluster) error {
 	if err := f.lab.Unpeer(ctx, topology.Peering{Consumer: consumer.Name, Provider: provider.Name}); err != nil {
 		return err
 	}
-	return Until(ctx, patience, func(ctx context.Context) error {
-		if !consumer.Line.HasPlugin() {
-			return consumer.forgot(ctx, provider)
-		}
-		var peers v09.ForeignClusterList
-		if err := consumer.List(ctx, &peers); err != nil {
-			return err
-		}
-		for i := range peers.Items {
-			if fc := &peers.Items[i]; v09.Identity(fc).ID == provider.ID && !fc.DeletionTimestamp.IsZero() {
-				before := client.MergeFrom(fc.DeepCopy())
-				metav1.SetMetaDataLabel(&fc.ObjectMeta, "federation.test/looked-at", strconv.FormatInt(time.Now().Unix()/5, 10))
-				if err := consumer.Patch(ctx, fc, before); client.IgnoreNotFound(err) != nil {
-					return err
-				}
-				return fmt.Errorf("cluster %s still removes what it knows of %s: finalizers %v, conditions %+v",
-					consumer.Name, provider.Name, fc.Finalizers, fc.Status.PeeringConditions)
-			}
-		}
-		return nil
-	})
-}
-
-// forgot fails while a cluster uses another one.
-func (c *Cluster) forgot(ctx context.Context, provider *Cluster) error {
-	peer, err := c.Peer(ctx, provider)
-	if err == nil && peer != nil && peer.Outgoing.Exists {
-		err = fmt.Errorf("cluster %s still uses %s: %+v", c.Name, provider.Name, peer.Outgoing)
-	}
-	return err
+	return Until(ctx, patience, func(ctx context.Context) error { return consumer.line().parted(ctx, consumer, provider) })
 }
 
 // Clusters returns all clusters, the consumer first.

@@ -46,9 +46,6 @@ type sighting struct {
 	memory int64
 }
 
-// tenantOf returns the namespace on other clusters for what concerns a cluster, with Liqo 1.x.
-func tenantOf(c *Cluster) string { return "liqo-tenant-" + string(c.ID) }
-
 // stations are those of a consumer with one node for the broker. With Liqo 0.9 only the end is looked at.
 func (f *Federation) stations() []station {
 	object := f.Broker.NodeName()

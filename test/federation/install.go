@@ -46,7 +46,7 @@ func (f *Federation) Install(ctx context.Context, progress *Progress) error {
 		{"load the images into the clusters", func(ctx context.Context) error { return f.LoadImages(ctx, options.Tag) }},
 		{"broker: kubectl liqo-broker install", func(ctx context.Context) error { return f.InstallBroker(ctx, progress) }},
 		{"broker: expose the HTTP API on the node, for an operator (deploy/examples)", f.ExposeAPI},
-		f.peering(progress),
+		f.Broker.line().peering(f, progress),
 		{"wait until the consumer sees what the providers offer", f.waitForOffer},
 	} {
 		if err := progress.Step(ctx, step.name, step.do); err != nil {
@@ -63,19 +63,6 @@ func (f *Federation) InstallBroker(ctx context.Context, progress *Progress) erro
 		return err
 	}
 	return f.Broker.with(ctx, options, progress, (*install.Installer).Install)
-}
-
-// peering is how the federation's clusters come to know each other and the broker: with Liqo 1.x it is liqoctl that peers them.
-func (f *Federation) peering(progress *Progress) step {
-	if f.Broker.Line.HasPlugin() {
-		return step{"all: kubectl liqo-broker join", func(ctx context.Context) error { return f.Join(ctx, progress) }}
-	}
-	return step{"all: liqoctl peer; consumer: kubectl liqo-broker prepare", func(ctx context.Context) error {
-		if err := f.PeerAll(ctx); err != nil {
-			return err
-		}
-		return f.Prepare(ctx, f.Consumer, progress)
-	}}
 }
 
 // Prepare makes a cluster a consumer of the broker, with which it peers, as `kubectl liqo-broker prepare` does. Images must be loaded.
@@ -145,8 +132,8 @@ var ourImages = []struct {
 	{"liqo-broker", func(f *Federation) []*Cluster { return []*Cluster{f.Broker} }},
 	{"liqo-broker-network-manager", (*Federation).Clusters}, // Its pods at providers test the network.
 	{"liqo-broker-vk", func(f *Federation) []*Cluster {
-		if !f.Broker.Line.HasPlugin() {
-			return nil // Virtual kubelets are Liqo's own.
+		if !f.Broker.Traits().OurKubelets {
+			return nil
 		}
 		return []*Cluster{f.Broker, f.Consumer}
 	}},

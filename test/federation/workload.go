@@ -25,7 +25,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
+	liqoline "github.com/capacitorset/liqo-broker/pkg/liqo/line"
 )
 
 //go:embed manifests
@@ -115,7 +115,7 @@ func (f *Federation) offload(ctx context.Context, namespace string, to *Cluster,
 		return fmt.Errorf("offload namespace %s: %w", namespace, err)
 	}
 	return Until(ctx, patience, func(ctx context.Context) error {
-		o, err := line.ReadOffloading(ctx, f.Consumer, f.Consumer.Line, kind, namespace)
+		o, err := liqoline.ReadOffloading(ctx, f.Consumer, f.Consumer.Line, kind, namespace)
 		if err != nil || o == nil {
 			return cmp.Or(err, fmt.Errorf("namespace %s is not offloaded", namespace))
 		}
