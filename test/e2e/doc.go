@@ -6,6 +6,8 @@
 //
 //	make test-e2e
 //
+// With LIQO=1.2 that has Liqo 1.2. A federation with another line of Liqo than make says stays as it is, and no journey begins.
+//
 // When a journey fails, the federation stays as it is, and test/journeys runs the journey on it once more.
 //
 // They know what a user sees: commands, API objects and traffic. They know nothing of how the broker works. Which of them run side by

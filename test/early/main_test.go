@@ -6,7 +6,6 @@
 package early
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -16,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/test/federation"
-	"github.com/capacitorset/liqo-broker/test/lab"
 	"github.com/capacitorset/liqo-broker/test/lab/topology"
 )
 
@@ -25,14 +23,14 @@ var fed *federation.Federation
 
 func TestMain(m *testing.M) {
 	os.Exit(federation.Suite{
-		Name: "early", Up: []string{"--topology", "strangers", "--clusters", topology.ProviderA, "--without-liqo"},
+		Name: "early", Liqo: "0.9", Up: []string{"--topology", "strangers", "--clusters", topology.ProviderA, "--without-liqo"},
 		Run: func(ctx context.Context, root string, _ bool) (int, error) { return run(ctx, m, root) },
 	}.Main())
 }
 
 // run runs the tests on a cluster without Liqo.
 func run(ctx context.Context, m *testing.M, root string) (int, error) {
-	l, err := lab.Open(cmp.Or(os.Getenv("LIQO_BROKER_LAB"), lab.DefaultDir))
+	l, err := federation.OpenLab()
 	if err != nil {
 		return 1, err
 	}

@@ -67,9 +67,14 @@ func (f *Federation) WithBroker(broker *Cluster) *Federation {
 	return &Federation{Consumer: f.Consumer, Broker: broker, ProviderA: f.ProviderB, ProviderB: f.ProviderB, lab: f.lab, root: f.root}
 }
 
-// Connect connects to the clusters of the lab that the environment names, or else the usual one.
+// OpenLab opens the lab that the environment names, or else the usual one.
+func OpenLab() (*lab.Lab, error) {
+	return lab.Open(cmp.Or(os.Getenv("LIQO_BROKER_LAB"), lab.DefaultDir))
+}
+
+// Connect connects to the clusters of the lab that OpenLab opens.
 func Connect(ctx context.Context, root string) (*Federation, error) {
-	l, err := lab.Open(cmp.Or(os.Getenv("LIQO_BROKER_LAB"), lab.DefaultDir))
+	l, err := OpenLab()
 	if err != nil {
 		return nil, err
 	}

@@ -66,6 +66,9 @@ func newFolder(dir string) (folder, error) {
 // Topology says which clusters the lab has.
 func (l *Lab) Topology() topology.Topology { return l.state.Topology }
 
+// LiqoVersion is the version of the Liqo that the clusters have, whether it is installed or not.
+func (l *Lab) LiqoVersion() string { return l.state.Artifacts.LiqoVersion }
+
 // Cluster returns the cluster of that name.
 func (l *Lab) Cluster(name string) (*Cluster, error) {
 	t, err := l.state.Topology.Cluster(name)
@@ -154,7 +157,7 @@ func (c *Cluster) KubectlPath() string {
 func (c *Cluster) LiqoPath() string { return c.lab.state.Artifacts.Liqo }
 
 // LiqoVersion is the version of the Liqo that the lab has, whether it is installed or not.
-func (c *Cluster) LiqoVersion() string { return c.lab.state.Artifacts.LiqoVersion }
+func (c *Cluster) LiqoVersion() string { return c.lab.LiqoVersion() }
 
 // LiqoInstallArgs returns the arguments with which liqoctl installs Liqo in the cluster, as Up does.
 func (c *Cluster) LiqoInstallArgs() ([]string, error) { return c.liqo().InstallArgs() }

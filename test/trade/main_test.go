@@ -23,7 +23,7 @@ var (
 
 func TestMain(m *testing.M) {
 	os.Exit(federation.Suite{
-		Name: "trade", Up: []string{"--topology", "strangers"},
+		Name: "trade", Liqo: "0.9", Up: []string{"--topology", "strangers"},
 		Run: func(ctx context.Context, root string, _ bool) (int, error) { return run(ctx, m, root) },
 	}.Main())
 }
