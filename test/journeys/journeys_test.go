@@ -108,6 +108,7 @@ func TestRun(t *testing.T) {
 		reason string
 		env    map[string]string
 		args   []string
+		line   string
 		lab    fakeLab
 		before string // What is remembered.
 		fails  string // What the error has, empty if the run is green.
@@ -134,6 +135,13 @@ func TestRun(t *testing.T) {
 		"ThirdTime": {
 			reason: "What is flaky three times in a row is red.", env: map[string]string{"TestB": "flaky"}, before: `{"fixture":{"TestB":2}}`,
 			fails: "TestB was flaky in 3 runs in a row", flaky: []string{"TestB"}, after: `{"fixture":{"TestB":3}}`, told: "status status", //nolint:dupword // It is asked more than once.
+		},
+		"Line": {
+			reason: "What is flaky with one line of Liqo may pass with another one.", env: map[string]string{"TestB": "flaky"}, line: "1.2",
+			before: `{"fixture":{"TestA":1},"fixture-0.9":{"TestA":1,"TestB":2},"fixture-1.2":{"TestA":1,"TestB":1}}`, flaky: []string{"TestB"},
+			after:  `{"fixture":{"TestA":1},"fixture-0.9":{"TestA":1,"TestB":2},"fixture-1.2":{"TestB":2}}`,
+			told:   "status status down", //nolint:dupword // It is asked more than once.
+			prints: []string{"--- flaky: TestB of fixture-1.2 failed"},
 		},
 		"Unreadable": {
 			reason: "A memory that says nothing is none.", env: map[string]string{"TestB": "flaky"}, before: `{"fixture":`,
@@ -206,7 +214,7 @@ func TestRun(t *testing.T) {
 				}
 			}
 			var out bytes.Buffer
-			r := &runner{lab: tc.lab.run, kept: "kept", memory: memory, out: &out}
+			r := &runner{lab: tc.lab.run, kept: "kept", memory: memory, line: tc.line, out: &out}
 			err = r.run(t.Context(), slices.Concat([]string{"-count=1"}, tc.args, []string{"."}))
 			if tc.fails == "" && err != nil || tc.fails != "" && (err == nil || !strings.Contains(err.Error(), tc.fails)) {
 				t.Errorf("%s\nrun(): %v, want %q\n%s", tc.reason, err, tc.fails, out.String())
@@ -218,9 +226,13 @@ func TestRun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			group := "fixture"
+			if tc.line != "" {
+				group += "-" + tc.line
+			}
 			var want []string
 			for _, test := range slices.Concat(tc.flaky, tc.red) {
-				want = append(want, "kept/fixture-"+test+".log")
+				want = append(want, "kept/"+group+"-"+test+".log")
 			}
 			if diff := cmp.Diff(want, logs); diff != "" {
 				t.Errorf("%s\nlogs: -want +got\n%s", tc.reason, diff)

@@ -15,8 +15,8 @@
 //     have done;
 //   - if the lab is not whole: the second run would be on another one.
 //
-// The lab's cache remembers how many runs in a row a journey was flaky, also those of other clones. Three are red. Where nothing can be
-// remembered, a run stands for itself.
+// The lab's cache remembers how many runs in a row a journey was flaky with a line of Liqo, also those of other clones. Three are red.
+// Where nothing can be remembered, a run stands for itself.
 //
 // A lab that is up before is up after. Another one is removed when all is green, and stays to be looked at else.
 package main
@@ -47,7 +47,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 0 {
 		return fmt.Errorf("which journeys? The arguments are those of go test")
 	}
-	r := &runner{lab: lab, kept: filepath.Join(".build", "failed"), out: out}
+	r := &runner{lab: lab, kept: filepath.Join(".build", "failed"), line: os.Getenv("LIQO_BROKER_LIQO"), out: out}
 	if dir, err := cache.User(); err != nil {
 		fmt.Fprintf(out, "--- what was flaky before is not known: %v\n", err)
 	} else {

@@ -32,7 +32,9 @@ type runner struct {
 	lab func(ctx context.Context, command string) error
 	// kept is the folder for the first logs of what is flaky, and memory the file that remembers it, empty if there is none.
 	kept, memory string
-	out          io.Writer
+	// line is the line of Liqo that the journeys are told, empty if none: each has a memory and logs of its own.
+	line string
+	out  io.Writer
 }
 
 // run runs the journeys that the arguments of go test say. It returns nil if all passed, at first or by themselves.
@@ -41,6 +43,9 @@ func (r *runner) run(ctx context.Context, args []string) error {
 	first, err := goTest(ctx, r.out, args...)
 	if err != nil {
 		return err
+	}
+	if r.line != "" {
+		first.group += "-" + r.line
 	}
 	flaky, red := r.again(ctx, args, first)
 	runs, err := remember(r.memory, first.group, first.with(pass), flaky)
