@@ -19,8 +19,13 @@ OUT          ?= dist
 REVISION     ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 KUBERNETES   ?= v1.34
-# The line of Liqo of demo, lab-up, test-e2e, bench-pods and bench-grants: 0.9 or 1.2. All else has what it is about.
+# The line of Liqo of demo, lab-up, test-e2e, test-smoke, test-rest, test-conformance, bench-pods and bench-grants: 0.9 or 1.2. All else
+# has what it is about.
 LIQO         ?= $(or $(LIQO_BROKER_LIQO),0.9)
+# The line whose journeys test walks in full, unless make test LIQO=1.2 or 0.9 says which. It walks some of the other line, test-full all.
+FULL_LIQO    ?= 0.9
+OTHER_LIQO    = $(filter-out $(LIQO),0.9 1.2)
+SMOKE_LIQO    = $(LIQO)
 BINARIES     := broker virtual-kubelet network-manager kubectl-liqo_broker registry connector
 IMAGES       := liqo-broker liqo-broker-vk liqo-broker-network-manager liqo-broker-connector liqo-broker-registry
 PATCHED      := .build/patched/github.com/liqotech/liqo/go.mod
@@ -36,6 +41,10 @@ ON_ITS_OWN   := TestDelay|TestTwoBrokers|TestSpeed|TestBusyNode|TestGrantsReachN
 OTHER_WAYS   := TestAppliedAtOnce|TestAutoscaling|TestClaimsAreRefused|TestDevices|TestDrainOfDatabase|TestFrontDoor/ByHand|TestFrontDoor/Helm|TestGatewayStopped|TestInstallationInTheWrongOrder|TestIPAMPortOpensToVirtualKubelets|TestLongNames|TestNamespacesLeaveNothing|TestOffloadedTwice|TestPeeringByCredentials|TestPodsWaitForTheDaemon|TestPools|TestRelayAddressesEndWithTheirPods|TestRelayAddressesOfEndpointsLast|TestSecondVirtualKubelet|TestUDP|TestVolumesOfProviders|TestVolumesStayAtHome
 # They say for how long nobody may be without an answer, which depends on what else the machine does, or go other ways.
 FULL_ONLY    := TestFaults|TestSlowAPIServers|$(OTHER_WAYS)
+# They hold the most with few: the way in and out by the README, both modes, a drain, a lost provider, and who may reach and ask what.
+SMOKE        := TestAggregator|TestCatalog|TestEveryPortKnowsItsCallers|TestFailover|TestFrontDoor|TestHostilePeers|TestOrchestrator|TestRemoteIPAM
+# walk has journeys of test/e2e walked with a line of Liqo: line, time limit, which ones.
+walk          = LIQO_BROKER_LIQO=$(1) $(JOURNEYS) -tags=e2e -count=1 -timeout=$(2) $(3) ./test/e2e
 # The same source gives the same bytes in any folder: nothing of the machine, and of git only what VERSION says.
 GO_BUILD     := CGO_ENABLED=0 GOAMD64=v1 GOARM64=v8.0 go build -trimpath -buildvcs=false -ldflags '-s -w -X $(PACKAGE)/pkg/version.version=$(VERSION)'
 
@@ -65,8 +74,12 @@ demo: deps build images bin/lab bin/demo ## Bring up a federation of four cluste
 demo-trade: deps build images bin/lab bin/demo bin/helm ## Have clusters that do not know each other find, buy, use and give back capacity, and show it.
 	bin/demo trade --kubernetes $(KUBERNETES)
 
+# What a target needs has the variables of the target.
+test test-full: LIQO = $(FULL_LIQO)
+test: SMOKE_LIQO = $(OTHER_LIQO)
+
 .PHONY: test
-test: deps test-unit test-virtual-kubelet test-liqo1 test-chart test-release test-values test-e2e test-trade ## Run the unit tests, the chart, the release, bad values, and the journeys on four clusters, peered and not.
+test: deps test-unit test-virtual-kubelet test-liqo1 test-chart test-release test-values test-e2e test-smoke test-trade ## Run the unit tests, the chart, the release, bad values, and the journeys on four clusters, peered and not.
 
 ##@ Federation
 
@@ -204,8 +217,13 @@ test-values: deps bin/lab ## On a real API server, write junk into all fields th
 	LIQO_BROKER_TEST_PROGRAMS=$$programs go test -C test/chart -count=1 -timeout=10m -v -run '^TestRelease' .
 
 .PHONY: test-e2e
-test-e2e: deps build images bin/lab bin/helm $(JOURNEYS) ## Walk the journeys on four clusters, with LIQO=1.2 those that apply to it; uses a running demo, or brings one up and down.
-	LIQO_BROKER_LIQO=$(LIQO) $(JOURNEYS) -tags=e2e -count=1 -timeout=70m -skip '$(ON_ITS_OWN)|$(FULL_ONLY)' ./test/e2e
+test-e2e: deps build images bin/lab bin/helm $(JOURNEYS) ## Walk the journeys on four clusters, with LIQO=1.2 those that apply to it; uses a running demo of that line, or brings one up and down.
+	$(call walk,$(LIQO),70m,-skip '$(ON_ITS_OWN)|$(FULL_ONLY)')
+
+# What is skipped is so for a journey that is walked once more, too.
+.PHONY: test-smoke
+test-smoke: deps build images bin/lab bin/helm $(JOURNEYS) ## Walk the journeys that hold the most, in a quarter of an hour.
+	$(call walk,$(SMOKE_LIQO),30m,-skip '$(ON_ITS_OWN)|$(FULL_ONLY)' -run '$(SMOKE)')
 
 .PHONY: test-trade
 test-trade: deps build images bin/lab bin/helm $(JOURNEYS) ## Walk the journeys of the trade on four clusters that do not know each other, and a registry outside of them.
@@ -234,24 +252,31 @@ test-worlds: ## Decide in random worlds, other ones each time, for three minutes
 		go test -count=1 -timeout=30m ./pkg/core/choice ./pkg/core/placement ./pkg/controller/twin ./test/worlds/trade
 	cat .build/worlds
 
+.PHONY: test-rest
+test-rest: deps build images bin/lab bin/helm bin/metrics-server $(JOURNEYS) ## Walk the journeys that test-e2e leaves out, with faults of 90 s, each kind on a lab of its own; for hours.
+	bin/lab down
+	LIQO_BROKER_FAULT_SECONDS=90 $(call walk,$(LIQO),90m,-run TestFaults)
+	bin/lab down
+	LIQO_BROKER_SLOW_SECONDS=120 $(call walk,$(LIQO),30m,-run TestSlowAPIServers)
+	bin/lab down
+	$(call walk,$(LIQO),90m,-run '$(OTHER_WAYS)')
+	bin/lab down
+	$(call walk,$(LIQO),30m,-run '$(ON_ITS_OWN)')
+	bin/lab down
+
+# With --dry-run make runs the lines that run make, and them alone: they have nothing else in them.
 .PHONY: test-full
-test-full: test test-race test-worlds test-cidrs bin/metrics-server ## Run everything, the race detector, random worlds, other ways, faults of 90 s, stock Liqo 1.2, a connector before Liqo, and the journeys again on the other versions of Kubernetes.
+test-full: test test-race test-worlds test-cidrs ## Run everything, the race detector, random worlds, both lines of Liqo in full with faults of 90 s, stock Liqo 1.2, a connector before Liqo, and the journeys again on the other versions of Kubernetes.
 	bin/lab down
-	LIQO_BROKER_FAULT_SECONDS=90 $(JOURNEYS) -tags=e2e -count=1 -timeout=90m -run TestFaults ./test/e2e
+	$(MAKE) test-e2e LIQO=$(OTHER_LIQO)
+	for line in $(LIQO) $(OTHER_LIQO); do $(MAKE) test-rest LIQO=$$line; done
+	LIQO_BROKER_KUBERNETES=v1.28 $(MAKE) test-e2e LIQO=0.9
 	bin/lab down
-	LIQO_BROKER_SLOW_SECONDS=120 $(JOURNEYS) -tags=e2e -count=1 -timeout=30m -run TestSlowAPIServers ./test/e2e
-	bin/lab down
-	$(JOURNEYS) -tags=e2e -count=1 -timeout=90m -run '$(OTHER_WAYS)' ./test/e2e
-	bin/lab down
-	LIQO_BROKER_KUBERNETES=v1.28 $(MAKE) test-e2e
-	bin/lab down
-	LIQO_BROKER_KUBERNETES=v1.37 $(MAKE) test-e2e
+	LIQO_BROKER_KUBERNETES=v1.37 $(MAKE) test-e2e LIQO=0.9
 	bin/lab down
 	$(MAKE) test-stock
 	bin/lab down
 	$(MAKE) test-early
-	bin/lab down
-	$(JOURNEYS) -tags=e2e -count=1 -timeout=60m -run '$(ON_ITS_OWN)' ./test/e2e
 	bin/lab down
 
 .PHONY: bench

@@ -58,7 +58,7 @@ func TestSettled(t *testing.T) {
 	w.note(1, sighting{memory: 8})
 	time.AfterFunc(time.Millisecond, func() { w.note(1, sighting{memory: 4}) })
 	if memory, err := w.Settled(t.Context()); err != nil || memory != 4 || len(w.seen[1]) < 2 {
-		t.Errorf("Settled() = %d, %v, when the other station has had %d; want 4, when it has that, too", memory, err, w.seen[1])
+		t.Errorf("Settled() = %d, %v, when the other station has had %+v; want 4, when it has that, too", memory, err, w.seen[1])
 	}
 	w.note(1, sighting{memory: 4})
 	if len(w.seen[1]) != 2 {
