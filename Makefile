@@ -261,7 +261,7 @@ test-rest: deps build images bin/lab bin/helm bin/metrics-server $(JOURNEYS) ## 
 	bin/lab down
 	$(call walk,$(LIQO),90m,-run '$(OTHER_WAYS)')
 	bin/lab down
-	$(call walk,$(LIQO),30m,-run '$(ON_ITS_OWN)')
+	$(call walk,$(LIQO),60m,-run '$(ON_ITS_OWN)')
 	bin/lab down
 
 # With --dry-run make runs the lines that run make, and them alone: they have nothing else in them.

@@ -35,7 +35,7 @@ func withoutWebhooks(t *testing.T) (restore func()) {
 	saved := map[string]string{}
 	restore = func() {
 		for configuration, manifest := range saved {
-			if err := createAs(t, "--as=", manifest); err != nil {
+			if err := createAs(t, manifest); err != nil {
 				t.Errorf("restore the %s: %v", configuration, err)
 			}
 			delete(saved, configuration)
@@ -85,14 +85,14 @@ func withoutAdmission(t *testing.T) (restore func()) {
 	}
 }
 
-// createAs makes an object on the broker, as a user.
-func createAs(t *testing.T, user, manifest string) error {
+// createAs makes an object on the broker, as who the options of kubectl say, or as the administrator.
+func createAs(t *testing.T, manifest string, as ...string) error {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "object.json")
 	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := fed.Broker.Kubectl(context.WithoutCancel(t.Context()), "create", "--filename="+file, user)
+	_, err := fed.Broker.Kubectl(context.WithoutCancel(t.Context()), append([]string{"create", "--filename=" + file}, as...)...)
 	return err
 }
 

@@ -333,7 +333,8 @@ func TestPodsAreConfined(t *testing.T) {
 	together(t, v1alpha1.ModeOrchestrated)
 	deploy(t, namespace, federation.Web, 1)
 	twin := twinOf(t, namespace)
-	user := "--as=" + string(fed.Consumer.ID)
+	// Liqo 0.9 gives rights to users, and 1.x to groups. Both are called like the cluster.
+	as := []string{"--as=" + string(fed.Consumer.ID), "--as-group=" + string(fed.Consumer.ID)}
 	version := fed.Broker.Traits().ShadowPods
 	marks, _, _ := strings.Cut(version, "/")
 	cases := map[string]struct{ reason, spec, refusal string }{
@@ -351,9 +352,9 @@ func TestPodsAreConfined(t *testing.T) {
 			if tc.spec != "" {
 				pod += ", " + tc.spec
 			}
-			err := createAs(t, user, fmt.Sprintf(`{"apiVersion": "%s", "kind": "ShadowPod",
+			err := createAs(t, fmt.Sprintf(`{"apiVersion": "%s", "kind": "ShadowPod",
 				"metadata": {"name": "wish-%s", "namespace": "%s", "labels": {"%[4]s/origin": "%[5]s", "%[4]s/destination": "%[6]s"}},
-				"spec": {"pod": {%[7]s}}}`, version, strings.ToLower(name), twin, marks, fed.Consumer.ID, fed.Broker.ID, pod))
+				"spec": {"pod": {%[7]s}}}`, version, strings.ToLower(name), twin, marks, fed.Consumer.ID, fed.Broker.ID, pod), as...)
 			if tc.refusal == "" && err != nil || tc.refusal != "" && (err == nil || !strings.Contains(err.Error(), tc.refusal)) {
 				t.Errorf("%s: %v, want %q", tc.reason, err, tc.refusal)
 			}
@@ -406,8 +407,9 @@ func TestPodsAreConfinedWithoutWebhooks(t *testing.T) {
 	}
 	for name, tc := range cases {
 		eventually(t, time.Minute, func(context.Context) error { // The API server needs a moment to forget the webhooks.
-			err := createAs(t, "--as=system:serviceaccount:liqo:liqo-controller-manager", fmt.Sprintf(`{"apiVersion": "v1", "kind": "Pod",
-				"metadata": {"generateName": "bare-%s-", "namespace": "%s"}, "spec": {%s}}`, strings.ToLower(name), twin, tc.spec))
+			err := createAs(t, fmt.Sprintf(`{"apiVersion": "v1", "kind": "Pod",
+				"metadata": {"generateName": "bare-%s-", "namespace": "%s"}, "spec": {%s}}`, strings.ToLower(name), twin, tc.spec),
+				"--as=system:serviceaccount:liqo:liqo-controller-manager")
 			refusal := ""
 			if err != nil {
 				refusal = err.Error()

@@ -124,6 +124,15 @@ func TestOffloadedTwice(t *testing.T) {
 	}
 }
 
+// longest is the length of the longest name to which Liqo on the consumer can append what names of twins end with.
+func longest() int {
+	end := "-" + fed.Consumer.Name
+	if fed.Consumer.Traits().IDInTwins {
+		end += "-123456"
+	}
+	return 63 - len(end)
+}
+
 // TestLongNames offloads namespaces to whose names the broker cannot append its own. Liqo on the consumer does not append a
 // name either if that makes more than 63 characters.
 func TestLongNames(t *testing.T) {
@@ -133,7 +142,7 @@ func TestLongNames(t *testing.T) {
 		strategy liqo.Mapping
 	}{
 		"Of45Characters":                 {45, "DefaultName"},
-		"LongestWithTheNameOfTheCluster": {63 - len("-consumer-123456"), "DefaultName"},
+		"LongestWithTheNameOfTheCluster": {longest(), "DefaultName"},
 		"Longest":                        {63, "EnforceSameName"},
 	}
 	for name, tc := range cases {
@@ -151,7 +160,7 @@ func TestLongNames(t *testing.T) {
 // the name already, so that the broker uses provider-b.
 func TestCollision(t *testing.T) {
 	together(t, v1alpha1.ModeAggregated)
-	namespace := ofLength("collision", 45)
+	namespace := ofLength("collision", longest())
 	removeAtEnd(t, namespace)
 	offload(t, namespace, "DefaultName", fed.ProviderA)
 	direct := copies(t, namespace, 1, fed.ProviderA)

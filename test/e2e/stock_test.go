@@ -224,7 +224,7 @@ func TestTwinOfLiqo(t *testing.T) {
 		"metadata": {"name": %q, "namespace": %q, "labels": {"virtualkubelet.liqo.io/origin": %q, "virtualkubelet.liqo.io/destination": %q}},
 		"spec": {"pod": {"containers": [{"name": "web", "image": "lab.local/web:1", "imagePullPolicy": "IfNotPresent"}]}}}`,
 		wish, twin, fed.Consumer.ID, fed.Broker.ID)
-	eventually(t, time.Minute, func(context.Context) error { return createAs(t, "--as="+string(fed.Consumer.ID), shadow) })
+	eventually(t, time.Minute, func(context.Context) error { return createAs(t, shadow, "--as="+string(fed.Consumer.ID)) })
 	for range 10 {
 		time.Sleep(time.Second)
 		var pod corev1.Pod

@@ -25,6 +25,8 @@ type Traits struct {
 	ForeignClusters, ClusterLabel string
 	// ShadowPods is the group and version of these. The group is also that of their labels.
 	ShadowPods string
+	// IDInTwins is whether the names of twins of namespaces end with a part of the ID of the cluster where they are from, after its name.
+	IDInTwins bool
 	// KubeletLabel is the label of pods that is "virtual-kubelet" for those of virtual kubelets.
 	KubeletLabel string
 	// OurKubelets is whether the virtual kubelets of brokers and of their consumers are of this project.

@@ -22,8 +22,8 @@ type line09 struct{}
 func (line09) traits() Traits {
 	return Traits{
 		ForeignClusters: "discovery.liqo.io/v1alpha1", ClusterLabel: "discovery.liqo.io/cluster-id",
-		ShadowPods: "virtualkubelet.liqo.io/v1alpha1", KubeletLabel: "app.kubernetes.io/component", OurKubelets: true, ProviderLabels: true,
-		offloadings: "offloading.liqo.io/v1alpha1", nodes: "liqo-",
+		ShadowPods: "virtualkubelet.liqo.io/v1alpha1", KubeletLabel: "app.kubernetes.io/component", IDInTwins: true, OurKubelets: true,
+		ProviderLabels: true, offloadings: "offloading.liqo.io/v1alpha1", nodes: "liqo-",
 	}
 }
 

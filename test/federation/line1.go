@@ -60,12 +60,23 @@ func (line1) peering(f *Federation, progress *Progress) step {
 	}}
 }
 
+// parted lets the consumer's gateway start again where the provider still uses it: Liqo 1.2.0 takes its identity from it together with that
+// of the virtual kubelet (docs/troubleshooting.md).
 func (line1) parted(ctx context.Context, consumer, provider *Cluster) error {
 	peer, err := consumer.Peer(ctx, provider)
-	if err == nil && peer != nil && peer.Outgoing.Exists {
-		err = fmt.Errorf("cluster %s still uses %s: %+v", consumer.Name, provider.Name, peer.Outgoing)
+	switch {
+	case err != nil:
+		return err
+	case peer != nil && peer.Outgoing.Exists:
+		return fmt.Errorf("cluster %s still uses %s: %+v", consumer.Name, provider.Name, peer.Outgoing)
+	case peer == nil || !peer.Incoming.Exists:
+		return nil
 	}
-	return err
+	gateway := "deployment/gw-" + string(provider.ID)
+	if _, err := consumer.Kubectl(ctx, "rollout", "restart", "--namespace="+tenantOf(provider), gateway); err != nil {
+		return err
+	}
+	return consumer.rollout(ctx, tenantOf(provider), "gw-"+string(provider.ID))
 }
 
 // tenantOf returns the namespace that Liqo 1.x has for a cluster in its peers.
