@@ -252,14 +252,27 @@ func (i *Installer) opened(ctx context.Context) ([]change, error) {
 
 // toldReports returns the changes that remove where consumers report to the broker, and what bounds them.
 func (i *Installer) toldReports(ctx context.Context) ([]change, error) {
+	return i.toldTenants(ctx, append(ofGuard(),
+		toldAs{report.Name, &corev1.ConfigMapList{}}, toldAs{report.Name, &rbacv1.RoleBindingList{}}, toldAs{report.Name, &rbacv1.RoleList{}},
+	))
+}
+
+// unbounded returns the changes that remove what bounds peers in their tenant namespaces.
+func (i *Installer) unbounded(ctx context.Context) ([]change, error) {
+	return i.toldTenants(ctx, ofGuard())
+}
+
+// ofGuard are what the guard keeps in tenant namespaces, by which it bounds what peers write there. What it keeps in twin namespaces
+// stays as long as these do: it is around pods that run.
+func ofGuard() []toldAs { return []toldAs{{BrokerName, &corev1.ResourceQuotaList{}}} }
+
+// toldTenants returns the changes that remove objects in the tenant namespaces of all peers, whichever way they peer.
+func (i *Installer) toldTenants(ctx context.Context, objects []toldAs) ([]change, error) {
 	tenant, err := labels.NewRequirement(liqo.LabelTenantNamespace, selection.Exists, nil)
 	if err != nil {
 		return nil, fmt.Errorf("select the tenant namespaces: %w", err)
 	}
-	return i.toldPeers(ctx, labels.NewSelector().Add(*tenant), []toldAs{
-		{report.Name, &corev1.ConfigMapList{}}, {report.Name, &rbacv1.RoleBindingList{}}, {report.Name, &rbacv1.RoleList{}},
-		{BrokerName, &corev1.ResourceQuotaList{}}, // By which the guard bounds what they write.
-	})
+	return i.toldPeers(ctx, labels.NewSelector().Add(*tenant), objects)
 }
 
 // consumer has the agent find all that it needs before it learns which peer is the broker.
@@ -454,7 +467,7 @@ func (line1) guardUndo(i *Installer) ([]step, error) {
 	if err != nil {
 		return nil, err
 	}
-	return i.guardingUndo(base, policies), nil
+	return append(i.guardingUndo(base, policies), step{"remove what bounds peers", i.unbounded, nil}), nil
 }
 
 func (l line1) mayCease(ctx context.Context, i *Installer, s *Setup) error {

@@ -449,7 +449,7 @@ func TestJourneys1(t *testing.T) {
 			journey{"", (*Installer).Uninstall, []string{
 				"remove the rules that hold without the daemon", "remove the daemon, its kinds and the guard", "remove the transit",
 				"have Liqo's gateways pass everything again", "remove what peers were told by the broker",
-			}, "delete ValidatingAdmissionPolicyBinding", "delete ResourceQuota liqo-tenant-rome/liqo-broker"},
+			}, "delete ValidatingAdmissionPolicyBinding", "delete RoleBinding liqo-tenant-rome/liqo-broker-report"},
 		},
 		"Consumer": {
 			together(peer1("milan", true), peer1("rome", false)),
@@ -464,12 +464,12 @@ func TestJourneys1(t *testing.T) {
 			}, "patch ForeignCluster milan", "delete Namespace liqo-broker-agent"},
 		},
 		"Guard": {
-			nil,
+			peer1("rome", false),
 			journey{"guarded", (*Installer).Guard, []string{"run the guard", rules + "guard"}, "apply Namespace liqo-broker-guard",
 				"apply ValidatingAdmissionPolicyBinding"},
 			journey{"", (*Installer).Unguard, []string{
-				"remove the rules that hold without the guard", "remove the guard",
-			}, "delete ValidatingAdmissionPolicyBinding", "delete Namespace liqo-broker-guard"},
+				"remove the rules that hold without the guard", "remove the guard", "remove what bounds peers",
+			}, "delete ValidatingAdmissionPolicyBinding", "delete ResourceQuota liqo-tenant-rome/liqo-broker"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -478,7 +478,8 @@ func TestJourneys1(t *testing.T) {
 			gateway := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-rome", Name: "gw", Labels: map[string]string{
 				"networking.liqo.io/component": "gateway"}}}
 			other := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "gw", Labels: gateway.Labels}}
-			cluster := stock1(together(tc.objects, strange, other, gateway.DeepCopy())...)
+			own := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "liqo-broker"}}
+			cluster := stock1(together(tc.objects, strange, other, own, gateway.DeepCopy())...)
 			to := cluster.client(t)
 			before := everything(t, to)
 
@@ -499,15 +500,16 @@ func TestJourneys1(t *testing.T) {
 				t.Errorf("again it writes %q, and says\n%s", cluster.written, out)
 			}
 
-			if name == "Broker" {
-				for _, o := range []client.Object{
-					&corev1.ConfigMap{ObjectMeta: told}, &rbacv1.RoleBinding{ObjectMeta: told}, &rbacv1.Role{ObjectMeta: told},
-					&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: told.Namespace, Name: "liqo-broker"}},
+			bounds := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: told.Namespace, Name: "liqo-broker"}}
+			for _, o := range map[string][]client.Object{
+				"Broker": {
+					&corev1.ConfigMap{ObjectMeta: told}, &rbacv1.RoleBinding{ObjectMeta: told}, &rbacv1.Role{ObjectMeta: told}, bounds,
 					ofTransit(&api.IP{}, "twin", "liqo-broker-1.ip"), ofTransit(&discoveryv1.EndpointSlice{}, "twin", "liqo-broker-shop"),
-				} {
-					if err := to.Create(t.Context(), o); err != nil {
-						t.Fatal(err)
-					}
+				},
+				"Guard": {bounds},
+			}[name] {
+				if err := to.Create(t.Context(), o); err != nil {
+					t.Fatal(err)
 				}
 			}
 			out = cluster.run(t, to, Options{}, tc.undo.do)
