@@ -196,8 +196,9 @@ func TestFrontDoor(t *testing.T) {
 	secrets.none(t)
 }
 
-// TestFrontDoor1 does what the README says to who has Liqo 1.x, from clusters that do not know each other to a workload that is reached,
-// explained and moved, and back. There is a second provider, so that what is drained can go somewhere.
+// TestFrontDoor1 does what the pages say to who has Liqo 1.x, from clusters that do not know each other to a workload that is reached,
+// explained and moved, and back: by the commands of the README, and by Helm. There is a second provider, so that what is drained can go
+// somewhere.
 func TestFrontDoor1(t *testing.T) {
 	if fed.Broker.Line.HasPlugin() {
 		t.Skip("TestFrontDoor does so with Liqo 0.9")
@@ -206,59 +207,117 @@ func TestFrontDoor1(t *testing.T) {
 	if err := fed.LoadImages(ctx, releaseTag(t)); err != nil {
 		t.Fatal(err)
 	}
-	mustPlugin(t, fed.Consumer, "unprepare")
-	mustPlugin(t, fed.Broker, "uninstall", "--force")
 	if err := fed.Peer(ctx, fed.Broker, fed.ProviderB); err != nil {
 		t.Fatal(err)
 	}
+	without := func(t *testing.T) {
+		t.Helper()
+		mustPlugin(t, fed.Consumer, "unprepare")
+		mustPlugin(t, fed.Broker, "uninstall", "--force")
+	}
 
-	// In.
-	r := read(t, "README.md", "TestFrontDoor", placeholders(t, "shop"))
-	here := read(t, "README.md", "TestFrontDoor1", placeholders(t, "shop"), "liqoctl peer", "liqoctl peer --gw-server-service-type NodePort")
-	r.next("kubectl liqo-broker install")
-	here.next("kubectl liqo-broker join")
-	r.skip("kubectl liqo-broker join")
-	if tested := r.next("kubectl liqo-broker test"); !strings.Contains(tested, "The Service answered 20 of 20 requests, from 4 of 4 pods.") {
+	t.Run("Plugin", func(t *testing.T) {
+		// In.
+		without(t)
+		r := read(t, "README.md", "TestFrontDoor", placeholders(t, "shop"))
+		here := read(t, "README.md", "TestFrontDoor1", placeholders(t, "shop"), "liqoctl peer", "liqoctl peer --gw-server-service-type NodePort")
+		r.next("kubectl liqo-broker install")
+		here.next("kubectl liqo-broker join")
+		r.skip("kubectl liqo-broker join")
+		if tested := r.next("kubectl liqo-broker test"); !strings.Contains(tested, "The Service answered 20 of 20 requests, from 4 of 4 pods.") {
+			t.Errorf("the test of the network says\n%s", tested)
+		}
+		r.next("kubectl liqo-broker status")
+		r.next("kubectl liqo-broker diagnose")
+		r.skip("kubectl --namespace liqo delete secret auth-token")
+
+		// A workload, where it is and why, and elsewhere.
+		here.next("kubectl create namespace shop")
+		r.skip("kubectl create namespace shop")
+		pods := copies(t, "shop", 2)
+		checkAddresses(t, pods)
+		where := r.next("kubectl liqo-broker where shop")
+		for _, pod := range pods {
+			if !strings.Contains(where, pod.Name) || !strings.Contains(where, pod.Address[fed.Consumer.Name]) {
+				t.Errorf("pod %s at %s is not in\n%s", pod.Name, pod.Address[fed.Consumer.Name], where)
+			}
+		}
+		explained := r.next("kubectl liqo-broker explain shop")
+		for _, provider := range fed.Providers() {
+			if !strings.Contains(explained, provider.Name) {
+				t.Errorf("nothing is explained of %s:\n%s", provider.Name, explained)
+			}
+		}
+		if drained := r.next("kubectl liqo-broker drain PROVIDER"); !strings.Contains(drained, " drained\n") {
+			t.Errorf("it does not say that the provider is drained:\n%s", drained)
+		}
+		if where := r.next("kubectl liqo-broker where shop"); strings.Contains(where, fed.ProviderA.Name) {
+			t.Errorf("a pod is still on the provider that is drained:\n%s", where)
+		}
+		checkAddresses(t, copies(t, "shop", 2, fed.ProviderB))
+		r.next("kubectl liqo-broker enable PROVIDER")
+
+		// Out.
+		r.next("kubectl delete namespace shop")
+		r.next("kubectl liqo-broker uninstall")
+		r.end()
+		here.end()
+		for _, c := range []*federation.Cluster{fed.Broker, fed.Consumer} {
+			nothingLeft(t, c)
+		}
+	})
+	// Charts bring all of it twice: there are two ways to leave, and by Helm alone some of it is kept for who comes back.
+	t.Run("Helm", func(t *testing.T) {
+		without(t)
+		r := byCharts(t)
+		r.next("kubectl liqo-broker unprepare")
+		r.next("kubectl liqo-broker uninstall --force")
+		eventually(t, time.Minute, func(ctx context.Context) error {
+			return errors.Join(onlyLeft(ctx, fed.Broker, nil), onlyLeft(ctx, fed.Consumer, nil))
+		})
+
+		r = byCharts(t)
+		r.skip("kubectl liqo-broker unprepare", "kubectl liqo-broker uninstall --force")
+		r.next("kubectl annotate foreignclusters")
+		r.next("helm uninstall liqo-broker --namespace")
+		r.end()
+		// The chart keeps its kinds, and does not bring the namespace.
+		kept := regexp.MustCompile(`^(CustomResourceDefinition /|Namespace /liqo-broker:|\w+ liqo-broker/)`)
+		eventually(t, time.Minute, func(ctx context.Context) error {
+			return errors.Join(onlyLeft(ctx, fed.Broker, kept), onlyLeft(ctx, fed.Consumer, nil))
+		})
+		without(t)
+		nothingLeft(t, fed.Broker)
+	})
+}
+
+// byCharts has a broker and a consumer with Liqo 1.x by their charts, as docs/helm.md says, and pods that the consumer reaches. It returns
+// who reads the page, and has come to how one leaves.
+func byCharts(t *testing.T) *reader {
+	t.Helper()
+	r := read(t, "docs/helm.md", "TestFrontDoor1", placeholders(t, ""))
+	installed := r.next("helm install liqo-broker deploy/chart")
+	if strings.Contains(installed, "done in") {
+		t.Errorf("the plugin changes something of what Helm has installed:\n%s", installed)
+	}
+	// Clusters that have peered before were granted something by Liqo.
+	for _, takeOver := range regexp.MustCompile(`kubectl (patch resourceslices\S* .*)`).FindAllStringSubmatch(installed, -1) {
+		if _, err := fed.Broker.Kubectl(t.Context(), strings.Fields(strings.ReplaceAll(takeOver[1], "'", ""))...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.next("kubectl -n liqo-broker-transit get firewallconfigurations")
+	for _, peering := range [][2]*federation.Cluster{{fed.Broker, fed.ProviderA}, {fed.Broker, fed.ProviderB}, {fed.Consumer, fed.Broker}} {
+		if err := fed.Peer(t.Context(), peering[0], peering[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.next("kubectl apply -f deploy/agent/namespace.yaml")
+	eventually(t, 3*time.Minute, fed.CheckOffer)
+	if tested := mustPlugin(t, fed.Consumer, "test"); !strings.Contains(tested, "The Service answered 20 of 20 requests, from 4 of 4 pods.") {
 		t.Errorf("the test of the network says\n%s", tested)
 	}
-	r.next("kubectl liqo-broker status")
-	r.next("kubectl liqo-broker diagnose")
-	r.skip("kubectl --namespace liqo delete secret auth-token")
-
-	// A workload, where it is and why, and elsewhere.
-	here.next("kubectl create namespace shop")
-	r.skip("kubectl create namespace shop")
-	pods := copies(t, "shop", 2)
-	checkAddresses(t, pods)
-	where := r.next("kubectl liqo-broker where shop")
-	for _, pod := range pods {
-		if !strings.Contains(where, pod.Name) || !strings.Contains(where, pod.Address[fed.Consumer.Name]) {
-			t.Errorf("pod %s at %s is not in\n%s", pod.Name, pod.Address[fed.Consumer.Name], where)
-		}
-	}
-	explained := r.next("kubectl liqo-broker explain shop")
-	for _, provider := range fed.Providers() {
-		if !strings.Contains(explained, provider.Name) {
-			t.Errorf("nothing is explained of %s:\n%s", provider.Name, explained)
-		}
-	}
-	if drained := r.next("kubectl liqo-broker drain PROVIDER"); !strings.Contains(drained, " drained\n") {
-		t.Errorf("it does not say that the provider is drained:\n%s", drained)
-	}
-	if where := r.next("kubectl liqo-broker where shop"); strings.Contains(where, fed.ProviderA.Name) {
-		t.Errorf("a pod is still on the provider that is drained:\n%s", where)
-	}
-	checkAddresses(t, copies(t, "shop", 2, fed.ProviderB))
-	r.next("kubectl liqo-broker enable PROVIDER")
-
-	// Out.
-	r.next("kubectl delete namespace shop")
-	r.next("kubectl liqo-broker uninstall")
-	r.end()
-	here.end()
-	for _, c := range []*federation.Cluster{fed.Broker, fed.Consumer} {
-		nothingLeft(t, c)
-	}
+	return r
 }
 
 // drainAsked drains provider-a by the tutorial, in the place of the README: somebody asks a Service on it meanwhile, and no request is
@@ -514,11 +573,19 @@ func flagsOf(args []string) []string {
 // nothingLeft fails the test for each object of a cluster that says it is the broker's.
 func nothingLeft(t *testing.T, c *federation.Cluster) {
 	t.Helper()
+	if err := onlyLeft(t.Context(), c, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// onlyLeft returns an error that names each object of a cluster which says it is the broker's, but for what may be left; nil is nothing.
+func onlyLeft(ctx context.Context, c *federation.Cluster, mayBe *regexp.Regexp) error {
+	var errs []error
 	nodes := schema.FromAPIVersionAndKind(c.OffloadingAPI(), "VirtualNode")
 	if c.Line.HasPlugin() {
 		nodes.Group = "virtualkubelet.liqo.io"
 	}
-	for _, kind := range []schema.GroupVersionKind{
+	kinds := []schema.GroupVersionKind{
 		{Version: "v1", Kind: "Namespace"}, {Version: "v1", Kind: "Node"}, {Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Service"},
 		{Version: "v1", Kind: "Secret"}, {Version: "v1", Kind: "ServiceAccount"}, {Version: "v1", Kind: "ResourceQuota"},
 		{Version: "v1", Kind: "Pod"},
@@ -532,18 +599,30 @@ func nothingLeft(t *testing.T, c *federation.Cluster) {
 		{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"},
 		{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
 		schema.FromAPIVersionAndKind(c.OffloadingAPI(), "NamespaceOffloading"), nodes,
-	} {
+	}
+	if !c.Line.HasPlugin() {
+		kinds = append(kinds,
+			schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicy"},
+			schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicyBinding"},
+			schema.GroupVersionKind{Group: "networking.liqo.io", Version: "v1beta1", Kind: "FirewallConfiguration"},
+			schema.GroupVersionKind{Group: "ipam.liqo.io", Version: "v1alpha1", Kind: "IP"},
+			schema.GroupVersionKind{Group: "discovery.k8s.io", Version: "v1", Kind: "EndpointSlice"})
+	}
+	for _, kind := range kinds {
 		objects := &metav1.PartialObjectMetadataList{}
 		objects.SetGroupVersionKind(kind)
-		if err := c.List(t.Context(), objects); err != nil {
-			t.Fatal(err)
+		if err := c.List(ctx, objects); err != nil {
+			return err
 		}
 		for i := range objects.Items {
-			if mark := markOf(&objects.Items[i], c == fed.Broker); mark != "" {
-				t.Errorf("%s still has %s %s: %s", c.Name, kind.Kind, client.ObjectKeyFromObject(&objects.Items[i]), mark)
+			mark := markOf(&objects.Items[i], c == fed.Broker)
+			left := fmt.Sprintf("%s %s: %s", kind.Kind, client.ObjectKeyFromObject(&objects.Items[i]), mark)
+			if mark != "" && (mayBe == nil || !mayBe.MatchString(left)) {
+				errs = append(errs, fmt.Errorf("%s still has %s", c.Name, left))
 			}
 		}
 	}
+	return errors.Join(errs...)
 }
 
 // markOf returns what of an object says that it is the broker's; empty if nothing does. On other clusters Liqo itself names what stands
