@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
@@ -59,7 +60,7 @@ func (a amounts) collect(values chan<- prometheus.Metric, id string, offered, us
 // clusterDescs are the metrics about providers and consumers.
 type clusterDescs struct {
 	providers, providerInfo, providerReady, providerReachable, providerScheduling, providerPods *prometheus.Desc
-	consumerInfo, consumerReady, consumerPods                                                   *prometheus.Desc
+	consumerInfo, consumerReady, consumerPods, consumerAgent                                    *prometheus.Desc
 
 	ofProvider, ofConsumer amounts
 }
@@ -82,6 +83,8 @@ func newClusterDescs() *clusterDescs {
 			"Always 1; the labels say what a consumer is called, and how it is served: Orchestrated, Aggregated, or empty.", "consumer",
 			"name", "mode"),
 		consumerReady: desc("consumer_ready", "1 if the consumer is offered something, 0 if it is not.", "consumer"),
+		consumerAgent: desc("consumer_agent_reporting", "With Liqo 1.x: 1 if the consumer's agent tells that it reaches all networks of "+
+			"providers, 0 if something of that is missing. There is none where nobody has to tell.", "consumer"),
 		consumerPods: desc("consumer_pods", "Pods of the consumer at the broker, wherever they run, by state: "+states,
 			"consumer", "state"),
 		ofProvider: newAmounts("provider"),
@@ -92,7 +95,7 @@ func newClusterDescs() *clusterDescs {
 func (d *clusterDescs) describeMetrics(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
 		d.providers, d.providerInfo, d.providerReady, d.providerReachable, d.providerScheduling, d.providerPods,
-		d.consumerInfo, d.consumerReady, d.consumerPods,
+		d.consumerInfo, d.consumerReady, d.consumerPods, d.consumerAgent,
 	} {
 		descs <- desc
 	}
@@ -133,6 +136,10 @@ func (d *clusterDescs) collectConsumers(values chan<- prometheus.Metric, consume
 		c := &consumers[i]
 		gauge(values, d.consumerInfo, 1, c.Name, c.Status.ClusterName, string(c.Status.Mode))
 		gauge(values, d.consumerReady, truth(meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionReady)), c.Name)
+		if agent := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionAgentReporting); agent != nil &&
+			agent.Status != metav1.ConditionUnknown {
+			gauge(values, d.consumerAgent, truth(agent.Status == metav1.ConditionTrue), c.Name)
+		}
 		pods[cluster.ID(c.Name)].collect(values, d.consumerPods, c.Name)
 		d.ofConsumer.collect(values, c.Name, c.Status.Offered, c.Status.Used)
 	}

@@ -84,6 +84,10 @@ func aFederation() []client.Object {
 	consumer := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "x"}}
 	consumer.Status.Mode, consumer.Status.ClusterName = v1alpha1.ModeOrchestrated, "rome"
 	consumer.Status.Offered = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}
+	consumer.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAgentReporting, Status: metav1.ConditionFalse}}
+	tells, unasked := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "y"}}, &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "z"}}
+	tells.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAgentReporting, Status: metav1.ConditionTrue}}
+	unasked.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAgentReporting, Status: metav1.ConditionUnknown}}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "liqo-a", Labels: map[string]string{
 		liqo.LabelNodeType: liqo.NodeTypeVirtual, liqo.LabelRemoteClusterID: "a",
 	}}}
@@ -95,7 +99,7 @@ func aFederation() []client.Object {
 		return p
 	}
 	return []client.Object{
-		provider("a", "Offering", "1500m"), provider("b", "Offering", "2"), drained, provider("d", "", ""), consumer, node, twin,
+		provider("a", "Offering", "1500m"), provider("b", "Offering", "2"), drained, provider("d", "", ""), consumer, tells, unasked, node, twin,
 		pod("ready", "liqo-a", corev1.PodRunning, corev1.ConditionTrue), pod("starts", "liqo-a", corev1.PodPending, corev1.ConditionFalse),
 		pod("unready", "liqo-a", corev1.PodRunning, corev1.ConditionFalse), pod("done", "liqo-a", corev1.PodSucceeded, corev1.ConditionFalse),
 		pod("waits", "", corev1.PodPending, corev1.ConditionFalse),
@@ -131,6 +135,8 @@ func TestMetrics(t *testing.T) {
 		"provider_pods provider=b state=ready":                   0,
 		"consumer_info consumer=x mode=Orchestrated name=rome":   1,
 		"consumer_ready consumer=x":                              0,
+		"consumer_agent_reporting consumer=x":                    0,
+		"consumer_agent_reporting consumer=y":                    1,
 		"consumer_offered_memory_bytes consumer=x":               1 << 30,
 		"consumer_pods consumer=x state=pending":                 2,
 		"consumer_pods consumer=x state=ready":                   1,
@@ -146,6 +152,9 @@ func TestMetrics(t *testing.T) {
 	for name := range got {
 		if strings.Contains(name, "gpu") {
 			t.Errorf("%s is told: its name is a peer's own", name)
+		}
+		if name == "consumer_agent_reporting consumer=z" {
+			t.Errorf("%s is told of one that need not tell anything", name)
 		}
 	}
 }

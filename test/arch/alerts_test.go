@@ -107,6 +107,45 @@ func TestAlertsAreAboutStates(t *testing.T) {
 	}
 }
 
+// TestAlertsWithLiqo1 holds that an alert of a broker is about Liqo 0.9 only if what it watches is: with Liqo 1.x there are neither our
+// virtual kubelets nor a remote IPAM, and nobody asks a resource plugin.
+func TestAlertsWithLiqo1(t *testing.T) {
+	only09 := map[string]string{
+		"LiqoBrokerNotAsked":           "the resource plugin",
+		"LiqoBrokerRelayRefused":       "the remote IPAM",
+		"LiqoBrokerRelayShared":        "the remote IPAM",
+		"LiqoBrokerSidecarDown":        "the remote IPAM",
+		"LiqoBrokerEndpointsRefused":   "virtual kubelets",
+		"LiqoBrokerVirtualKubeletDown": "virtual kubelets",
+	}
+	page, err := os.ReadFile(filepath.Join(root, "docs/reference/metrics.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Who has which metric: the daemon has the same with both lines, but for what asks.
+	without := []string{"program=\"network-manager\"", "liqo-broker-network-manager", "liqo-broker-virtual-kubelet"}
+	row := regexp.MustCompile("(?m)^\\| `(liqo_broker_\\w+)` \\|.*\\| ([a-z, -]+) \\|[^|]*\\|$")
+	for _, found := range row.FindAllStringSubmatch(string(page), -1) {
+		if !strings.Contains(found[2], "broker") && !strings.Contains(found[2], "connector") && !strings.Contains(found[2], "registry") {
+			without = append(without, found[1])
+		}
+	}
+	if len(without) < 8 {
+		t.Fatalf("without Liqo 0.9 only these are missing: %q", without)
+	}
+	without = append(without, "liqo_broker_resource_plugin_subscribers")
+	for name, rule := range alerts(t) {
+		names := slices.ContainsFunc(without, func(of string) bool { return strings.Contains(rule.Expr, of) })
+		if what := only09[name]; names != (what != "") {
+			t.Errorf("%s is about what there is not with Liqo 1.x: %t, want what it is named for, %q\n%s", name, names, what, rule.Expr)
+		}
+		delete(only09, name)
+	}
+	if len(only09) > 0 {
+		t.Errorf("there are no alerts %v", only09)
+	}
+}
+
 // TestAlertsHaveRunbooks holds that whoever is woken up finds what to do.
 func TestAlertsHaveRunbooks(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "docs/runbooks.md"))

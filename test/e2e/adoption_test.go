@@ -215,6 +215,13 @@ func TestFrontDoor1(t *testing.T) {
 		mustPlugin(t, fed.Consumer, "unprepare")
 		mustPlugin(t, fed.Broker, "uninstall", "--force")
 	}
+	// Of some of it Liqo lets go only when it has looked.
+	gone := func(t *testing.T, butFor *regexp.Regexp) {
+		t.Helper()
+		eventually(t, time.Minute, func(ctx context.Context) error {
+			return errors.Join(onlyLeft(ctx, fed.Broker, butFor), onlyLeft(ctx, fed.Consumer, nil))
+		})
+	}
 
 	t.Run("Plugin", func(t *testing.T) {
 		// In.
@@ -262,9 +269,7 @@ func TestFrontDoor1(t *testing.T) {
 		r.next("kubectl liqo-broker uninstall")
 		r.end()
 		here.end()
-		for _, c := range []*federation.Cluster{fed.Broker, fed.Consumer} {
-			nothingLeft(t, c)
-		}
+		gone(t, nil)
 	})
 	// Charts bring all of it twice: there are two ways to leave, and by Helm alone some of it is kept for who comes back.
 	t.Run("Helm", func(t *testing.T) {
@@ -272,9 +277,7 @@ func TestFrontDoor1(t *testing.T) {
 		r := byCharts(t)
 		r.next("kubectl liqo-broker unprepare")
 		r.next("kubectl liqo-broker uninstall --force")
-		eventually(t, time.Minute, func(ctx context.Context) error {
-			return errors.Join(onlyLeft(ctx, fed.Broker, nil), onlyLeft(ctx, fed.Consumer, nil))
-		})
+		gone(t, nil)
 
 		r = byCharts(t)
 		r.skip("kubectl liqo-broker unprepare", "kubectl liqo-broker uninstall --force")
@@ -282,12 +285,9 @@ func TestFrontDoor1(t *testing.T) {
 		r.next("helm uninstall liqo-broker --namespace")
 		r.end()
 		// The chart keeps its kinds, and does not bring the namespace.
-		kept := regexp.MustCompile(`^(CustomResourceDefinition /|Namespace /liqo-broker:|\w+ liqo-broker/)`)
-		eventually(t, time.Minute, func(ctx context.Context) error {
-			return errors.Join(onlyLeft(ctx, fed.Broker, kept), onlyLeft(ctx, fed.Consumer, nil))
-		})
+		gone(t, regexp.MustCompile(`^(CustomResourceDefinition /|Namespace /liqo-broker:|\w+ liqo-broker/)`))
 		without(t)
-		nothingLeft(t, fed.Broker)
+		gone(t, nil)
 	})
 }
 
@@ -296,12 +296,12 @@ func TestFrontDoor1(t *testing.T) {
 func byCharts(t *testing.T) *reader {
 	t.Helper()
 	r := read(t, "docs/helm.md", "TestFrontDoor1", placeholders(t, ""))
-	installed := r.next("helm install liqo-broker deploy/chart")
-	if strings.Contains(installed, "done in") {
-		t.Errorf("the plugin changes something of what Helm has installed:\n%s", installed)
+	said := r.next("helm install liqo-broker deploy/chart")
+	if strings.Contains(said, "done in") {
+		t.Errorf("the plugin changes something of what Helm has installed:\n%s", said)
 	}
 	// Clusters that have peered before were granted something by Liqo.
-	for _, takeOver := range regexp.MustCompile(`kubectl (patch resourceslices\S* .*)`).FindAllStringSubmatch(installed, -1) {
+	for _, takeOver := range regexp.MustCompile(`kubectl (patch resourceslices\S* .*)`).FindAllStringSubmatch(said, -1) {
 		if _, err := fed.Broker.Kubectl(t.Context(), strings.Fields(strings.ReplaceAll(takeOver[1], "'", ""))...); err != nil {
 			t.Fatal(err)
 		}
