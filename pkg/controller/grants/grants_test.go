@@ -45,7 +45,7 @@ const own = "broker"
 // world is a broker's cluster with Liqo 1.x, and the controller in it.
 type world struct {
 	*testing.T
-	client.Client
+	client.WithWatch
 
 	reconciler *Reconciler
 	events     *record.FakeRecorder
@@ -81,9 +81,9 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	for _, i := range snapshot.Indexes(v1.Line{}) {
 		b = b.WithIndex(i.Object, i.Field, i.Extract)
 	}
-	w.Client = b.Build()
-	reader := snapshot.New(v1.Line{}, w.Client, own, nil)
-	w.reconciler = New(Config{Client: w.Client, Reader: reader, Capacity: reader.Capacity, Recorder: w.events, Clock: w.clock})
+	w.WithWatch = b.Build()
+	reader := snapshot.New(v1.Line{}, w.WithWatch, own, nil)
+	w.reconciler = New(Config{Client: w.WithWatch, Reader: reader, Capacity: reader.Capacity, Recorder: w.events, Clock: w.clock})
 	return w
 }
 
@@ -538,7 +538,7 @@ func TestChangingClasses(t *testing.T) {
 			s.Status.IngressClasses = []api.IngressClass{{Name: fmt.Sprint("c", minute)}}
 		})
 		w.reconciler = New(Config{
-			Client: w.Client, Reader: w.reconciler.reader, Capacity: w.reconciler.reader.Capacity, Recorder: w.events, Clock: w.clock,
+			Client: w.WithWatch, Reader: w.reconciler.reader, Capacity: w.reconciler.reader.Capacity, Recorder: w.events, Clock: w.clock,
 		})
 		if writes := w.reconcile("one") + w.reconcile("each"); writes > 0 {
 			told = append(told, fmt.Sprintf("%d writes after %d minutes", writes, minute+1))
@@ -768,7 +768,7 @@ func TestNodes(t *testing.T) {
 func TestSetup(t *testing.T) {
 	w := newWorld(t, consumer("one", v1alpha1.NodesOne)...)
 	looked := make(chan string, 10)
-	noting := interceptor.NewClient(w.Client.(client.WithWatch), interceptor.Funcs{
+	noting := interceptor.NewClient(w.WithWatch, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
 			if _, is := o.(*v1alpha1.Consumer); is {
 				looked <- key.Name

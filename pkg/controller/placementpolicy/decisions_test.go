@@ -139,7 +139,7 @@ func TestScopeLost(t *testing.T) {
 func TestKindIsGone(t *testing.T) {
 	policy := cheapest()
 	h := begin(t, policy, consumer("c"), provider("a", "1"))
-	h.r.client = interceptor.NewClient(h.client.(client.WithWatch), interceptor.Funcs{
+	h.r.client = interceptor.NewClient(h.client, interceptor.Funcs{
 		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
 			return apierrors.NewNotFound(schema.GroupResource{Resource: "placementdecisions"}, "")
 		},
@@ -170,7 +170,7 @@ func TestNotStored(t *testing.T) {
 			h := begin(t, policy, consumer("c"), consumer("d"), consumer("e"), provider("a", "1"), provider("b", "2"))
 			h.decide(0)
 			refuse := true
-			h.r.client = interceptor.NewClient(h.client.(client.WithWatch), interceptor.Funcs{
+			h.r.client = interceptor.NewClient(h.client, interceptor.Funcs{
 				Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
 					if refuse && o.GetName() == "cheapest.d" {
 						return tc.err

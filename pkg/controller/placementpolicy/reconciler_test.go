@@ -72,7 +72,7 @@ func cheapest() *v1alpha1.PlacementPolicy {
 // harness is a reconciler with a clock, its events and its writes.
 type harness struct {
 	t        *testing.T
-	client   client.Client
+	client   client.WithWatch
 	clock    *testingclock.FakeClock
 	recorder *record.FakeRecorder
 	r        *Reconciler
@@ -531,7 +531,7 @@ func TestNodesOfOneProvider(t *testing.T) {
 	}
 	h := begin(t, objects...)
 	reversed := false
-	h.r.client = interceptor.NewClient(h.client.(client.WithWatch), interceptor.Funcs{
+	h.r.client = interceptor.NewClient(h.client, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			err := c.List(ctx, list, opts...)
 			if nodes, ok := list.(*corev1.NodeList); ok && reversed {

@@ -120,7 +120,7 @@ func TestNetworks(t *testing.T) {
 func TestNetworksSetup(t *testing.T) {
 	w := newWorld(t)
 	looked := make(chan string, 10)
-	noting := interceptor.NewClient(w.Client.(client.WithWatch), interceptor.Funcs{
+	noting := interceptor.NewClient(w.WithWatch, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
 			if _, is := o.(*v1alpha1.Provider); is {
 				looked <- key.Name

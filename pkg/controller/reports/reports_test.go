@@ -44,7 +44,7 @@ import (
 // world is the cluster of transittest with Providers p and q, which are seen as 10.69/16 and 10.65/16, and Consumer c.
 type world struct {
 	*testing.T
-	client.Client
+	client.WithWatch
 
 	reports *reports.Reports
 	events  *record.FakeRecorder
@@ -70,7 +70,7 @@ func newWorld(t *testing.T, others ...client.Object) *world {
 	for _, i := range snapshot.Indexes(v1.Line{}) {
 		b = b.WithIndex(i.Object, i.Field, i.Extract)
 	}
-	w := &world{T: t, Client: b.Build(), events: record.NewFakeRecorder(10), now: time.Unix(10_000, 0)}
+	w := &world{T: t, WithWatch: b.Build(), events: record.NewFakeRecorder(10), now: time.Unix(10_000, 0)}
 	w.reports = reports.New(reports.Config{
 		Client: w, Told: w, Reader: snapshot.New(v1.Line{}, w, transittest.Own, nil), Recorder: w.events,
 		Clock: testingclock.NewFakePassiveClock(w.now),
@@ -583,7 +583,7 @@ func TestGone(t *testing.T) {
 
 	// Who is looked at.
 	looked := make(chan string, 10)
-	noting := interceptor.NewClient(w.Client.(client.WithWatch), interceptor.Funcs{
+	noting := interceptor.NewClient(w.WithWatch, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
 			if _, is := o.(*v1alpha1.Consumer); is {
 				looked <- key.Name

@@ -43,7 +43,7 @@ import (
 type chaos struct {
 	t     *testing.T
 	r     *rand.Rand
-	c     client.Client
+	c     client.WithWatch
 	twin  *Reconciler
 	clock *testingclock.FakeClock
 	ids   []cluster.Identity
@@ -80,7 +80,7 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 		objects = append(objects, p, chooses(x.ids[0]))
 	}
 	x.c = snapshottest.NewClient(t, interceptor.Funcs{}, objects...)
-	cached := interceptor.NewClient(x.c.(client.WithWatch), interceptor.Funcs{List: x.list, Delete: x.remove})
+	cached := interceptor.NewClient(x.c, interceptor.Funcs{List: x.list, Delete: x.remove})
 	x.twin = New(Config{
 		Client: cached, Live: x.c, Reader: snapshottest.Reader(cached, ""), Clock: x.clock,
 		Planner: NewPlanner(record.NewFakeRecorder(100_000), x.clock, x.views), Recorder: record.NewFakeRecorder(100_000), Own: broker,

@@ -49,7 +49,7 @@ func Reader(objects client.Reader, own cluster.ID) *snapshot.Reader {
 }
 
 // NewClient returns a client that holds the objects.
-func NewClient(tb testing.TB, funcs interceptor.Funcs, objects ...client.Object) client.Client {
+func NewClient(tb testing.TB, funcs interceptor.Funcs, objects ...client.Object) client.WithWatch {
 	tb.Helper()
 	b := fake.NewClientBuilder().
 		WithScheme(liqotest.Scheme(tb)).
