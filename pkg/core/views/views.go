@@ -224,15 +224,18 @@ func (p *planner) next(wanted []netip.Prefix) []netip.Prefix {
 	same, last := slices.Equal(wanted, listed), len(wanted)-1
 	switch {
 	case p.Generation == p.Observed, !same && waited >= impatience:
-		return wanted
-	case waited < impatience, len(p.views) == 0:
-		return listed
+		return wanted // Liqo has dealt with the list, or it is not to stay as it is anyway.
+	case waited < impatience:
+		return listed // Liqo may say something yet.
+	case len(p.views) == 0:
+		return listed // The broker's own networks are not for this program to change.
 	case len(p.views) > 1:
-		return append(slices.Clone(wanted[:last-1]), wanted[last], wanted[last-1])
+		return append(slices.Clone(wanted[:last-1]), wanted[last], wanted[last-1]) // No pod notices.
 	case waited >= despair, !p.isShown(wanted[last]):
-		return wanted[:last]
+		return wanted[:last] // Nothing else can be changed, and no pod notices, or it has to.
+	default:
+		return listed // Pods are shown in the only view: Liqo has some more time.
 	}
-	return listed
 }
 
 // recorded returns the views, with those that are listed still although they are not wanted any more: else they would be taken for the
