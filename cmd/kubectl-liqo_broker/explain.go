@@ -17,6 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/controller/reports"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/grant"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	"github.com/capacitorset/liqo-broker/pkg/overview"
@@ -41,6 +44,12 @@ func (r *reading) explainCommand() *cobra.Command {
 			placements, err := r.placements(command.Context(), c)
 			if err != nil {
 				return r.clear(r.onBroker(command.Context(), c, err))
+			}
+			if !placements.Liqo.HasPlugin() {
+				// Who may not see that is told the rest.
+				if placements.Heard, err = r.heard(command.Context(), c, placements, args[0]); err != nil {
+					fmt.Fprintf(r.ErrOut, "Which providers consumers have told that they reach cannot be said: %v\n", err)
+				}
 			}
 			explained := placements.Explain(r.now(), args[0])
 			if !explained.Found() {
@@ -110,6 +119,15 @@ func (r *reading) placements(ctx context.Context, c client.Client) (*overview.Pl
 	}
 	p.Policies, p.Decisions, p.Shadows = policies.Items, decisions.Items, shadows.Items
 	return &p, nil
+}
+
+// heard returns what was heard of the agents of the consumers whose namespaces are explained, with Liqo 1.x.
+func (r *reading) heard(ctx context.Context, c client.Client, p *overview.Placements, name string) (map[cluster.ID]grant.Heard, error) {
+	own, err := p.Liqo.OwnIdentity(ctx, c, liqo.DefaultNamespace)
+	if err != nil {
+		return nil, err
+	}
+	return reports.Uncached(ctx, c, own.ID, r.now(), p.Asked(name))
 }
 
 // policiesAndNamespaces offers the names of policies and of consumers' namespaces.

@@ -4,25 +4,36 @@
 package main
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/install"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/report"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/transittest"
 	"github.com/capacitorset/liqo-broker/pkg/program"
+	"github.com/capacitorset/liqo-broker/test/golden"
 )
 
 // newCLI1 returns the plugin at a cluster with Liqo 1.x.
@@ -134,6 +145,27 @@ func TestStatus1(t *testing.T) {
 	}
 }
 
+// TestStatusAgents looks at a broker of whose consumers' agents something is missing, of each something else.
+func TestStatusAgents(t *testing.T) {
+	ready := condition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonOffering, "Workloads can be placed on the provider")
+	objects := []client.Object{provider("milan", "milan", ready), daemon(1, 1, "--with-orchestrator")}
+	for id, missing := range map[string]struct{ reason, message string }{
+		"bern":  {v1alpha1.ReasonAgentMissing, "The cluster's agent was never heard"},
+		"bonn":  {v1alpha1.ReasonSilent, "It was not heard for more than 5m0s"},
+		"oslo":  {v1alpha1.ReasonUnreadable, "What it tells cannot be read"},
+		"paris": {"SomethingNew", "Nobody knows"},
+		"rome":  {v1alpha1.ReasonViewsUnknown, "The cluster's agent has not acknowledged 1 of 2 networks of providers: milan"},
+	} {
+		agent := condition(v1alpha1.ConditionAgentReporting, metav1.ConditionFalse, missing.reason, missing.message)
+		objects = append(objects, consumer(id, id, ready, agent))
+	}
+	out, _, err := newCLI1(t, objects...).run(t, "status")
+	if !errors.Is(err, errUnhealthy) {
+		t.Error(err)
+	}
+	golden.Check(t, "status_agents.txt", out)
+}
+
 // TestExplain1 asks about a namespace of a consumer with Liqo 1.x: a name that has the ID of a provider in it says nothing, and what a
 // provider refuses does.
 func TestExplain1(t *testing.T) {
@@ -161,6 +193,96 @@ func TestExplain1(t *testing.T) {
 	out, _, err = newCLI1(t, append(objects, wish, cheapest)...).run(t, "explain shop-milan-rome")
 	if err != nil || !strings.Contains(out, "It follows policy cheapest.") {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// seen1 is a broker with Liqo 1.x, at which rome has namespace shop, and that sees its providers, milan and turin, under a prefix each.
+func seen1(told string) []client.Object {
+	ready := condition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonOffering, "Workloads can be placed on the provider")
+	objects := slices.Concat(
+		transittest.Peer("milan", "10.69.0.0/16", false), transittest.Peer("turin", "10.65.0.0/16", false),
+		transittest.Peer("rome", "10.200.0.0/16", true))
+	for _, id := range []string{"milan", "turin"} {
+		p := provider(id, id, ready)
+		p.UID, p.Status.ObservedGeneration = types.UID("uid-of-"+id), 1
+		objects = append(objects, p)
+	}
+	twin := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: "shop-rome", Labels: map[string]string{liqo.LabelRemoteClusterID: "rome"},
+		Annotations: map[string]string{"liqo.io/managed-by-namespace-map": "liqo-tenant-rome/rome", "liqo.io/original-name": "shop"},
+	}}
+	config := func(namespace, name, key, text string) client.Object {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string]string{key: text}}
+	}
+	return append(objects, consumer("rome", "rome", ready), twin, config("liqo-tenant-rome", report.Name, report.Key, told),
+		config(liqo.DefaultNamespace, liqo.IdentityName, liqo.IdentityKey, "own"))
+}
+
+// reported returns what rome's agent has told at a time: that it has acknowledged the networks of some providers.
+func reported(t *testing.T, at time.Time, of ...string) string {
+	t.Helper()
+	r := report.Report{At: at, Views: map[string]netip.Prefix{}}
+	for _, id := range of {
+		key := sha256.Sum256([]byte("uid-of-" + id)) // As the broker calls them.
+		r.Views[hex.EncodeToString(key[:10])] = netip.MustParsePrefix(map[string]string{"milan": "10.69.0.0/16", "turin": "10.65.0.0/16"}[id])
+	}
+	text, err := r.Format()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// TestExplainUnreached asks why new pods wait of a consumer that has not told that it reaches the providers, and what to do.
+func TestExplainUnreached(t *testing.T) {
+	unchecked := func(objects []client.Object) []client.Object {
+		for _, o := range objects {
+			if c, is := o.(*v1alpha1.Consumer); is {
+				c.Spec.Views = v1alpha1.ViewsUnchecked
+			}
+		}
+		return objects
+	}
+	undecided := func(objects []client.Object) []client.Object {
+		return slices.DeleteFunc(objects, func(o client.Object) bool { _, is := o.(*api.Configuration); return is })
+	}
+	unasked := func(objects []client.Object) []client.Object { return objects }
+	for name, tc := range map[string]struct {
+		reason string
+		told   string
+		given  func([]client.Object) []client.Object
+	}{
+		"never":      {"Nothing is installed there.", "", unasked},
+		"unreadable": {"It tells what nobody understands.", "{", unasked},
+		"silent":     {"It has told all, and does not run any more.", reported(t, now.Add(-time.Hour), "milan", "turin"), unasked},
+		"behind":     {"It runs, and does not get on.", reported(t, now), unasked},
+		"one":        {"Pods go where they are reached.", reported(t, now, "milan"), unasked},
+		"all":        {"Nothing is missing.", reported(t, now, "milan", "turin"), unasked},
+		"unchecked":  {"People want to know nothing.", "", unchecked},
+		"undecided":  {"This cluster itself does not see them yet.", reported(t, now, "milan", "turin"), undecided},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, errOut, err := newCLI1(t, tc.given(seen1(tc.told))...).run(t, "explain shop")
+			if err != nil || errOut != "" {
+				t.Fatalf("%s %v, %q", tc.reason, err, errOut)
+			}
+			golden.Check(t, "explain_unreached_"+name+".txt", out)
+		})
+	}
+
+	// Who may not see what is told hears so, and all else.
+	unseen := interceptor.NewClient(newFakeOf(t, v1.Line{}, seen1("")...), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			if key.Name == report.Name {
+				return apierrors.NewForbidden(corev1.Resource("configmaps"), key.Name, nil)
+			}
+			return c.Get(ctx, key, o, options...)
+		},
+	})
+	out, errOut, err := (&cli{client: unseen}).run(t, "explain shop")
+	if err != nil || !strings.Contains(errOut, "cannot be said: ") || !strings.Contains(errOut, "forbidden") ||
+		!strings.Contains(out, "all providers are used that can be") || strings.Contains(out, "New pods wait") {
+		t.Errorf("%v, %q\n%s", err, errOut, out)
 	}
 }
 

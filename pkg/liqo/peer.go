@@ -68,8 +68,8 @@ type Offer struct {
 	Prices corev1.ResourceList
 	// Accepted tells that it is in force: accepted, and neither withdrawn nor being deleted.
 	Accepted bool
-	// Denied is why the cluster that was asked denies it, for people; empty if it does not, or does not say so.
-	Denied string
+	// Denied is why the cluster that was asked denies it, for people; empty if it does not, or does not say so. DeniedFor is why in a word.
+	Denied, DeniedFor string
 	// Ending tells that its peering ends. Liqo then evicts all pods from its virtual node, and removes it. Deleted tells that the object
 	// that says so is being deleted, which is an end too.
 	Ending, Deleted bool

@@ -17,6 +17,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/binding"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/grant"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	"github.com/capacitorset/liqo-broker/pkg/sheet"
@@ -34,6 +35,8 @@ type Placements struct {
 	Liqo line.Line
 	// Shadows are the metadata of the ShadowPods of consumers.
 	Shadows []metav1.PartialObjectMetadata
+	// Heard is what consumers have told of the providers that they reach. Those of whom it is not known are missing, as all with Liqo 0.9.
+	Heard map[cluster.ID]grant.Heard
 }
 
 // Explanation says why pods run where they do. What has the name that was asked for is in it, whatever it is.
@@ -97,6 +100,24 @@ type Explained struct {
 // Found reports whether there is anything of the name.
 func (e *Explanation) Found() bool { return len(e.Policies)+len(e.Namespaces) > 0 }
 
+// Asked returns the consumers whose namespaces a name means for Explain.
+func (p *Placements) Asked(name string) []v1alpha1.Consumer {
+	asked := map[string]bool{}
+	namespace, _, _ := strings.Cut(name, "/")
+	for i := range p.Namespaces {
+		if consumer, is := isCalled(&p.Namespaces[i], namespace); is {
+			asked[string(consumer)] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(p.Consumers), func(c v1alpha1.Consumer) bool { return !asked[c.Name] })
+}
+
+// isCalled reports whether a namespace is one of a consumer, and has a name here or there.
+func isCalled(ns *corev1.Namespace, name string) (consumer cluster.ID, is bool) {
+	consumer, twin := liqo.TwinOf(ns)
+	return consumer, twin && (name == ns.Name || name == liqo.OriginalName(ns))
+}
+
 // Explain explains what has a name: a policy, a namespace by its name on the broker or on its consumer, or a pod of such a
 // namespace as NAMESPACE/NAME.
 func (p *Placements) Explain(now time.Time, name string) Explanation {
@@ -109,8 +130,8 @@ func (p *Placements) Explain(now time.Time, name string) Explanation {
 	}
 	for i := range p.Namespaces {
 		ns := &p.Namespaces[i]
-		consumer, twin := liqo.TwinOf(ns)
-		if !twin || namespace != ns.Name && namespace != liqo.OriginalName(ns) {
+		consumer, is := isCalled(ns, namespace)
+		if !is {
 			continue
 		}
 		explained := p.namespace(now, ns, consumer)
@@ -225,7 +246,8 @@ func (p *Placements) namespace(now time.Time, ns *corev1.Namespace, id cluster.I
 	}
 	// What keeps this namespace from providers, whatever the policy says.
 	p.hinder(ns, id, e.Providers)
-	e.Waiting = waiting(consumer, &e)
+	unreached := p.unreached(id, e.Providers)
+	e.Waiting = waiting(consumer, &e, unreached)
 	// The pods.
 	for _, placed := range p.Placed(ns.Name) {
 		if placed.Twin == ns.Name {
@@ -288,8 +310,46 @@ func (p *Placements) hinder(ns *corev1.Namespace, consumer cluster.ID, candidate
 	}
 }
 
-// waiting says why new pods of a namespace wait, as far as that can be seen.
-func waiting(consumer *v1alpha1.Consumer, e *ExplainedNamespace) string {
+// unreached takes the providers out that a consumer has not told that it reaches, and returns what is missing and what to do about that;
+// nothing if it reaches all, or need not tell.
+func (p *Placements) unreached(consumer cluster.ID, candidates []Candidate) string {
+	heard := p.Heard[consumer]
+	missing := ""
+	for i := range candidates {
+		c := &candidates[i]
+		if !c.Chosen || heard.Knows(cluster.ID(c.ID)) {
+			continue
+		}
+		why := "The consumer has not told lately that it reaches it"
+		if _, seen := heard.Granted[cluster.ID(c.ID)]; seen {
+			missing = ofAgent(&heard)
+		} else {
+			why = "Liqo has not decided here under which prefix its pods are seen"
+			missing = cmp.Or(missing, "Liqo has not decided here under which prefix the pods of providers are seen: kubectl liqo-broker diagnose")
+		}
+		c.Chosen, c.Why = false, append([]string{why}, c.Why...)
+	}
+	return missing
+}
+
+// ofAgent says what is missing of a consumer's agent that has not acknowledged the network of a provider, and what to do.
+func ofAgent(heard *grant.Heard) string {
+	what, reason := "The consumer's agent has acknowledged the network of no provider that takes pods", v1alpha1.ReasonViewsUnknown
+	switch agent, _ := heard.Agent(); agent {
+	case grant.AgentNeverHeard:
+		what, reason = "The consumer's agent was never heard", v1alpha1.ReasonAgentMissing
+	case grant.AgentSilent:
+		what, reason = fmt.Sprintf("The consumer's agent was not heard for more than %s, or its clock is wrong", grant.MaxSilence),
+			v1alpha1.ReasonSilent
+	case grant.AgentUnreadable:
+		what, reason = "What the consumer's agent tells cannot be read: "+sheet.Plain(heard.Unreadable), v1alpha1.ReasonUnreadable
+	case grant.AgentBehind, grant.AgentNotAsked, grant.AgentReporting:
+	}
+	return what + ". " + agentRemedy(reason)
+}
+
+// waiting says why new pods of a namespace wait, as far as that can be seen; unreached is what is missing to reach providers.
+func waiting(consumer *v1alpha1.Consumer, e *ExplainedNamespace, unreached string) string {
 	switch {
 	case consumer != nil && consumer.IsSuspended():
 		return "The consumer is suspended: kubectl liqo-broker resume " + consumer.Name
@@ -297,6 +357,8 @@ func waiting(consumer *v1alpha1.Consumer, e *ExplainedNamespace) string {
 		return "The broker does not run the mode of the consumer"
 	case slices.ContainsFunc(e.Providers, func(c Candidate) bool { return c.Chosen }):
 		return ""
+	case unreached != "":
+		return unreached
 	case e.Policy != "" && len(e.Providers) == 0:
 		return "The policy has not decided for the consumer yet"
 	default:

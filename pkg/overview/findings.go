@@ -4,6 +4,7 @@
 package overview
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -221,10 +222,20 @@ func ofConsumer(c *v1alpha1.Consumer, look *Commands) []Finding {
 	}
 	if agent := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionAgentReporting); agent != nil &&
 		agent.Status == metav1.ConditionFalse && c.IsServed() {
-		all = append(all, found(of, agent, problem("On that cluster: kubectl liqo-broker prepare, and kubectl logs -n liqo-broker-agent "+
-			"deploy/liqo-broker-agent")))
+		all = append(all, found(of, agent, problem(agentRemedy(agent.Reason))))
 	}
 	return all
+}
+
+// agentRemedy is what to do about the agent of a consumer of which something is missing, by the reason of the condition AgentReporting.
+func agentRemedy(reason string) string {
+	const logs = "kubectl logs -n liqo-broker-agent deploy/liqo-broker-agent"
+	return "On that cluster: " + cmp.Or(map[string]string{
+		v1alpha1.ReasonAgentMissing: "kubectl liqo-broker prepare",
+		v1alpha1.ReasonSilent:       "look at the clock, at kubectl get pods -n liqo-broker-agent, and at " + logs,
+		v1alpha1.ReasonUnreadable:   "kubectl liqo-broker version, which is to be the same as here",
+		v1alpha1.ReasonViewsUnknown: "which networks its agent refuses, and why: " + logs,
+	}[reason], logs)
 }
 
 // ofOffer returns what a consumer is denied, which may be right: it asks for more nodes than it is to have, or cannot use them yet.

@@ -18,6 +18,9 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/grant"
 )
 
+// maxNamed is how many providers are named whose networks are not acknowledged.
+const maxNamed = 5
+
 // settle is how long something has to be missing of an agent before it is said not to report any more. Agents report once in that time, so
 // that neither a new provider nor a clock that is wrong by just so much has the condition come and go.
 const settle = time.Minute
@@ -102,10 +105,26 @@ func reporting(heard *grant.Heard, peers bool) (metav1.Condition, time.Duration)
 		return is(metav1.ConditionFalse, v1alpha1.ReasonSilent,
 			"The cluster's agent was not heard for more than %s, or its clock is wrong: the cluster gets nothing new", grant.MaxSilence), turns
 	case agent == grant.AgentBehind:
-		return is(metav1.ConditionFalse, v1alpha1.ReasonViewsUnknown, "The cluster's agent has not acknowledged %d of %d networks of providers",
-			heard.Behind(), len(heard.ToldViews)), turns
+		return is(metav1.ConditionFalse, v1alpha1.ReasonViewsUnknown, "The cluster's agent has not acknowledged %d of %d networks of providers%s",
+			heard.Behind(), len(heard.ToldViews), named(heard.Lacking())), turns
 	default:
 		return is(metav1.ConditionTrue, v1alpha1.ReasonReporting, "The cluster's agent has acknowledged all %d networks of providers",
 			len(heard.ToldViews)), turns
 	}
+}
+
+// named returns the first of some providers, as the end of a sentence.
+func named(providers []cluster.ID) string {
+	end := ""
+	for i, id := range providers {
+		switch {
+		case i == 0:
+			end = ": " + string(id)
+		case i == maxNamed:
+			return fmt.Sprintf("%s and %d more", end, len(providers)-maxNamed)
+		default:
+			end += ", " + string(id)
+		}
+	}
+	return end
 }

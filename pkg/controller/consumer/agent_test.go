@@ -5,6 +5,7 @@ package consumer
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -99,9 +100,13 @@ func TestAgentReporting(t *testing.T) {
 	w.want("Nothing is installed yet, which is said at once.", no, v1alpha1.ReasonAgentMissing, "never heard", 0)
 	w.heard.Unreadable = "it is no report"
 	w.want("So is what cannot be read.", no, v1alpha1.ReasonUnreadable, "it is no report", 0)
-	w.heard.ToldViews = both
+	w.heard.ToldViews, w.heard.Granted = both, map[cluster.ID]grant.View{
+		"turin": {Key: "a", Prefix: both["a"]}, "milan": {Key: "b", Prefix: both["b"]}, "nobody": {Key: "not told"},
+	}
 	w.reports(a)
-	w.want("It did not acknowledge all.", no, v1alpha1.ReasonViewsUnknown, "1 of 2 networks", lasts)
+	w.want("It did not acknowledge all.", no, v1alpha1.ReasonViewsUnknown, "1 of 2 networks of providers: milan", lasts)
+	w.reports(nil)
+	w.want("Nor one.", no, v1alpha1.ReasonViewsUnknown, "2 of 2 networks of providers: milan, turin", lasts)
 	w.reports(both)
 	w.want("It did, which is said at once.", yes, v1alpha1.ReasonReporting, "all 2 networks", lasts)
 	w.passes(grant.MaxSilence)
@@ -178,4 +183,18 @@ func TestNoAgents(t *testing.T) {
 	if is := w.look(); is != nil || w.later != 0 {
 		t.Errorf("it has %+v, and is looked at after %s", is, w.later)
 	}
+}
+
+// TestAgentLacksMany names some of many providers.
+func TestAgentLacksMany(t *testing.T) {
+	w := newAgentWorld(t)
+	w.heard.ToldViews, w.heard.Granted = map[string]netip.Prefix{}, map[cluster.ID]grant.View{}
+	for n := range maxNamed + 2 {
+		key := fmt.Sprint("p", n)
+		w.heard.ToldViews[key] = netip.MustParsePrefix("10.1.0.0/16")
+		w.heard.Granted[cluster.ID(key)] = grant.View{Key: key, Prefix: w.heard.ToldViews[key]}
+	}
+	w.reports(nil)
+	w.want("Others are counted.", no, v1alpha1.ReasonViewsUnknown, "7 of 7 networks of providers: p0, p1, p2, p3, p4 and 2 more",
+		grant.MaxSilence+1)
 }

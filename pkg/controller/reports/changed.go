@@ -40,13 +40,13 @@ func ViewsChanged(now clock.PassiveClock) predicate.Predicate {
 		if !one || !other {
 			return false
 		}
-		was, is := toldBy(before, now), toldBy(after, now)
+		was, is := toldIn(before, now), toldIn(after, now)
 		return was.IsFresh() != is.IsFresh() || !maps.Equal(was.Acknowledged, is.Acknowledged)
 	}})
 }
 
-// toldBy returns what a report tells at this moment; nothing if it cannot be read.
-func toldBy(cm *corev1.ConfigMap, now clock.PassiveClock) grant.Views {
+// toldIn returns what a report tells at this moment; nothing if it cannot be read.
+func toldIn(cm *corev1.ConfigMap, now clock.PassiveClock) grant.Views {
 	told, _ := report.Parse(cm.Data[report.Key])
 	return grant.Views{Asked: true, Acknowledged: told.Views, Told: told.At, Now: now.Now()}
 }

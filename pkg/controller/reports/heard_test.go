@@ -4,15 +4,21 @@
 package reports_test
 
 import (
+	"context"
+	"errors"
 	"maps"
 	"net/netip"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/controller/reports"
 	"github.com/capacitorset/liqo-broker/pkg/core/grant"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
@@ -65,5 +71,52 @@ func TestHeard(t *testing.T) {
 	}
 	if h, err := w.reports.Heard(t.Context(), "stranger"); err != nil || len(h.ToldViews) > 0 || !h.Told.IsZero() {
 		t.Errorf("of a stranger: %+v, %v", h, err)
+	}
+}
+
+// TestUncached tells the same of an API server, which has no indexes, and fails if that does not answer.
+func TestUncached(t *testing.T) {
+	w := newWorld(t)
+	var broken client.ObjectList
+	server := interceptor.NewClient(w.WithWatch, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			var chosen client.ListOptions
+			if chosen.ApplyOptions(options); chosen.FieldSelector != nil || reflect.TypeOf(list) == reflect.TypeOf(broken) {
+				return errors.New("not answered")
+			}
+			return c.List(ctx, list, options...)
+		},
+	})
+	consumers := []v1alpha1.Consumer{{ObjectMeta: metav1.ObjectMeta{Name: "c"}}, {ObjectMeta: metav1.ObjectMeta{Name: "stranger"}}}
+	same := func(reason string) {
+		t.Helper()
+		want, err := w.reports.Heard(t.Context(), "c")
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := reports.Uncached(t.Context(), server, transittest.Own, w.now, consumers)
+		got := all["c"]
+		if err != nil || got.Asked != want.Asked || !maps.Equal(got.Granted, want.Granted) || got.Unreadable != want.Unreadable ||
+			!got.Told.Equal(want.Told) || !maps.Equal(got.Acknowledged, want.Acknowledged) || want.Asked && !got.Now.Equal(want.Now) {
+			t.Errorf("%s It is %+v, %v, want %+v", reason, got, err, want)
+		}
+		if s := all["stranger"]; !s.Told.IsZero() || s.Knows("p") {
+			t.Errorf("%s Of a stranger it is %+v", reason, s)
+		}
+	}
+	same("Nothing is told.")
+	w.write("c", "{")
+	same("It cannot be read.")
+	w.report("c", w.now.Add(-time.Minute), map[string]netip.Prefix{"a": netip.MustParsePrefix("10.69.0.0/16")})
+	same("Something is told.")
+	change(w, &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "c"}}, func(c *v1alpha1.Consumer) {
+		c.Spec.Views = v1alpha1.ViewsUnchecked
+		consumers[0] = *c
+	})
+	same("Nothing need be told.")
+	for _, broken = range []client.ObjectList{&v1alpha1.ProviderList{}, &api.ConfigurationList{}, &api.ForeignClusterList{}} {
+		if _, err := reports.Uncached(t.Context(), server, transittest.Own, w.now, consumers); err == nil {
+			t.Errorf("without %T it answers", broken)
+		}
 	}
 }

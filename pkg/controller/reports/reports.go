@@ -13,6 +13,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -33,6 +34,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/grant"
 	"github.com/capacitorset/liqo-broker/pkg/core/kpi"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/report"
 	"github.com/capacitorset/liqo-broker/pkg/roundtrips"
@@ -132,9 +134,14 @@ func (r *Reports) granted(ctx context.Context, consumer cluster.ID) (map[cluster
 	if err != nil {
 		return nil, err
 	}
+	return grantedOf(providers.Items, pods, consumer), nil
+}
+
+// grantedOf returns the views of those providers but the consumer itself that are reached, given under which prefixes their pods are seen.
+func grantedOf(providers []v1alpha1.Provider, pods map[cluster.ID]netip.Prefix, consumer cluster.ID) map[cluster.ID]grant.View {
 	granted := map[cluster.ID]grant.View{}
-	for i := range providers.Items {
-		p := &providers.Items[i]
+	for i := range providers {
+		p := &providers[i]
 		id := cluster.ID(p.Name)
 		prefix, seen := pods[id]
 		if !seen || id == consumer || !isReached(p) {
@@ -142,7 +149,7 @@ func (r *Reports) granted(ctx context.Context, consumer cluster.ID) (map[cluster
 		}
 		granted[id] = grant.View{Key: keyOf(p.UID), Prefix: prefix}
 	}
-	return granted, nil
+	return granted
 }
 
 // keyOf returns what the view of a provider is called. IDs of clusters can be guessed, and what is made of one with it; what the API server
@@ -156,12 +163,20 @@ func keyOf(provider types.UID) string {
 // has told nothing.
 func (r *Reports) told(ctx context.Context, consumer cluster.ID) (told report.Report, unreadable, err error) {
 	peer, err := r.cfg.Reader.Peer(ctx, consumer)
-	if err != nil || peer == nil || peer.Tenant == "" || !peer.Incoming.Exists {
+	if err != nil || peer == nil {
 		return report.Report{}, nil, err
+	}
+	return toldBy(ctx, r.cfg.Told, peer)
+}
+
+// toldBy returns what a peer reports.
+func toldBy(ctx context.Context, objects client.Reader, peer *liqo.Peer) (told report.Report, unreadable, err error) {
+	if peer.Tenant == "" || !peer.Incoming.Exists {
+		return report.Report{}, nil, nil
 	}
 	var cm corev1.ConfigMap
 	key := client.ObjectKey{Namespace: peer.Tenant, Name: report.Name}
-	if err := r.cfg.Told.Get(ctx, key, &cm); err != nil {
+	if err := objects.Get(ctx, key, &cm); err != nil {
 		if client.IgnoreNotFound(err) == nil {
 			return report.Report{}, nil, nil
 		}

@@ -5,7 +5,10 @@ package grant
 
 import (
 	"net/netip"
+	"slices"
 	"time"
+
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 )
 
 // Agent is how the agent of a consumer is.
@@ -56,6 +59,18 @@ func (h *Heard) Agent() (agent Agent, turns time.Duration) {
 	default:
 		return AgentReporting, turns
 	}
+}
+
+// Lacking returns the providers of which the agent has not acknowledged the view that the consumer was told, in order.
+func (h *Heard) Lacking() []cluster.ID {
+	var lacking []cluster.ID
+	for id, view := range h.Granted {
+		if prefix, told := h.ToldViews[view.Key]; told && h.Acknowledged[view.Key] != prefix {
+			lacking = append(lacking, id)
+		}
+	}
+	slices.Sort(lacking)
+	return lacking
 }
 
 // Behind returns how many of the views that the consumer was told its agent has not acknowledged as they are.

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/grant"
 	"github.com/capacitorset/liqo-broker/pkg/install"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
@@ -697,7 +698,7 @@ func grantsOf(area string, broker cluster.Identity, offers []liqo.Offer) []Check
 		case o.Accepted:
 			all = append(all, one(area, OK, "", "%s grants something for ResourceSlice %s", broker, o.Name))
 		case o.Denied != "":
-			all = append(all, one(area, state, "Its agent tells the broker what this cluster reaches: "+agentLogs,
+			all = append(all, one(area, state, denialRemedy(grant.Reason(o.DeniedFor)),
 				"%s denies what ResourceSlice %s asks for: %s", broker, o.Name, o.Denied))
 		default:
 			all = append(all, one(area, state, "On the broker: kubectl liqo-broker diagnose",
@@ -705,6 +706,16 @@ func grantsOf(area string, broker cluster.Identity, offers []liqo.Offer) []Check
 		}
 	}
 	return all
+}
+
+// denialRemedy is what to do on a consumer about what a broker denies.
+func denialRemedy(why grant.Reason) string {
+	return cmp.Or(map[grant.Reason]string{
+		grant.AgentMissing: "Let the agent run, which tells the broker what this cluster reaches: kubectl liqo-broker prepare. If it runs, " +
+			"look at the clock, and " + agentLogs,
+		grant.ViewUnknown: "The agent lists the networks that the broker grants, and tells it when Liqo has decided about them, in a minute or " +
+			"two. If it stays so, it says which ones it refuses, and why: " + agentLogs,
+	}[why], "If that is not meant, on the broker: kubectl liqo-broker diagnose")
 }
 
 // paths looks at by which paths the pods of a consumer are reached.

@@ -257,6 +257,26 @@ func TestLiqo1(t *testing.T) {
 	}
 }
 
+// TestDenied1 says on a consumer what to do about what its broker denies, by why it does.
+func TestDenied1(t *testing.T) {
+	for why, do := range map[string]string{
+		"AgentMissing": "Let the agent run, which tells the broker what this cluster reaches: kubectl liqo-broker prepare",
+		"ViewUnknown":  "it says which ones it refuses, and why: kubectl logs -n liqo-broker-agent deploy/liqo-broker-agent",
+		"OneNode":      "If that is not meant, on the broker: kubectl liqo-broker diagnose",
+	} {
+		c := fakeCluster1(t, "v1.2.0", broker1(api.Connected, slice1("milan", "own", "milan", api.SliceDenied, why))...)
+		d, err := Run(t.Context(), Config{Client: c, Now: now, Plugin: "v0.1.0", Observe: observed1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(d.Checks, func(c Check) bool {
+			return c.State == Problem && strings.Contains(c.What, "milan asks for: so ("+why+")") && strings.Contains(c.Do, do)
+		}) {
+			t.Errorf("it does not say %q of %s:\n%s", do, why, d)
+		}
+	}
+}
+
 // observed1 is what a broker with Liqo 1.x has: a consumer that is denied something.
 func observed1(ctx context.Context, c client.Client) (overview.Observed, error) {
 	o, err := nothing(ctx, c)

@@ -63,13 +63,14 @@ func FromConsumer(s *api.ResourceSlice) bool {
 // OfferOf returns the value of what a ResourceSlice grants: by the peer if this cluster asks, and by this cluster if a consumer does.
 func OfferOf(s *api.ResourceSlice) liqo.Offer {
 	grant, ending := GrantOf(s), !s.DeletionTimestamp.IsZero()
-	var denied string
+	var denied, deniedFor string
 	if of := grant.Resources; of.Denied {
-		denied = fmt.Sprintf("%s (%s)", of.Message, of.Reason)
+		denied, deniedFor = fmt.Sprintf("%s (%s)", of.Message, of.Reason), of.Reason
 	}
 	return liqo.Offer{
 		Tenant: s.Namespace, Name: s.Name, FromPeer: !FromConsumer(s), Node: nodeName(s), Resources: grant.Granted,
-		Accepted: grant.InForce() && !ending, Denied: denied, Ending: ending, Deleted: ending, Unreadable: lenient.Unreadable(s),
+		Accepted: grant.InForce() && !ending, Denied: denied, DeniedFor: deniedFor, Ending: ending, Deleted: ending,
+		Unreadable: lenient.Unreadable(s),
 	}
 }
 
