@@ -85,8 +85,9 @@ func aFederation() []client.Object {
 	consumer.Status.Mode, consumer.Status.ClusterName = v1alpha1.ModeOrchestrated, "rome"
 	consumer.Status.Offered = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}
 	consumer.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAgentReporting, Status: metav1.ConditionFalse}}
-	tells, unasked := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "y"}}, &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "z"}}
+	tells := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "y"}}
 	tells.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAgentReporting, Status: metav1.ConditionTrue}}
+	unasked := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "z"}}
 	unasked.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAgentReporting, Status: metav1.ConditionUnknown}}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "liqo-a", Labels: map[string]string{
 		liqo.LabelNodeType: liqo.NodeTypeVirtual, liqo.LabelRemoteClusterID: "a",
