@@ -101,9 +101,10 @@ func TestAgentReporting(t *testing.T) {
 	w.heard.Unreadable = "it is no report"
 	w.want("So is what cannot be read.", no, v1alpha1.ReasonUnreadable, "it is no report", 0)
 	w.heard.ToldViews, w.heard.Granted = both, map[cluster.ID]grant.View{
-		"turin": {Key: "a", Prefix: both["a"]}, "milan": {Key: "b", Prefix: both["b"]}, "nobody": {Key: "not told"},
+		"turin": {Key: "a", Prefix: both["a"]}, "milan": {Key: "b", Prefix: both["b"]},
+		"bergen": {Key: "not told", Prefix: both["a"]},
 	}
-	w.reports(a)
+	w.reports(map[string]netip.Prefix{"a": a["a"], "not told": both["a"]})
 	w.want("It did not acknowledge all.", no, v1alpha1.ReasonViewsUnknown, "1 of 2 networks of providers: milan", lasts)
 	w.reports(nil)
 	w.want("Nor one.", no, v1alpha1.ReasonViewsUnknown, "2 of 2 networks of providers: milan, turin", lasts)

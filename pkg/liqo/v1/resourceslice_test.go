@@ -126,7 +126,7 @@ func TestOffer(t *testing.T) {
 		},
 		"NotYetForOne": {
 			"There is no such node yet.", called(slice(api.SliceAccepted, api.SliceDenied)),
-			liqo.Offer{Tenant: "tenant-c", Name: ofProvider, Resources: two, Denied: "of this (Because)"},
+			liqo.Offer{Tenant: "tenant-c", Name: ofProvider, Resources: two, Denied: "of this (Because)", DeniedFor: "Because"},
 		},
 		"ForOneOfLiqo": {
 			"A broker does not answer it.", change(called(slice(api.SliceAccepted, api.SliceAccepted)), func(s *api.ResourceSlice) {
