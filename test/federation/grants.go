@@ -5,12 +5,15 @@ package federation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
@@ -90,14 +93,17 @@ func (f *Federation) WatchGrant(ctx context.Context) (*GrantWatch, error) {
 		}
 		w.watching.Go(func() {
 			defer watcher.Stop()
+			why := errors.New("it has ended")
 			for event := range watcher.ResultChan() {
-				if o, is := event.Object.(client.Object); is {
+				if event.Type == apiwatch.Error {
+					why = apierrors.FromObject(event.Object)
+				} else if o, is := event.Object.(client.Object); is {
 					has := s.has(o)
 					w.note(i, sighting{time.Now(), has.Memory().Value()})
 				}
 			}
 			if ctx.Err() == nil {
-				w.lose(fmt.Errorf("the watch of %s of cluster %s has ended", s.name, s.on.Name))
+				w.lose(fmt.Errorf("watch %s of cluster %s: %w", s.name, s.on.Name, why))
 			}
 		})
 	}
