@@ -5,7 +5,6 @@ package federation
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -13,6 +12,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,6 +22,9 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/report"
 )
+
+// between is how long a watch that has failed rests.
+const between = 100 * time.Millisecond
 
 // A GrantWatch sees how what the broker offers its consumer gets to the consumer's node: all stations of the way, by watches, so that
 // times are those at which clients are told.
@@ -30,7 +35,7 @@ type GrantWatch struct {
 
 	mu   sync.Mutex
 	seen [][]sighting // By station.
-	lost error        // Why a watch has ended.
+	lost error        // Why a watch has failed, if none has gone on since.
 }
 
 // station is an object that says how much memory the consumer has.
@@ -81,33 +86,57 @@ func (f *Federation) stations() []station {
 }
 
 // WatchGrant begins to watch. Who gets the watch stops it.
-func (f *Federation) WatchGrant(ctx context.Context) (*GrantWatch, error) {
+func (f *Federation) WatchGrant(ctx context.Context) *GrantWatch {
 	w := &GrantWatch{stations: f.stations()}
 	w.seen = make([][]sighting, len(w.stations))
 	ctx, w.cancel = context.WithCancel(ctx)
 	for i, s := range w.stations {
-		watcher, err := s.on.Watch(ctx, s.list, client.InNamespace(s.namespace), client.MatchingFields{"metadata.name": s.object})
-		if err != nil {
-			w.Stop()
-			return nil, fmt.Errorf("watch %s of cluster %s: %w", s.name, s.on.Name, err)
-		}
 		w.watching.Go(func() {
-			defer watcher.Stop()
-			why := errors.New("it has ended")
-			for event := range watcher.ResultChan() {
-				if event.Type == apiwatch.Error {
-					why = apierrors.FromObject(event.Object)
-				} else if o, is := event.Object.(client.Object); is {
-					has := s.has(o)
-					w.note(i, sighting{time.Now(), has.Memory().Value()})
+			for ctx.Err() == nil {
+				if err := w.follow(ctx, i, s); err != nil {
+					w.lose(fmt.Errorf("watch %s of cluster %s: %w", s.name, s.on.Name, err))
+					time.Sleep(between)
 				}
-			}
-			if ctx.Err() == nil {
-				w.lose(fmt.Errorf("watch %s of cluster %s: %w", s.name, s.on.Name, why))
 			}
 		})
 	}
-	return w, nil
+	return w
+}
+
+// follow notes what a station has, and what it gets until the API server ends the watch.
+func (w *GrantWatch) follow(ctx context.Context, i int, s station) error {
+	note := func(o client.Object) {
+		has := s.has(o)
+		w.note(i, sighting{time.Now(), has.Memory().Value()})
+	}
+	is := []client.ListOption{client.InNamespace(s.namespace), client.MatchingFields{"metadata.name": s.object}}
+	if err := s.on.List(ctx, s.list, is...); err != nil {
+		return err
+	}
+	if err := meta.EachListItem(s.list, func(o runtime.Object) error {
+		if object, ok := o.(client.Object); ok {
+			note(object)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	from := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: s.list.GetResourceVersion()}}
+	watcher, err := s.on.Watch(ctx, s.list, append(is, from)...)
+	if err != nil {
+		return err
+	}
+	defer watcher.Stop()
+	w.lose(nil)
+	for event := range watcher.ResultChan() {
+		if event.Type == apiwatch.Error {
+			return apierrors.FromObject(event.Object)
+		}
+		if object, ok := event.Object.(client.Object); ok {
+			note(object)
+		}
+	}
+	return nil
 }
 
 // Stop ends all watches.
@@ -134,6 +163,7 @@ func (w *GrantWatch) note(station int, is sighting) {
 	}
 }
 
+// lose notes why a watch has failed; nil if one goes on.
 func (w *GrantWatch) lose(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
