@@ -14,6 +14,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/netip"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -84,14 +86,32 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if opening.Left {
 		ctrl.LoggerFrom(ctx).Info("Not all endpoints are opened", "namespace", ns.Name, "consumer", consumer, "most", transit.MaxAddresses)
 	}
-	// An address is opened before somebody is told of it, and closed when nobody is told any more.
-	if err := r.open(ctx, ns.Name, opening); err != nil {
-		return ctrl.Result{}, err
+	// An address is opened before somebody is told of it, and closed when nobody is told any more: also where a consumer has taken the name
+	// of what is to be written, or it could have one address after the other opened.
+	open := slices.Concat(opening.Addresses, addressesIn(companions))
+	failed := r.open(ctx, ns.Name, opening)
+	if failed == nil {
+		failed = r.tell(ctx, written, companions, opening)
 	}
-	if err := r.tell(ctx, written, companions, opening); err != nil {
-		return ctrl.Result{}, err
+	if failed == nil {
+		open = opening.Addresses
 	}
-	return ctrl.Result{}, r.closeOthers(ctx, ns.Name, opening)
+	return ctrl.Result{}, errors.Join(failed, r.closeOthers(ctx, ns.Name, open))
+}
+
+// addressesIn returns the addresses of which companions tell.
+func addressesIn(companions map[string]*discoveryv1.EndpointSlice) []netip.Addr {
+	var all []netip.Addr
+	for _, c := range companions {
+		for i := range c.Endpoints {
+			for _, text := range c.Endpoints[i].Addresses {
+				if address, err := netip.ParseAddr(text); err == nil {
+					all = append(all, address)
+				}
+			}
+		}
+	}
+	return all
 }
 
 // sorted returns the slices of a consumer, and what is kept beside them, by name.
@@ -146,10 +166,10 @@ func (r *Reconciler) open(ctx context.Context, namespace string, opening transit
 	return nil
 }
 
-// closeOthers deletes the IPs that are not wanted any more.
-func (r *Reconciler) closeOthers(ctx context.Context, namespace string, opening transit.Opening) error {
+// closeOthers deletes the IPs of addresses that are not to be open.
+func (r *Reconciler) closeOthers(ctx context.Context, namespace string, open []netip.Addr) error {
 	wanted := map[string]bool{}
-	for _, address := range opening.Addresses {
+	for _, address := range open {
 		wanted[v1.ForgeIP(namespace, address).Name] = true
 	}
 	var are api.IPList

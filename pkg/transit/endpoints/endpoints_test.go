@@ -211,6 +211,56 @@ func TestTaken(t *testing.T) {
 	}
 }
 
+// TestTakenCloses holds that a consumer which takes the name of what is to be written has no more addresses opened than one that does not:
+// those that it names now, and those of which providers are told still.
+func TestTakenCloses(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		// taken is what the consumer has Liqo call so, given what is beside its slice, and besides are addresses that it always names.
+		taken   func(companion string) string
+		besides []string
+		want    []string
+	}{
+		"EndpointSlice": {"A slice has any name.", func(companion string) string { return companion }, nil, []string{"10.200.0.1", "10.200.0.9"}},
+		"IP": {
+			"The IP of a pod is called as that is.", func(string) string { return "liqo-broker-10-200-9-9.ip" }, []string{"10.200.9.9"},
+			[]string{"10.200.0.1", "10.200.0.9"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := transittest.New(t, transittest.Endpoints("web-1", "10.200.0.1"))
+			done(t, w)
+			taken := tc.taken(companions(t, w)[0].Name)
+			w.Fail = func(o client.Object) error {
+				if o.GetName() == taken {
+					return errTaken
+				}
+				return nil
+			}
+			for _, address := range []string{"10.200.0.2", "10.200.0.3", "10.200.0.4", "10.200.0.9"} {
+				var is discoveryv1.EndpointSlice
+				if err := w.Get(t.Context(), client.ObjectKey{Namespace: transittest.Twin, Name: "web-1"}, &is); err != nil {
+					t.Fatal(err)
+				}
+				is.Endpoints = transittest.Endpoints("web-1", append([]string{address}, tc.besides...)...).Endpoints
+				if err := w.Update(t.Context(), &is); err != nil {
+					t.Fatal(err)
+				}
+				if err := run(t, w); !errors.Is(err, errTaken) {
+					t.Fatalf("%s: nobody is told that the name is taken: %v", tc.reason, err)
+				}
+			}
+			got := opened(t, w)
+			if slices.Sort(got); !slices.Equal(got, tc.want) {
+				t.Errorf("%s: %v is opened, want %v", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+var errTaken = errors.New("the name is taken")
+
 func TestNoTwin(t *testing.T) {
 	w := transittest.New(t, transittest.Endpoints("web-1", "10.200.0.2"))
 	var ns corev1.Namespace
