@@ -59,6 +59,7 @@ func newHome(t *testing.T, broker bool, slice func(*api.ResourceSlice), others .
 	}
 	consumer, provider := "home", "broker"
 	record := &api.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "broker"}, Spec: api.ForeignClusterSpec{ClusterID: "broker"}}
+	record.Status.TenantNamespace.Local = tenant
 	if broker {
 		record.Annotations = map[string]string{"brokering.liqo.io/broker": "true"}
 	}
@@ -306,6 +307,26 @@ func TestWhoIsBelieved(t *testing.T) {
 				t.Error("the Configuration of another peer is written")
 			}
 		})
+	}
+}
+
+// TestElsewhere believes nothing of a broker that another peer has written into its own namespace: what is told to the broker would be what
+// is known there.
+func TestElsewhere(t *testing.T) {
+	forged := &api.Configuration{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "liqo-tenant-x", Name: "x", Labels: map[string]string{liqo.LabelRemoteClusterID: "broker"},
+	}}
+	forged.Spec.Remote.CIDR.Pod = []string{"10.210.0.0/16"}
+	h := newHome(t, true, nil, forged)
+	h.decide(nil)
+	h.reconcile()
+	h.decide(nil)
+	h.reconcile()
+	h.config = client.ObjectKeyFromObject(forged)
+	h.reconcile()
+	if got := fmt.Sprint(h.configuration().Spec.Remote.CIDR.Pod, h.configuration().Annotations, h.plan.Acknowledged); got !=
+		"[10.210.0.0/16] map[] map[n1:"+view+"]" {
+		t.Errorf("what another peer has written counts as of the broker: %s", got)
 	}
 }
 

@@ -54,7 +54,10 @@ func BrokerViewsIn(ctx context.Context, objects client.Reader, own cluster.ID, n
 		return nil, client.IgnoreNotFound(err)
 	}
 	broker := leadsTo(c.Labels)
-	if is, err := isBroker(ctx, objects, broker); err != nil || !is || !c.DeletionTimestamp.IsZero() {
+	all, err := records(ctx, objects, client.UnsafeDisableDeepCopy)
+	if err != nil || !c.DeletionTimestamp.IsZero() || !slices.ContainsFunc(all, func(r api.ForeignCluster) bool {
+		return r.Spec.ClusterID == string(broker) && isSaidBroker(&r) && concerns(c.Namespace, &r)
+	}) {
 		return nil, err
 	}
 	b := &BrokerViews{Broker: broker, Tenant: c.Namespace, configuration: &c}
@@ -85,6 +88,13 @@ func (b *BrokerViews) readList(ctx context.Context, objects client.Reader, own c
 		b.State.Record = views.Record{} // Nobody knows anything: virtual kubelets are replaced rather than believed.
 	}
 	return nil
+}
+
+// concerns reports whether a namespace here is that of what concerns a peer: another peer may write into its own namespace what looks like it.
+// Where Liqo does not say which one it is, there are no credentials by which anything could be told to the peer.
+func concerns(namespace string, record *api.ForeignCluster) bool {
+	local := record.Status.TenantNamespace.Local
+	return local == "" || local == namespace
 }
 
 // isBroker reports whether people have said that a peer is a broker.
