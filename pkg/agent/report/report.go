@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"net/netip"
 	"sync"
 	"time"
@@ -19,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -26,6 +28,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/views"
+	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/report"
 )
@@ -38,6 +41,8 @@ const (
 	// lasting is how long a plan counts that is not made again: who plans does so more often, unless the networks are gone or cannot be
 	// written, and then nobody knows any more what is installed.
 	lasting = 90 * time.Second
+	// maxAnswer is how much of what a broker answers is read, and maxSaid how much of why it cannot be told is logged: brokers write both.
+	maxAnswer, maxSaid = 1 << 20, 512
 )
 
 // errNotReady means that Liqo has no credentials for a broker yet.
@@ -113,7 +118,8 @@ func (r *Reporter) tellAll(ctx context.Context) {
 	r.mu.Unlock()
 	for broker, k := range brokers {
 		if err := r.tell(ctx, broker, k); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Cannot tell a broker which views are installed", "broker", broker)
+			said := errors.New(excerpt.Of(err.Error(), maxSaid))
+			ctrl.LoggerFrom(ctx).Error(said, "Cannot tell a broker which views are installed", "broker", broker)
 		}
 	}
 }
@@ -169,7 +175,8 @@ func (r *Reporter) text(ctx context.Context, k known) (string, error) {
 	return told.Format()
 }
 
-// Dial returns a client of the cluster that a kubeconfig names. What would run a program, or read files of this one, is refused.
+// Dial returns a client of the cluster that a kubeconfig names. What would run a program, or read files of this one, is refused. Of each
+// answer it reads a part only, and it goes nowhere else if one says so.
 func Dial(kubeconfig []byte) (kubernetes.Interface, error) {
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	if err != nil {
@@ -178,6 +185,24 @@ func Dial(kubeconfig []byte) (kubernetes.Interface, error) {
 	if config.ExecProvider != nil || config.AuthProvider != nil || config.BearerTokenFile+config.CertFile+config.KeyFile+config.CAFile != "" {
 		return nil, errors.New("the kubeconfig names programs or files")
 	}
-	config.Timeout = patience
-	return kubernetes.NewForConfig(config)
+	config.Timeout, config.WarningHandler = patience, rest.NoWarnings{}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next} })
+	caller, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("use the kubeconfig: %w", err)
+	}
+	caller.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return kubernetes.NewForConfigAndClient(config, caller)
+}
+
+// bounded reads no more than maxAnswer of an answer.
+type bounded struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
+	answer, err := b.next.RoundTrip(request)
+	if err == nil {
+		answer.Body = http.MaxBytesReader(nil, answer.Body, maxAnswer)
+	}
+	return answer, err
 }

@@ -5,13 +5,19 @@ package report_test
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,6 +25,7 @@ import (
 	k8sfake "k8s.io/client-go/kubernetes/fake"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	agent "github.com/capacitorset/liqo-broker/pkg/agent/report"
@@ -129,11 +136,7 @@ func TestReporter(t *testing.T) {
 
 // TestDial refuses a kubeconfig that would do more than reach a cluster.
 func TestDial(t *testing.T) {
-	const head = "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n" +
-		"clusters: [{name: c, cluster: {server: 'https://192.0.2.1'%CA%}}]\nusers: [{name: u, user: {%USER%}}]\n"
-	config := func(ca, user string) []byte {
-		return []byte(strings.NewReplacer("%CA%", ca, "%USER%", user).Replace(head))
-	}
+	config := func(ca, user string) []byte { return kubeconfig("https://192.0.2.1", ca, user) }
 	if _, err := agent.Dial(config("", "token: x")); err != nil {
 		t.Error(err)
 	}
@@ -147,4 +150,88 @@ func TestDial(t *testing.T) {
 			t.Errorf("%s, and is taken", reason)
 		}
 	}
+}
+
+// TestLogged logs no more of what a broker says than people can read.
+func TestLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		scheme := runtime.NewScheme()
+		if err := errors.Join(clientgoscheme.AddToScheme(scheme), api.AddToScheme(scheme)); err != nil {
+			t.Fatal(err)
+		}
+		namespace := there
+		home := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+			&api.Identity{
+				ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "c"},
+				Spec:       api.IdentitySpec{ClusterID: "broker", Type: api.IdentityControlPlane, Namespace: &namespace},
+				Status:     api.IdentityStatus{KubeconfigSecretRef: &corev1.LocalObjectReference{Name: "right"}},
+			},
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "right"}},
+		).Build()
+		r := agent.New(agent.Config{
+			Cached: home, Live: home, Clock: clock.RealClock{},
+			Dial: func([]byte) (kubernetes.Interface, error) { return nil, errors.New(strings.Repeat("x", 1<<20)) },
+		})
+		var logged []string
+		log := funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{})
+		ctx, cancel := context.WithCancel(ctrl.LoggerInto(t.Context(), log))
+		done := make(chan error)
+		go func() { done <- r.Start(ctx) }()
+		r.Planned("broker", tenant, &views.Plan{})
+		synctest.Wait()
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if len(logged) != 1 || len(logged[0]) > 1024 || !strings.Contains(logged[0], "reach the broker by secret") {
+			t.Errorf("%d lines are logged: %.100s", len(logged), logged)
+		}
+	})
+}
+
+// TestHostileBroker reads no more of an answer than it needs, and goes nowhere that one says.
+func TestHostileBroker(t *testing.T) {
+	elsewhere := 0
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere++ }))
+	defer other.Close()
+	sent := 0
+	for name, tc := range map[string]struct {
+		reason string
+		answer func(http.ResponseWriter, *http.Request)
+	}{
+		"Endless": {"It would take all memory.", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			for text := []byte(`{"data":{"x":"`); sent < 64<<20; text = []byte(strings.Repeat("x", 64<<10)) {
+				n, err := w.Write(text)
+				if sent += n; err != nil {
+					return
+				}
+			}
+		}},
+		"Elsewhere": {"It would call what only this cluster reaches.", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			broker := httptest.NewTLSServer(http.HandlerFunc(tc.answer))
+			defer broker.Close()
+			ca := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: broker.Certificate().Raw}))
+			c, err := agent.Dial(kubeconfig(broker.URL, ", certificate-authority-data: "+ca, "token: x"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.CoreV1().ConfigMaps(there).Get(t.Context(), report.Name, metav1.GetOptions{}); err == nil {
+				t.Errorf("%s: the answer is taken", tc.reason)
+			}
+			if sent > 16<<20 || elsewhere > 0 {
+				t.Errorf("%s: %d bytes were sent, and %d calls went elsewhere", tc.reason, sent, elsewhere)
+			}
+		})
+	}
+}
+
+func kubeconfig(server, ca, user string) []byte {
+	const head = "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n" +
+		"clusters: [{name: c, cluster: {server: '%SERVER%'%CA%}}]\nusers: [{name: u, user: {%USER%}}]\n"
+	return []byte(strings.NewReplacer("%SERVER%", server, "%CA%", ca, "%USER%", user).Replace(head))
 }
