@@ -110,7 +110,9 @@ func (g *Guest) inTenant() []Row {
 	mapped := func(labels map[string]any, names map[string]any) func(context.Context) error {
 		return g.control.create(offloading1, mapKind, g.Tenant, labels, map[string]any{"desiredMapping": names})
 	}
-	legal, legalMap := slice(own, nil), mapped(own, map[string]any{"db": "db-" + string(g.ID)})
+	another := map[string]any{"db": "db-" + string(g.ID)}
+	legal := slice(own, nil)
+	legalMap := g.control.change(offloading1, mapKind, g.Tenant, g.Map, "", another, "spec", "desiredMapping")
 	marks := func(kind, key string) func(context.Context) error {
 		return g.control.change(authentication1, sliceKind, g.Tenant, g.Slice, "", "true", "metadata", kind, key)
 	}
@@ -143,6 +145,8 @@ func (g *Guest) inTenant() []Row {
 			mapped(own, map[string]any{"db": "liqo-tenant-hostile"}), legalMap),
 		refusedBy(byPeers("spec.desiredMapping has too many"), byPeers("spec.desiredMapping has too many"), "have 1001 namespaces made",
 			"what belongs to all", mapped(own, manyNamespaces()), legalMap),
+		refusedBy(byPeers("metadata.name is not this cluster"), byPeers("metadata.name is not this cluster"),
+			"map namespaces a second time", "1000 more of them", mapped(own, another), legalMap),
 		refusedBy(byPeers("metadata.labels[liqo.io/webhook-skip]"), away(classed), "have Liqo pass over what it has written",
 			"no check of Liqo's own", marks("labels", "liqo.io/webhook-skip"), legal),
 		refusedBy(byPeers("an annotation liqo.io/cordon"), away(classed), "say whether it gets anything new",

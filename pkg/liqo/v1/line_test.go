@@ -122,7 +122,7 @@ func offloadedTo(has, refuses, had string) *api.NamespaceOffloading {
 func putHere[T client.Object](o T) T {
 	put := o.DeepCopyObject().(T)
 	put.SetNamespace(tenantOf("consumer"))
-	put.SetName("put")
+	put.SetName("own")
 	put.SetLabels(map[string]string{
 		liqo.LabelReplicated: liqo.ReplicationValue, liqo.LabelReplication: "false", liqo.LabelOrigin: "consumer", liqo.LabelDestination: "own",
 		liqo.LabelRemoteClusterID: "consumer",

@@ -30,11 +30,16 @@ func checkSingle(w *peerwrite.Write, peer cluster.ID) error {
 	if len(w.New) == 0 || len(w.Old) > 0 && w.Kind() != configurations {
 		return nil
 	}
+	return checkName(w, peer)
+}
+
+// checkName returns why an object that is to be written is not called like a cluster.
+func checkName(w *peerwrite.Write, id cluster.ID) error {
 	var o metav1.PartialObjectMetadata
 	if err := peerwrite.Decode(w.New, &o); err != nil {
 		return err
 	}
-	return peerwrite.MustBe("metadata.name", o.Name, peer)
+	return peerwrite.MustBe("metadata.name", o.Name, id)
 }
 
 // kept is a field that is not a peer's to set or to change.

@@ -122,8 +122,9 @@ func (peerRules) IsPeer(w *peerwrite.Write, tenant cluster.ID) bool {
 //   - ResourceSlices: who asks whom is who writes here, of which class a webhook has made them before
 //     (authentication/localresourceslice-controller);
 //   - Renews: spec.consumerClusterID is who asks (authentication/localrenewer-controller);
-//   - NamespaceMaps: spec.desiredMapping names no namespace that is not for peers (pkg/webhooks/namespaceoffloading asks the peer's admins
-//     for names);
+//   - NamespaceMaps: one, called like this cluster (offloading/virtualnode-controller/namespacemap.go), or the bound on namespaces would be
+//     for each of them; spec.desiredMapping names no namespace that is not for peers (pkg/webhooks/namespaceoffloading asks the peer's
+//     admins for names);
 //   - Tenants: spec.clusterID is who comes; how it is checked, and how far it may go, people here say;
 //   - Tenants, Configurations, GatewayServers, GatewayClients and PublicKeys: one of each, called like the peer (networking/forge), unless
 //     people here have made it before, which liqoctl goes on with (liqoctl/network/cluster.go);
@@ -307,8 +308,11 @@ func checkPeersRenew(w *peerwrite.Write, peer, _ cluster.ID) error {
 	return checkCSRSize(r.Spec.CSR)
 }
 
-func checkPeersMap(w *peerwrite.Write, peer, _ cluster.ID) error {
-	return w.CheckMap(peer, notForPeers)
+func checkPeersMap(w *peerwrite.Write, peer, own cluster.ID) error {
+	if err := w.CheckMap(peer, notForPeers); err != nil || len(w.Old) > 0 {
+		return err
+	}
+	return checkName(w, own)
 }
 
 // notForPeers reports whether a namespace is not one that a peer may have made here: one of Kubernetes, of Liqo or of the broker, which

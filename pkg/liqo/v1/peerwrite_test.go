@@ -30,6 +30,8 @@ func written(kind string) object {
 	switch kind {
 	case tenants, configurations, gatewayServers, gatewayClients, publicKeys:
 		o["metadata"].(object)["name"] = "c"
+	case namespaceMaps:
+		o["metadata"].(object)["name"] = "own"
 	case secrets:
 		o["metadata"].(object)["name"], labels["liqo.io/nonce"] = "liqo-nonce", "true"
 	}
@@ -305,6 +307,14 @@ func peersWrites() map[string]asked {
 
 		"Address":     {"All peers would reach it.", creates(ips), "opens no address"},
 		"AddressNext": {"Also later.", updates(ips), "opens no address"},
+
+		"SecondMap": {
+			"The bound on namespaces is for each.", creates(namespaceMaps).with("own-2", "metadata", "name"), "metadata.name is",
+		},
+		"SecondMapThere": {
+			"People here have let it be.",
+			updates(namespaceMaps).of("own-2", "metadata", "name").with("own-2", "metadata", "name"), "",
+		},
 
 		"Finalizer": {
 			"It would stay for as long as the peer likes.", creates(resourceSlices).with([]any{"example.com/mine"}, "metadata", "finalizers"),
