@@ -220,6 +220,9 @@ func (g *Guest) inTwin() []Row {
 			wish(map[string]any{"hostNetwork": true}), wish(nil)),
 		refusedBy(isolated("it has a priority"), unasked, "ask for a pod that is more important than all others", "the room of others",
 			wish(map[string]any{"priorityClassName": "system-node-critical"}), wish(nil)),
+		refusedBy(isolated("its affinity is about pods in other namespaces"), unasked, "ask for a pod with which no pod of others runs",
+			"the room of others", wish(map[string]any{"affinity": apart(map[string]any{"namespaceSelector": map[string]any{}})}),
+			wish(map[string]any{"affinity": apart(nil)})),
 		refusedBy(rule{policy: twins, message: mark}, rule{policy: twins, message: mark}, "have its text signed with the cluster's key",
 			"the identity of the cluster at others", secret("Opaque", map[string]any{"liqo.io/signed-nonce": "true"}), opaque),
 		refusedBy(rule{policy: twins, message: mark}, rule{policy: twins, message: mark}, "put its own kubeconfig in the place of Liqo's",
@@ -229,6 +232,12 @@ func (g *Guest) inTwin() []Row {
 				"type": "kubernetes.io/service-account-token",
 			}, "kubernetes.io/service-account.name", "default"), opaque),
 	}
+}
+
+// apart is the affinity of a pod that runs beside no other one of some.
+func apart(of map[string]any) map[string]any {
+	term := with(map[string]any{"topologyKey": "kubernetes.io/hostname", "labelSelector": map[string]any{}}, of)
+	return map[string]any{"podAntiAffinity": map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": []any{term}}}
 }
 
 // Newcomer is who has the peering user with which a cluster begins to be a peer of one with Liqo 1.x. Nothing that it tries changes

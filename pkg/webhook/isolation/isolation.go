@@ -1,8 +1,9 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package isolation refuses pods of consumers that pass the scheduler by, or could do more on a
-// node than Kubernetes' Pod Security Standards allow at the level that the operator chose.
+// Package isolation refuses pods of consumers that pass the scheduler by, could do more on a
+// node than Kubernetes' Pod Security Standards allow at the level that the operator chose, or
+// with Liqo 1.x keep pods of others away.
 //
 // It is a validating admission webhook for the pods of twin namespaces, and for the
 // ShadowPods by which consumers ask for them, so that the consumer is told at once. It
@@ -13,6 +14,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -58,6 +60,8 @@ type Handler struct {
 	decoder   admission.Decoder
 	evaluator policy.Evaluator
 	level     Level
+	// apart tells that the affinity of a pod is about none of others.
+	apart bool
 }
 
 var _ admission.Handler = (*Handler)(nil)
@@ -69,7 +73,7 @@ func New(of line.Line, scheme *runtime.Scheme, level Level) (*Handler, error) {
 		return nil, fmt.Errorf("set up the checks of the Pod Security Standards: %w", err)
 	}
 	return &Handler{
-		line: of, kind: of.Kinds().Wish, decoder: admission.NewDecoder(scheme), evaluator: evaluator, level: level,
+		line: of, kind: of.Kinds().Wish, decoder: admission.NewDecoder(scheme), evaluator: evaluator, level: level, apart: !of.HasPlugin(),
 	}, nil
 }
 
@@ -128,9 +132,31 @@ func (h *Handler) insecure(meta *metav1.ObjectMeta, spec *corev1.PodSpec) (wrong
 	if spec.NodeName != "" {
 		wrong = append(wrong, "spec.nodeName bypasses the scheduler")
 	}
+	if h.apart && isAboutOthers(spec.Affinity) {
+		wrong = append(wrong, "its affinity is about pods in other namespaces")
+	}
 	results := h.evaluator.EvaluatePod(podsecurity.LevelVersion{Level: h.level, Version: podsecurity.LatestVersion()}, meta, spec)
 	if result := policy.AggregateCheckResults(results); !result.Allowed {
 		wrong = append(wrong, fmt.Sprintf("Pod Security level %q: %s", h.level, result.ForbiddenDetail()))
 	}
 	return wrong
+}
+
+// isAboutOthers reports whether an affinity is about pods in other namespaces than that of its own pod: one by which it keeps away from
+// them keeps them away from where it runs, whosever they are, and one by which it follows them tells where they run.
+func isAboutOthers(affinity *corev1.Affinity) bool {
+	var terms []corev1.PodAffinityTerm
+	var weighted []corev1.WeightedPodAffinityTerm
+	if affinity != nil && affinity.PodAffinity != nil {
+		terms = append(terms, affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution...)
+		weighted = append(weighted, affinity.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution...)
+	}
+	if affinity != nil && affinity.PodAntiAffinity != nil {
+		terms = append(terms, affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution...)
+		weighted = append(weighted, affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution...)
+	}
+	for i := range weighted {
+		terms = append(terms, weighted[i].PodAffinityTerm)
+	}
+	return slices.ContainsFunc(terms, func(t corev1.PodAffinityTerm) bool { return len(t.Namespaces) > 0 || t.NamespaceSelector != nil })
 }

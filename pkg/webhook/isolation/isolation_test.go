@@ -134,6 +134,52 @@ func TestPriority(t *testing.T) {
 	}
 }
 
+// TestAffinity has wishes for pods that would keep those of others away, or tell where they run.
+func TestAffinity(t *testing.T) {
+	own := corev1.PodAffinityTerm{TopologyKey: "kubernetes.io/hostname", LabelSelector: &metav1.LabelSelector{}}
+	all, named := own, own
+	all.NamespaceSelector, named.Namespaces = &metav1.LabelSelector{}, []string{"web-other"}
+	near := func(required ...corev1.PodAffinityTerm) *corev1.Affinity {
+		return &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required}}
+	}
+	away := func(required ...corev1.PodAffinityTerm) *corev1.Affinity {
+		return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required}}
+	}
+	weighted := []corev1.WeightedPodAffinityTerm{{Weight: 1, PodAffinityTerm: all}}
+	const others = "about pods in other namespaces"
+	for reason, tc := range map[string]struct {
+		affinity *corev1.Affinity
+		refusal  string
+	}{
+		"Pods of one's own may be kept apart.":     {away(own), ""},
+		"Or together.":                             {near(own), ""},
+		"A node is nobody's.":                      {&corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}}, ""},
+		"Those of all are not one's own.":          {away(own, all), others},
+		"Nor are those of another namespace.":      {away(named), others},
+		"Whoever follows learns where they run.":   {near(own, all), others},
+		"Also where one knows how they are named.": {near(named), others},
+		"A wish is felt by others, too.": {&corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+			PreferredDuringSchedulingIgnoredDuringExecution: weighted,
+		}}, others},
+		"And tells as much.": {&corev1.Affinity{PodAffinity: &corev1.PodAffinity{
+			PreferredDuringSchedulingIgnoredDuringExecution: weighted,
+		}}, others},
+	} {
+		pod := liqotest.Pod(liqotest.ShadowPod("web-consumer", "web", nil), "")
+		pod.Spec.Containers = []corev1.Container{{Name: "main", Image: "web"}}
+		pod.Spec.Affinity = tc.affinity
+		for _, of := range lines.All() {
+			refusal := tc.refusal
+			if of.HasPlugin() {
+				refusal = "" // They are admitted with Liqo 0.9.
+			}
+			for kind, object := range map[string]any{"Pod": pod, "ShadowPod": shadowOf(t, of, &pod.Spec)} {
+				check(t, of, reason, DefaultLevel, kind, object, refusal)
+			}
+		}
+	}
+}
+
 // TestOtherLine has a wish for a pod by a line of Liqo that does not run.
 func TestOtherLine(t *testing.T) {
 	answer := review(t, v09.Line{}, DefaultLevel, "ShadowPod", shadowOf(t, v1.Line{}, &corev1.PodSpec{}))
