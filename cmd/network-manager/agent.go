@@ -126,5 +126,7 @@ func bare(pod *corev1.Pod) {
 	if pod.Annotations = nil; !v1.IsOfDaemonSet(pod) {
 		pod.OwnerReferences = nil
 	}
-	pod.Spec, pod.Status = corev1.PodSpec{NodeName: node}, corev1.PodStatus{Conditions: was.Conditions, PodIP: was.PodIP, PodIPs: was.PodIPs}
+	pod.Spec, pod.Status = corev1.PodSpec{NodeName: node}, corev1.PodStatus{
+		Conditions: was.Conditions, PodIP: was.PodIP, PodIPs: was.PodIPs, HostIPs: was.HostIPs,
+	}
 }

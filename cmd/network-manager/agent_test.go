@@ -27,7 +27,8 @@ func TestAgentCache(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "pod", Labels: map[string]string{"app": "web"}},
 		Spec:       corev1.PodSpec{NodeName: "broker"},
 		Status: corev1.PodStatus{
-			PodIP: "10.65.0.12", PodIPs: []corev1.PodIP{{IP: "10.65.0.12"}}, Conditions: []corev1.PodCondition{{Type: corev1.PodReady}},
+			PodIP: "10.65.0.12", PodIPs: []corev1.PodIP{{IP: "10.65.0.12"}}, HostIPs: []corev1.HostIP{{IP: "172.30.0.2"}},
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady}},
 		},
 	}
 	fullIP, fullPod := ip.DeepCopy(), pod.DeepCopy()

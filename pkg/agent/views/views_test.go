@@ -354,6 +354,33 @@ func TestTaken(t *testing.T) {
 	}
 }
 
+// TestNodes lists no view that has the address of a node which Liqo does not know.
+func TestNodes(t *testing.T) {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kube-proxy"},
+		Status:     corev1.PodStatus{HostIPs: []corev1.HostIP{{IP: "fd00::2"}, {IP: "10.69.3.2"}}},
+	}
+	reserved := &api.Network{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: "nodes", Labels: map[string]string{api.LabelNetworkType: "reserved"}},
+		Status:     api.NetworkStatus{CIDR: "10.69.3.0/24"},
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		others []client.Object
+		list   []string
+	}{
+		"Unknown":  {"What goes to the node would go to the broker.", []client.Object{pod}, []string{own}},
+		"Reserved": {"Liqo shows it under another prefix.", []client.Object{pod, reserved}, []string{own, view}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHome(t, true, nil, tc.others...)
+			h.decide(nil)
+			h.reconcile()
+			h.check(tc.reason, tc.list, nil)
+		})
+	}
+}
+
 // TestConflict writes nothing over what somebody has written since.
 func TestConflict(t *testing.T) {
 	h := newHome(t, true, nil)

@@ -47,6 +47,8 @@ type State struct {
 	Decided              bool
 	// Taken are the networks of this cluster, and those under which it sees other peers.
 	Taken []netip.Prefix
+	// Hosts are the addresses of this cluster's nodes that Liqo does not know: what goes there would be led to the broker.
+	Hosts []netip.Addr
 	// Shown are the addresses of this cluster's pods on the nodes of the broker.
 	Shown []netip.Addr
 	// Kubelets are the virtual kubelets of these nodes.
@@ -270,6 +272,10 @@ func (p *planner) checkView(key string, prefix netip.Prefix, others []netip.Pref
 	}
 	if prefix != prefix.Masked() {
 		return fmt.Sprintf("prefix %s has bits that are not of the network", prefix)
+	}
+	if at := slices.IndexFunc(p.Hosts, prefix.Contains); at >= 0 {
+		return fmt.Sprintf("prefix %s has %s, the address of a node of this cluster, which Liqo does not know: set ipam.reservedSubnets", prefix,
+			p.Hosts[at])
 	}
 	for _, other := range p.own {
 		if prefix.Overlaps(other) {

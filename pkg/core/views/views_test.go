@@ -348,6 +348,18 @@ func TestMake(t *testing.T) {
 			reason: "Nor most of a private range.", list: list(own), refused: "want 10 to 30",
 			state: views.State{Granted: granted("a=10.0.0.0/9"), Networks: networks(own)},
 		},
+		"Nodes": {
+			reason: "Nobody leads the traffic of the nodes to a broker.", list: list(own, b), refused: "10.69.3.2, the address of a node",
+			state:   views.State{Granted: granted("a="+a, "b="+b), Networks: networks(own), Hosts: addresses("10.201.0.1", "10.69.3.2")},
+			waiting: "Liqo decides",
+		},
+		"NodesLater": {
+			reason: "Nor is it led there any more.", list: list(own), refused: "the address of a node",
+			state: views.State{
+				Granted: granted("a=" + a), Networks: networks(own, a), Record: installed(a), Acknowledged: granted("a=" + a),
+				Hosts: addresses("10.69.3.2"),
+			},
+		},
 		"IPv6": {
 			reason: "Liqo 1.2 routes IPv4.", list: list(own), refused: "not of IPv4",
 			state: views.State{Granted: granted("a=fd00::/64"), Networks: networks(own)},

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -178,7 +179,7 @@ func (b *BrokerViews) readTaken(ctx context.Context, objects client.Reader) erro
 	return nil
 }
 
-// readPods notes the virtual kubelets of the broker's nodes, and the addresses of the pods on them.
+// readPods notes the virtual kubelets of the broker's nodes, the addresses of the pods on them, and those of this cluster's own nodes.
 func (b *BrokerViews) readPods(ctx context.Context, objects client.Reader) error {
 	var nodes api.VirtualNodeList
 	if err := objects.List(ctx, &nodes, client.InNamespace(b.Tenant), client.UnsafeDisableDeepCopy); err != nil {
@@ -192,8 +193,14 @@ func (b *BrokerViews) readPods(ctx context.Context, objects client.Reader) error
 	if err := objects.List(ctx, &pods, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list Pods: %w", err)
 	}
+	hosts := map[netip.Addr]bool{}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
+		for _, ip := range pod.Status.HostIPs {
+			if a, err := netip.ParseAddr(ip.IP); err == nil {
+				hosts[a] = true
+			}
+		}
 		switch {
 		case pod.Namespace == b.Tenant && pod.Labels[labelComponent] == componentKubelet:
 			if pod.DeletionTimestamp.IsZero() {
@@ -207,6 +214,25 @@ func (b *BrokerViews) readPods(ctx context.Context, objects client.Reader) error
 					b.State.Shown = append(b.State.Shown, a)
 				}
 			}
+		}
+	}
+	return b.noteHosts(ctx, objects, hosts)
+}
+
+// noteHosts notes the addresses of nodes, as their pods tell them, but for those in networks that Liqo knows as ones of this cluster: what
+// overlaps these it shows under another prefix.
+func (b *BrokerViews) noteHosts(ctx context.Context, objects client.Reader, hosts map[netip.Addr]bool) error {
+	var networks api.NetworkList
+	if err := objects.List(ctx, &networks, client.HasLabels{api.LabelNetworkType}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list the networks of this cluster: %w", err)
+	}
+	var known []netip.Prefix
+	for i := range networks.Items {
+		known = append(known, prefixesOf(networks.Items[i].Status.CIDR)...)
+	}
+	for _, host := range slices.SortedFunc(maps.Keys(hosts), netip.Addr.Compare) {
+		if !slices.ContainsFunc(known, func(p netip.Prefix) bool { return p.Contains(host) }) {
+			b.State.Hosts = append(b.State.Hosts, host)
 		}
 	}
 	return nil
