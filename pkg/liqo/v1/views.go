@@ -91,8 +91,8 @@ func (b *BrokerViews) readList(ctx context.Context, objects client.Reader, own c
 	return nil
 }
 
-// concerns reports whether a namespace here is that of what concerns a peer: another peer may write into its own namespace what looks like it.
-// Where Liqo does not say which one it is, there are no credentials by which anything could be told to the peer.
+// concerns reports whether a namespace here is that of what concerns a peer: another peer may write into its own namespace what looks like
+// it. Where Liqo does not say which one it is, there are no credentials by which anything could be told to the peer.
 func concerns(namespace string, record *api.ForeignCluster) bool {
 	local := record.Status.TenantNamespace.Local
 	return local == "" || local == namespace
@@ -193,14 +193,8 @@ func (b *BrokerViews) readPods(ctx context.Context, objects client.Reader) error
 	if err := objects.List(ctx, &pods, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list Pods: %w", err)
 	}
-	hosts := map[netip.Addr]bool{}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		for _, ip := range pod.Status.HostIPs {
-			if a, err := netip.ParseAddr(ip.IP); err == nil {
-				hosts[a] = true
-			}
-		}
 		switch {
 		case pod.Namespace == b.Tenant && pod.Labels[labelComponent] == componentKubelet:
 			if pod.DeletionTimestamp.IsZero() {
@@ -216,12 +210,20 @@ func (b *BrokerViews) readPods(ctx context.Context, objects client.Reader) error
 			}
 		}
 	}
-	return b.noteHosts(ctx, objects, hosts)
+	return b.noteHosts(ctx, objects, pods.Items)
 }
 
-// noteHosts notes the addresses of nodes, as their pods tell them, but for those in networks that Liqo knows as ones of this cluster: what
+// noteHosts notes the addresses of nodes, as pods tell them, but for those in networks that Liqo knows as ones of this cluster: what
 // overlaps these it shows under another prefix.
-func (b *BrokerViews) noteHosts(ctx context.Context, objects client.Reader, hosts map[netip.Addr]bool) error {
+func (b *BrokerViews) noteHosts(ctx context.Context, objects client.Reader, pods []corev1.Pod) error {
+	hosts := map[netip.Addr]bool{}
+	for i := range pods {
+		for _, ip := range pods[i].Status.HostIPs {
+			if a, err := netip.ParseAddr(ip.IP); err == nil {
+				hosts[a] = true
+			}
+		}
+	}
 	var networks api.NetworkList
 	if err := objects.List(ctx, &networks, client.HasLabels{api.LabelNetworkType}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the networks of this cluster: %w", err)
