@@ -54,7 +54,7 @@ func TestTwinsInManifests(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What deploy/ says, the charts say too.
-	want := map[string]int{"admission": 2, "broker": 5, "guard": 8, "chart": 16, "chart-connector": 8, "transit": 1}
+	want := map[string]int{"admission": 2, "broker": 6, "guard": 8, "chart": 17, "chart-connector": 8, "transit": 1}
 	if diff := cmp.Diff(want, places); diff != "" {
 		t.Errorf("how often each folder speaks of twins: -want +got\n%s", diff)
 	}
@@ -109,7 +109,7 @@ func TestTenantNamespacesOfLiqo1(t *testing.T) {
 	}
 	slices.Sort(ofConsumers)
 	want := []string{
-		"allowance", "confine", "confine-services", "hide", "hide-nodes", "isolate", "place", "policy pod-security", "policy pods",
+		"addresses", "allowance", "confine", "confine-services", "hide", "hide-nodes", "isolate", "place", "policy pod-security", "policy pods",
 		"policy services", "policy twins", "relocate", "services",
 	}
 	if diff := cmp.Diff(want, ofConsumers); diff != "" {

@@ -10,10 +10,12 @@ import (
 	"net/netip"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 	"github.com/capacitorset/liqo-broker/pkg/peernet"
@@ -21,6 +23,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/webhook"
+	"github.com/capacitorset/liqo-broker/pkg/webhook/addresses"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/class"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/liqonamespace"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/offerlabels"
@@ -65,7 +68,7 @@ func setupWebhooks(mgr ctrl.Manager, certificate *selfsigned.Certificate, announ
 
 // brokeringPaths are where a daemon that is not only a catalog serves further webhooks.
 func brokeringPaths() []string {
-	return []string{pods.Path, pods.ConfinePath, opaque.Path, offerlabels.Path, relocate.Path, class.Path}
+	return []string{pods.Path, pods.ConfinePath, opaque.Path, offerlabels.Path, relocate.Path, class.Path, addresses.Path}
 }
 
 // leaveAlone admits everything.
@@ -80,8 +83,8 @@ func setupBrokeringWebhooks(mgr ctrl.Manager, r *snapshot.Reader, cfg *brokerCon
 }
 
 // brokeringHandlers returns the webhooks at brokeringPaths. The API server does not ask about what only another line of Liqo has: of Liqo
-// 0.9 offers are labelled; of 1.x ResourceSlices get a class, and pods that are moved are kept from ending, which with 0.9 virtual kubelets
-// do.
+// 0.9 offers are labelled; of 1.x ResourceSlices get a class, what providers say of addresses is checked, and pods that are moved are kept
+// from ending, which with 0.9 virtual kubelets do.
 func brokeringHandlers(mgr ctrl.Manager, r *snapshot.Reader, cfg *brokerConfig) map[string]admission.Handler {
 	handlers := map[string]admission.Handler{
 		pods.Path: pods.New(mgr.GetClient(), r), pods.ConfinePath: pods.NewConfinement(mgr.GetScheme()),
@@ -100,7 +103,19 @@ func brokeringHandlers(mgr ctrl.Manager, r *snapshot.Reader, cfg *brokerConfig) 
 	handlers[relocate.Path] = relocate.New(mgr.GetScheme(), func(ctx context.Context, pod client.ObjectKey) (bool, error) {
 		return v1.WantsPod(ctx, mgr.GetAPIReader(), pod)
 	})
+	handlers[addresses.Path] = addresses.New(mgr.GetScheme(), func(ctx context.Context, node string) ([]netip.Prefix, error) {
+		return seenOn(ctx, mgr.GetClient(), r.Own(), node)
+	})
 	return handlers
+}
+
+// seenOn returns under which prefixes pods on a node are seen: those of the provider for which it stands; none if it stands for nobody.
+func seenOn(ctx context.Context, objects client.Reader, own cluster.ID, name string) ([]netip.Prefix, error) {
+	var node corev1.Node
+	if err := objects.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return v1.PodsSeen(ctx, objects, own, liqo.NodeCluster(&node))
 }
 
 // newCertificate returns the certificate of the webhooks, and what announces it.

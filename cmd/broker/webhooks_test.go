@@ -4,6 +4,7 @@
 package main
 
 import (
+	"fmt"
 	"maps"
 	"net/netip"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -22,8 +24,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo/lines"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/transittest"
 	"github.com/capacitorset/liqo-broker/pkg/peernet"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
+	"github.com/capacitorset/liqo-broker/pkg/webhook/addresses"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/class"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/liqonamespace"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/offerlabels"
@@ -68,7 +72,9 @@ func TestFailurePolicies(t *testing.T) {
 		"place Fail", "protect Fail",
 		"label Ignore", // An offer without labels is better than none.
 		"class Fail",   // Liqo tries again, and would grant all.
-		"hide Fail", "hide-nodes Fail", "relocate Fail", "confine Fail",
+		"hide Fail", "hide-nodes Fail", "relocate Fail",
+		"addresses Fail", // Liqo opens whatever address it is.
+		"confine Fail",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
@@ -127,7 +133,7 @@ func TestBrokeringHandlers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	idle := map[string][]string{"0.9": {class.Path, relocate.Path}, "1.x": {offerlabels.Path}}
+	idle := map[string][]string{"0.9": {class.Path, relocate.Path, addresses.Path}, "1.x": {offerlabels.Path}}
 	for _, of := range lines.All() {
 		got := brokeringHandlers(mgr, snapshot.New(of, mgr.GetClient(), "own", nil), &b.cfg)
 		if at := slices.Sorted(maps.Keys(got)); !slices.Equal(at, slices.Sorted(slices.Values(brokeringPaths()))) {
@@ -138,6 +144,21 @@ func TestBrokeringHandlers(t *testing.T) {
 			if want := slices.Contains(idle[of.Name()], path); idles != want {
 				t.Errorf("with Liqo %s, what answers at %s leaves all as it is: %t", of.Name(), path, idles)
 			}
+		}
+	}
+}
+
+// TestSeenOn checks under which prefixes pods on a node are seen.
+func TestSeenOn(t *testing.T) {
+	virtual := func(name, id string) *corev1.Node {
+		return transittest.Made(&corev1.Node{}, "", name, map[string]string{"liqo.io/type": "virtual-node", "liqo.io/remote-cluster-id": id})
+	}
+	host := transittest.Made(&corev1.Node{}, "", "host", map[string]string{"liqo.io/remote-cluster-id": "p"})
+	w := transittest.New(t, virtual("node-of-p", "p"), virtual("node-of-x", "x"), host)
+	for node, want := range map[string]string{"node-of-p": "[10.69.0.0/16]", "node-of-x": "[]", "host": "[]", "gone": "[]"} {
+		seen, err := seenOn(t.Context(), w, transittest.Own, node)
+		if got := fmt.Sprint(seen); err != nil || got != want {
+			t.Errorf("pods on node %s are seen under %s, %v; want %s", node, got, err, want)
 		}
 	}
 }
