@@ -45,8 +45,8 @@ func New(scheme *runtime.Scheme, seen Seen) *Handler {
 // refused: it may have decided about the networks of a provider a moment before that is known here. A pod in the network of its node has an
 // address that means nothing here, as has one at a provider to which there is no network, and is shown without one.
 func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.Response {
-	var before, after corev1.Pod
-	if err := errors.Join(h.decoder.DecodeRaw(req.OldObject, &before), h.decoder.Decode(req, &after)); err != nil {
+	before, after, err := h.pods(req)
+	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
 	prefixes, err := h.seen(ctx, before.Spec.NodeName)
@@ -55,7 +55,7 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 		return admission.Errored(http.StatusInternalServerError, errors.New("the broker cannot determine which addresses the pod may have"))
 	}
 	if before.Spec.HostNetwork || len(prefixes) == 0 {
-		return withoutNew(&before, &after)
+		return withoutNew(before, after)
 	}
 	had := addressesOf(&before.Status)
 	for _, text := range addressesOf(&after.Status) {
@@ -67,6 +67,15 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 		}
 	}
 	return admission.Allowed("")
+}
+
+// pods returns a pod as it is, and with the status that it is to have.
+func (h *Handler) pods(req admission.Request) (before, after *corev1.Pod, err error) {
+	before, after = &corev1.Pod{}, &corev1.Pod{}
+	if err = h.decoder.DecodeRaw(req.OldObject, before); err == nil {
+		err = h.decoder.Decode(req, after)
+	}
+	return before, after, err
 }
 
 // withoutNew admits a status without addresses that the pod did not have before. What is not in our types stays as it is.

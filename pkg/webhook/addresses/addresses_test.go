@@ -56,17 +56,29 @@ func TestHandle(t *testing.T) {
 		refused       string
 		want          string // The address with which the pod is shown.
 	}{
-		"Own":     {reason: "It is one of the provider.", before: pod("p"), after: pod("p", "10.69.0.7"), want: "10.69.0.7"},
-		"Second":  {reason: "The provider has two networks.", before: pod("p"), after: pod("p", "10.71.0.7"), want: "10.71.0.7"},
-		"Node":    {reason: "Liqo would open a node.", before: pod("p"), after: pod("p", "172.30.0.2"), refused: `"172.30.0.2" is no address`},
-		"Other":   {reason: "It is of another provider.", before: pod("p"), after: pod("p", "10.65.0.7"), refused: "is no address of a pod on node p"},
-		"Moved":   {reason: "It was true before.", before: pod("p", "10.69.0.7"), after: pod("p", "10.96.0.1"), refused: "is no address"},
-		"Behind":  {reason: "All of them count.", before: pod("p"), after: pod("p", "10.69.0.7", "10.96.0.1"), refused: "is no address"},
-		"First":   {reason: "So does the one that Liqo opens.", before: pod("p"), after: odd, refused: "is no address"},
-		"Kept":    {reason: "The network had another prefix.", before: pod("p", "10.60.0.7"), after: pod("p", "10.60.0.7"), want: "10.60.0.7"},
+		"Own":    {reason: "It is one of the provider.", before: pod("p"), after: pod("p", "10.69.0.7"), want: "10.69.0.7"},
+		"Second": {reason: "The provider has two networks.", before: pod("p"), after: pod("p", "10.71.0.7"), want: "10.71.0.7"},
+		"Node": {
+			reason: "Liqo would open a node.",
+			before: pod("p"), after: pod("p", "172.30.0.2"), refused: `"172.30.0.2" is no address`,
+		},
+		"Other": {
+			reason: "It is of another provider.",
+			before: pod("p"), after: pod("p", "10.65.0.7"), refused: "is no address of a pod on node p",
+		},
+		"Moved":  {reason: "It was true before.", before: pod("p", "10.69.0.7"), after: pod("p", "10.96.0.1"), refused: "is no address"},
+		"Behind": {reason: "All of them count.", before: pod("p"), after: pod("p", "10.69.0.7", "10.96.0.1"), refused: "is no address"},
+		"First":  {reason: "So does the one that Liqo opens.", before: pod("p"), after: odd, refused: "is no address"},
+		"Kept": {
+			reason: "The network had another prefix.",
+			before: pod("p", "10.60.0.7"), after: pod("p", "10.60.0.7"), want: "10.60.0.7",
+		},
 		"Unknown": {reason: "There is no network to its provider.", before: pod("x"), after: pod("x", "10.69.0.7")},
-		"Failed":  {reason: "Without an answer nothing is opened.", before: pod("f"), after: pod("f", "10.69.0.7"), refused: "cannot determine"},
-		"Host":    {reason: "It has the address of its node.", before: host, after: pod("p", "172.30.0.2")},
+		"Failed": {
+			reason: "Without an answer nothing is opened.",
+			before: pod("f"), after: pod("f", "10.69.0.7"), refused: "cannot determine",
+		},
+		"Host": {reason: "It has the address of its node.", before: host, after: pod("p", "172.30.0.2")},
 	}
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
