@@ -129,8 +129,8 @@ func (t *transitPath) register(mgr ctrl.Manager, own cluster.ID) error {
 	)
 }
 
-// transitCache returns what is kept in memory: namespaces of peers, what consumers and this program write there, and of what Liqo makes
-// for each pod nothing.
+// transitCache returns what is kept in memory: namespaces of peers, what this program writes there, of what consumers write as much as is
+// read, and of what Liqo makes for each pod nothing.
 func transitCache(liqos string) (cache.Options, error) {
 	slices, err := v1.EndpointsSelector()
 	if err != nil {
@@ -138,7 +138,7 @@ func transitCache(liqos string) (cache.Options, error) {
 	}
 	by := map[client.Object]cache.ByObject{
 		&corev1.Namespace{}:          {Label: liqo.PeerNamespaceSelector()},
-		&discoveryv1.EndpointSlice{}: {Label: slices},
+		&discoveryv1.EndpointSlice{}: {Label: slices, Transform: daemon.Without(v1.BareEndpoints)},
 		&api.FirewallConfiguration{}: {Label: v1.TransitSelector()},
 		&api.Network{}:               {Namespaces: map[string]cache.Config{liqos: {}}},
 		&api.IP{}: {Namespaces: map[string]cache.Config{

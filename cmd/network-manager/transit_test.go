@@ -8,10 +8,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/transittest"
 )
 
 func TestTransitFlags(t *testing.T) {
@@ -47,6 +52,9 @@ func TestTransitCache(t *testing.T) {
 	seen := 0
 	for kind, by := range options.ByObject {
 		switch kind.(type) {
+		case *discoveryv1.EndpointSlice:
+			seen++
+			checkBare(t, by.Transform)
 		case *api.FirewallConfiguration:
 			seen++
 			if by.Label.Matches(ofPod) {
@@ -60,7 +68,36 @@ func TestTransitCache(t *testing.T) {
 			}
 		}
 	}
-	if seen != 2 {
-		t.Errorf("%d of 2 kinds are bounded", seen)
+	if seen != 3 {
+		t.Errorf("%d of 3 kinds are bounded", seen)
+	}
+}
+
+// checkBare has a transformation take out of an EndpointSlice of a consumer what is not read, and nothing out of what is kept beside it.
+func checkBare(t *testing.T, transform toolscache.TransformFunc) {
+	t.Helper()
+	full := func(labels map[string]string) *discoveryv1.EndpointSlice {
+		s := transittest.Made(&discoveryv1.EndpointSlice{}, transittest.Twin, "liqo-broker-x", labels)
+		s.Annotations = map[string]string{"a": "b"}
+		s.Endpoints = []discoveryv1.Endpoint{{}, {
+			Addresses: []string{"10.200.0.2", "10.200.0.3"}, Hostname: new("web-0"), NodeName: new("c"), Zone: new("z"),
+			Conditions: discoveryv1.EndpointConditions{Ready: new(true)}, DeprecatedTopology: map[string]string{"a": "b"},
+		}}
+		return s
+	}
+	reflected := map[string]string{"app.kubernetes.io/managed-by": "liqo-broker", "liqo.io/managed-by": "shadowendpointslice"}
+	bare, ours := full(reflected), full(map[string]string{"app.kubernetes.io/managed-by": "liqo-broker"})
+	bare.Annotations = nil
+	bare.Endpoints[1] = discoveryv1.Endpoint{
+		Addresses: []string{"10.200.0.2"}, Hostname: new("web-0"), Conditions: discoveryv1.EndpointConditions{Ready: new(true)},
+	}
+	for _, tc := range []struct{ of, want *discoveryv1.EndpointSlice }{{full(reflected), bare}, {ours.DeepCopy(), ours}} {
+		got, err := transform(tc.of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("-want +cached\n%s", diff)
+		}
 	}
 }

@@ -302,6 +302,21 @@ func EndpointsOf(s *discoveryv1.EndpointSlice, consumer cluster.ID) bool {
 		s.DeletionTimestamp.IsZero()
 }
 
+// BareEndpoints takes out of an EndpointSlice of a consumer what nobody here reads: each endpoint may have a hundred addresses, and as many
+// zones.
+func BareEndpoints(s *discoveryv1.EndpointSlice) {
+	if IsCompanion(s) {
+		return
+	}
+	s.Annotations = nil
+	for i := range s.Endpoints {
+		e := &s.Endpoints[i]
+		s.Endpoints[i] = discoveryv1.Endpoint{
+			Addresses: slices.Clone(e.Addresses[:min(len(e.Addresses), 1)]), Conditions: e.Conditions, Hostname: e.Hostname,
+		}
+	}
+}
+
 // IsCompanion reports whether an EndpointSlice is kept beside one of a consumer. A consumer gives its own what names and labels it likes,
 // and one that is a broker has companions too, which arrive here: Liqo marks them.
 func IsCompanion(s *discoveryv1.EndpointSlice) bool {
