@@ -87,8 +87,8 @@ func faults09() []fault {
 	}
 }
 
-// faults1 are those with Liqo 1.x, where all pods are reached through the broker. A tunnel has a gateway of its own at each end, and that of
-// the cluster that provides is called by the other one. A virtual kubelet is Liqo's, and knows of pods what the cluster behind it shows.
+// faults1 are those with Liqo 1.x, where all pods are reached through the broker. A tunnel has a gateway of its own at each end, and that
+// of the cluster that provides is called by the other one. A virtual kubelet is Liqo's, and knows of pods what the cluster behind it shows.
 func faults1() []fault {
 	relay, a := []federation.Path{federation.PathRelay}, fed.ProviderA
 	return []fault{
