@@ -255,6 +255,7 @@ spec:
 // cluster.
 func TestClaimsAreRefused(t *testing.T) {
 	const namespace, refused = "claims", "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
+	only09(t, "Liqo 1.x knows claims, and takes pods that have some")
 	served, err := fed.Consumer.Kubectl(t.Context(), "get", "--raw=/apis")
 	if err != nil {
 		t.Fatal(err)
