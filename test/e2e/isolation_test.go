@@ -333,8 +333,8 @@ func quotaUser(t *testing.T) string {
 	if fed.Broker.Line.HasPlugin() {
 		return string(fed.Consumer.ID)
 	}
-	user, err := fed.Broker.Kubectl(t.Context(), "get", "quotas.offloading.liqo.io", "--namespace="+tenantNamespace(t, fed.Broker, fed.Consumer),
-		"--output=jsonpath={.items[0].spec.user}")
+	user, err := fed.Broker.Kubectl(t.Context(), "get", "quotas.offloading.liqo.io",
+		"--namespace="+tenantNamespace(t, fed.Broker, fed.Consumer), "--output=jsonpath={.items[0].spec.user}")
 	if err != nil {
 		t.Fatal(err)
 	}
