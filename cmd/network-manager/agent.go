@@ -104,7 +104,7 @@ func (a *agent) setup(ctx context.Context) (daemon.Made, error) {
 		return daemon.Made{}, err
 	}
 	return daemon.Made{Manager: mgr}, views.Setup(mgr, views.Config{
-		Client: mgr.GetClient(), Own: own.ID, Clock: clock.RealClock{}, Planned: reporter.Planned,
+		Client: mgr.GetClient(), Own: own.ID, Clock: clock.RealClock{}, Planned: reporter.Planned, Believed: reporter.Believed,
 	})
 }
 

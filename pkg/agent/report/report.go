@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package report tells brokers, from a consumer with Liqo 1.x, which views are installed, and how the consumer's own tunnels are. A report
-// is a sign of life as well: it is written again and again.
+// is a sign of life as well: it is written again and again. The package knows what brokers may believe by what it has told them.
 //
 // It does not decide what is acknowledged.
 package report
@@ -36,7 +36,7 @@ import (
 const (
 	// every is how often a report is written that is the same: brokers believe one for five minutes.
 	every = time.Minute
-	// patience is how long a broker may take to answer, so that one that does not keeps no other waiting for long.
+	// patience is how long a broker may take to answer before it is tried again.
 	patience = 10 * time.Second
 	// lasting is how long a plan counts that is not made again: who plans does so more often, unless the networks are gone or cannot be
 	// written, and then nobody knows any more what is installed.
@@ -65,19 +65,22 @@ type Reporter struct {
 	wake chan struct{}
 
 	mu      sync.Mutex
-	brokers map[cluster.ID]known
+	brokers map[cluster.ID]*known
 }
 
-// known is what is to be told to a broker.
+// known is what is to be told to a broker, and what it may believe.
 type known struct {
 	tenant       string
 	acknowledged map[string]netip.Prefix
-	planned      time.Time
+	planned      time.Time // Zero if nothing was.
+	belief       *views.Belief
+	// due tells that it is to be told, and telling that it is being told.
+	due, telling bool
 }
 
 // New returns a Reporter.
 func New(cfg Config) *Reporter {
-	return &Reporter{cfg: cfg, wake: make(chan struct{}, 1), brokers: map[cluster.ID]known{}}
+	return &Reporter{cfg: cfg, wake: make(chan struct{}, 1), brokers: map[cluster.ID]*known{}}
 }
 
 // Planned notes what a plan acknowledges to a broker, which is told so for as long as plans are made. One that acknowledges nothing is
@@ -85,54 +88,122 @@ func New(cfg Config) *Reporter {
 func (r *Reporter) Planned(broker cluster.ID, tenant string, p *views.Plan) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	was, is := r.brokers[broker]
-	r.brokers[broker] = known{tenant: tenant, acknowledged: p.Acknowledged, planned: r.cfg.Clock.Now()}
-	if !is || !maps.Equal(was.acknowledged, p.Acknowledged) {
-		select {
-		case r.wake <- struct{}{}:
-		default: // It looks soon anyway.
-		}
+	k := r.known(broker)
+	if k.planned.IsZero() || !maps.Equal(k.acknowledged, p.Acknowledged) {
+		k.due = true
+		r.look()
+	}
+	k.tenant, k.acknowledged, k.planned = tenant, p.Acknowledged, r.cfg.Clock.Now()
+}
+
+// Believed returns what a broker may believe until another plan is noted: what it was told, may have been told, or is about to be. Of one
+// that was told nothing by this Reporter nobody knows what it believes.
+func (r *Reporter) Believed(broker cluster.ID) *views.Belief {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k := r.known(broker)
+	b := k.belief.Clone()
+	b.Tell(k.acknowledged, r.cfg.Clock.Now())
+	return b
+}
+
+// known returns what is known of a broker. The caller holds the lock.
+func (r *Reporter) known(broker cluster.ID) *known {
+	k, is := r.brokers[broker]
+	if !is {
+		k = &known{belief: views.NewBelief(r.cfg.Clock.Now())}
+		r.brokers[broker] = k
+	}
+	return k
+}
+
+// look has Start look for brokers that are to be told.
+func (r *Reporter) look() {
+	select {
+	case r.wake <- struct{}{}:
+	default: // It looks soon anyway.
 	}
 }
 
-// Start implements manager.Runnable: it tells brokers until ctx ends.
+// Start implements manager.Runnable: it tells brokers until ctx ends. None waits for another one.
 func (r *Reporter) Start(ctx context.Context) error {
+	var telling sync.WaitGroup
+	defer telling.Wait()
 	ticker := r.cfg.Clock.NewTicker(every)
 	defer ticker.Stop()
 	for {
+		isTime := false
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C():
+			isTime = true
 		case <-r.wake:
 		}
-		r.tellAll(ctx)
-	}
-}
-
-// tellAll writes all reports, one after the other.
-func (r *Reporter) tellAll(ctx context.Context) {
-	r.mu.Lock()
-	maps.DeleteFunc(r.brokers, func(_ cluster.ID, k known) bool { return r.cfg.Clock.Since(k.planned) > lasting })
-	brokers := maps.Clone(r.brokers)
-	r.mu.Unlock()
-	for broker, k := range brokers {
-		if err := r.tell(ctx, broker, k); err != nil {
-			said := errors.New(excerpt.Of(err.Error(), maxSaid))
-			ctrl.LoggerFrom(ctx).Error(said, "Cannot tell a broker which views are installed", "broker", broker)
+		for _, t := range r.due(isTime) {
+			telling.Go(func() {
+				err := r.tell(ctx, &t)
+				if err != nil {
+					said := errors.New(excerpt.Of(err.Error(), maxSaid))
+					ctrl.LoggerFrom(ctx).Error(said, "Cannot tell a broker which views are installed", "broker", t.broker)
+				}
+				r.told(&t, err == nil)
+			})
 		}
 	}
 }
 
-// tell writes the report to one broker.
-func (r *Reporter) tell(ctx context.Context, broker cluster.ID, k known) error {
+// telling is what a broker is being told.
+type telling struct {
+	broker       cluster.ID
+	tenant       string
+	acknowledged map[string]netip.Prefix
+	at           time.Time
+}
+
+// due returns what brokers are to be told now, all of them if it is time to. From then on they may believe it.
+func (r *Reporter) due(all bool) []telling {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.cfg.Clock.Now()
+	var due []telling
+	for broker, k := range r.brokers {
+		switch isOld := now.Sub(k.planned) > lasting; {
+		case k.telling: // What is due is told then.
+		case isOld && k.belief.IsOver(now):
+			delete(r.brokers, broker)
+		case !isOld && (k.due || all):
+			k.due, k.telling = false, true
+			k.belief.Tell(k.acknowledged, now)
+			due = append(due, telling{broker: broker, tenant: k.tenant, acknowledged: k.acknowledged, at: now})
+		}
+	}
+	return due
+}
+
+// told notes that a broker was told something, or that nobody knows whether it was.
+func (r *Reporter) told(t *telling, arrived bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k := r.known(t.broker)
+	if k.telling = false; k.due {
+		r.look()
+	}
+	if arrived {
+		k.belief.Arrived(t.acknowledged, r.cfg.Clock.Now())
+	}
+}
+
+// tell writes the report to one broker. If it says that it has, none arrives any more that was written before, because each is written over
+// the one that was read.
+func (r *Reporter) tell(ctx context.Context, t *telling) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	text, err := r.text(ctx, k)
+	text, err := r.text(ctx, t)
 	if err != nil {
 		return err
 	}
-	name, namespace, err := v1.IdentityAt(ctx, r.cfg.Cached, broker, k.tenant)
+	name, namespace, err := v1.IdentityAt(ctx, r.cfg.Cached, t.broker, t.tenant)
 	if err != nil {
 		return err
 	}
@@ -161,12 +232,12 @@ func (r *Reporter) tell(ctx context.Context, broker cluster.ID, k known) error {
 }
 
 // text returns what a broker is told.
-func (r *Reporter) text(ctx context.Context, k known) (string, error) {
+func (r *Reporter) text(ctx context.Context, t *telling) (string, error) {
 	links, err := v1.Links(ctx, r.cfg.Cached)
 	if err != nil {
 		return "", err
 	}
-	told := report.Report{Agent: r.cfg.Version, At: r.cfg.Clock.Now(), Views: k.acknowledged}
+	told := report.Report{Agent: r.cfg.Version, At: t.at, Views: t.acknowledged}
 	for i := range links {
 		if l := &links[i]; l.Peer != "" {
 			told.Links = append(told.Links, report.Link{Cluster: l.Peer, Connected: l.Connected, RoundTrip: l.RoundTrip, At: l.Measured})

@@ -37,15 +37,21 @@ import (
 
 const tenant, there = "liqo-tenant-broker", "liqo-tenant-home"
 
+// newHome returns what makes the objects of a consumer.
+func newHome(t *testing.T) *fake.ClientBuilder {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, api.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return fake.NewClientBuilder().WithScheme(scheme)
+}
+
 // TestReporter tells a broker at once what is new, again each minute what is not, and also that there is nothing any more.
 func TestReporter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		scheme := runtime.NewScheme()
-		for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, api.AddToScheme} {
-			if err := add(scheme); err != nil {
-				t.Fatal(err)
-			}
-		}
 		namespace, other := there, "liqo-tenant-other"
 		identity := func(name string, of api.IdentityType, cluster, secret string, at *string) *api.Identity {
 			return &api.Identity{
@@ -55,7 +61,7 @@ func TestReporter(t *testing.T) {
 			}
 		}
 		labels := map[string]string{liqo.LabelRemoteClusterID: "p"}
-		home := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+		home := newHome(t).WithObjects(
 			identity("a", api.IdentityResourceSlice, "broker", "wrong", &other), identity("b", api.IdentityControlPlane, "x", "wrong", &other),
 			identity("c", api.IdentityControlPlane, "broker", "right", &namespace),
 			&corev1.Secret{
@@ -83,19 +89,9 @@ func TestReporter(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- r.Start(ctx) }()
 		told := func() report.Report {
+			t.Helper()
 			synctest.Wait()
-			m, err := broker.CoreV1().ConfigMaps(there).Get(ctx, report.Name, metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if m.Data[report.Key] == "" {
-				return report.Report{}
-			}
-			read, err := report.Parse(m.Data[report.Key])
-			if err != nil {
-				t.Fatal(err)
-			}
-			return read
+			return (&far{client: broker}).told(t)
 		}
 
 		if first := told(); !first.At.IsZero() {
@@ -134,6 +130,194 @@ func TestReporter(t *testing.T) {
 	})
 }
 
+// far is a broker, in a test of several of them.
+type far struct {
+	client *k8sfake.Clientset
+	// lost is why it cannot be reached; nil if it can.
+	lost error
+	// answers is closed when it answers; nil if it always does.
+	answers chan struct{}
+}
+
+// told returns what it was told last.
+func (f *far) told(t *testing.T) report.Report {
+	t.Helper()
+	m, err := f.client.CoreV1().ConfigMaps(there).Get(t.Context(), report.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Data[report.Key] == "" {
+		return report.Report{}
+	}
+	read, err := report.Parse(m.Data[report.Key])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read
+}
+
+// tellerOf returns what tells some brokers on a consumer of theirs.
+func tellerOf(t *testing.T, brokers map[string]*far) *agent.Reporter {
+	t.Helper()
+	b, namespace := newHome(t), there
+	for name, f := range brokers {
+		meta := metav1.ObjectMeta{Namespace: "liqo-tenant-" + name, Name: name}
+		b = b.WithObjects(
+			&api.Identity{
+				ObjectMeta: meta, Spec: api.IdentitySpec{ClusterID: name, Type: api.IdentityControlPlane, Namespace: &namespace},
+				Status: api.IdentityStatus{KubeconfigSecretRef: &corev1.LocalObjectReference{Name: name}},
+			},
+			&corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"kubeconfig": []byte(name)}},
+		)
+		f.client = k8sfake.NewSimpleClientset(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: there, Name: report.Name}})
+	}
+	home := b.Build()
+	return agent.New(agent.Config{
+		Cached: home, Live: home, Version: "v1", Clock: clock.RealClock{},
+		Dial: func(kubeconfig []byte) (kubernetes.Interface, error) {
+			f := brokers[string(kubeconfig)]
+			if f.answers != nil {
+				<-f.answers
+			}
+			return f.client, f.lost
+		},
+	})
+}
+
+// TestBelieved knows what brokers may believe: what was told, what may have been, and what is about to be.
+func TestBelieved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &far{}
+		r := tellerOf(t, map[string]*far{"broker": f})
+		a := netip.MustParsePrefix("10.69.0.0/16")
+		with := &views.Plan{Acknowledged: map[string]netip.Prefix{"n1": a}}
+		without := &views.Plan{}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- r.Start(ctx) }()
+		has := func(reason string, want bool) {
+			t.Helper()
+			synctest.Wait()
+			if got := r.Believed("broker").Has(a, time.Now()); got != want {
+				t.Errorf("%s: the broker may believe that the view is there: %t, want %t", reason, got, want)
+			}
+		}
+		plan := func(p *views.Plan, last time.Duration) { // As who plans does it.
+			t.Helper()
+			for range last / (10 * time.Second) {
+				r.Planned("broker", tenant, p)
+				time.Sleep(10 * time.Second)
+			}
+			synctest.Wait()
+		}
+
+		has("nothing was told by this program", true)
+		r.Planned("broker", tenant, without)
+		has("it reads with a delay", true)
+		plan(without, 10*time.Second)
+		has("it was told that nothing is there", false)
+
+		r.Planned("broker", tenant, with)
+		has("it is told", true)
+		plan(with, 20*time.Second)
+		plan(without, 20*time.Second)
+		has("it was told something else", false)
+
+		// What is told may arrive, or not.
+		f.lost = errors.New("no route")
+		plan(with, 20*time.Second)
+		plan(without, 9*time.Minute)
+		has("it may have been told, and not that it is gone", true)
+		f.lost = nil
+		plan(without, 80*time.Second)
+		has("it is told again, each minute", false)
+		plan(with, 20*time.Second)
+		f.lost = errors.New("no route")
+		plan(without, 11*time.Minute)
+		has("it believes nothing for ever", false)
+		f.lost = nil
+		plan(without, 80*time.Second)
+
+		// While it is told something, it may be about to be told something else.
+		f.answers = make(chan struct{})
+		time.Sleep(time.Minute)
+		r.Planned("broker", tenant, with)
+		has("it is about to be told", true)
+		r.Planned("broker", tenant, without)
+		has("it is not any more", false)
+		r.Planned("broker", tenant, with)
+		synctest.Wait()
+		close(f.answers)
+		synctest.Wait()
+		if told := f.told(t).Views; len(told) != 1 {
+			t.Errorf("what was planned meanwhile was not told: %v", told)
+		}
+		plan(with, 20*time.Second)
+		has("it was told without the view, and then with it", true)
+
+		f.answers = make(chan struct{})
+		time.Sleep(time.Minute) // It is being told that the view is there.
+		plan(without, 20*time.Second)
+		has("what it is being told may arrive yet", true)
+		close(f.answers)
+		has("and does", true)
+		plan(without, 20*time.Second)
+		has("then it was told that it is gone", false)
+
+		// Who plans nothing any more is forgotten with what it has told.
+		time.Sleep(3 * time.Minute)
+		has("nobody knows anything", true)
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestSeveralBrokers has no broker wait for another one that does not answer.
+func TestSeveralBrokers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		silent, other := &far{answers: make(chan struct{})}, &far{}
+		r := tellerOf(t, map[string]*far{"broker": silent, "other": other})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- r.Start(ctx) }()
+		began := time.Now()
+		r.Planned("broker", tenant, &views.Plan{})
+		r.Planned("other", "liqo-tenant-other", &views.Plan{})
+		synctest.Wait()
+		if other.told(t).At.IsZero() || !silent.told(t).At.IsZero() {
+			t.Errorf("told %+v and %+v", other.told(t), silent.told(t))
+		}
+		r.Planned("other", "liqo-tenant-other", &views.Plan{Acknowledged: map[string]netip.Prefix{"n1": netip.MustParsePrefix("10.69.0.0/16")}})
+		synctest.Wait()
+		if len(other.told(t).Views) != 1 {
+			t.Errorf("it is told later what is new: %+v", other.told(t))
+		}
+		time.Sleep(5 * time.Second)
+		close(silent.answers)
+		synctest.Wait()
+		if at := silent.told(t).At; !at.Equal(began.Truncate(time.Second)) {
+			t.Errorf("what was so at %s is told to be so at %s", began, at)
+		}
+
+		silent.answers = make(chan struct{})
+		r.Planned("broker", tenant, &views.Plan{Acknowledged: map[string]netip.Prefix{"n1": netip.MustParsePrefix("10.69.0.0/16")}})
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		select {
+		case <-done:
+			t.Error("it ends while it tells")
+		default:
+		}
+		close(silent.answers)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestDial refuses a kubeconfig that would do more than reach a cluster.
 func TestDial(t *testing.T) {
 	config := func(ca, user string) []byte { return kubeconfig("https://192.0.2.1", ca, user) }
@@ -155,12 +339,8 @@ func TestDial(t *testing.T) {
 // TestLogged logs no more of what a broker says than people can read.
 func TestLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		scheme := runtime.NewScheme()
-		if err := errors.Join(clientgoscheme.AddToScheme(scheme), api.AddToScheme(scheme)); err != nil {
-			t.Fatal(err)
-		}
 		namespace := there
-		home := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+		home := newHome(t).WithObjects(
 			&api.Identity{
 				ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "c"},
 				Spec:       api.IdentitySpec{ClusterID: "broker", Type: api.IdentityControlPlane, Namespace: &namespace},

@@ -40,6 +40,8 @@ type Config struct {
 	Clock clock.PassiveClock
 	// Planned is told of each plan for a broker, once it is written, and the namespace here of what concerns the broker. It must not block.
 	Planned func(broker cluster.ID, tenant string, p *views.Plan)
+	// Believed returns what a broker may believe until Planned is told of another plan. Nil knows nothing of that, so that no view goes.
+	Believed func(broker cluster.ID) *views.Belief
 }
 
 // Reconciler keeps the list of one broker.
@@ -52,6 +54,8 @@ type Reconciler struct {
 
 // look is when the list of a broker was looked at last, since when its generation is what it was then, and what was acknowledged.
 type look struct {
+	broker       cluster.ID
+	tenant       string
 	at, since    time.Time
 	generation   int64
 	acknowledged map[string]netip.Prefix
@@ -79,9 +83,12 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 // is seen next says what is to be done.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	found, err := v1.BrokerViewsIn(ctx, r.Client, r.Own, req.NamespacedName)
-	if err != nil || found == nil {
-		r.forget(req.NamespacedName)
+	if err != nil {
 		return ctrl.Result{}, err
+	}
+	if found == nil {
+		r.end(req.NamespacedName)
+		return ctrl.Result{}, nil
 	}
 	s := &found.State
 	last := r.last(req.NamespacedName)
@@ -89,6 +96,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	since := s.Now
 	if last.generation == s.Generation {
 		s.Since, since = last.since, last.since
+	}
+	if r.Believed != nil {
+		s.Belief = r.Believed(found.Broker)
 	}
 	plan := views.Make(s)
 	maps.Copy(plan.Refused, found.Unreadable)
@@ -108,7 +118,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			log.Info("Refused a view", "view", key, "reason", plan.Refused[key])
 		}
 	}
-	r.remember(req.NamespacedName, look{at: s.Now, since: since, generation: s.Generation, acknowledged: plan.Acknowledged})
+	r.remember(req.NamespacedName, look{
+		broker: found.Broker, tenant: found.Tenant, at: s.Now, since: since, generation: s.Generation, acknowledged: plan.Acknowledged,
+	})
 	if plan.Restart != "" {
 		log.Info("Replacing a virtual kubelet that has read another list of networks", "pod", plan.Restart)
 		if err := r.replace(ctx, found.Tenant, plan.Restart); err != nil {
@@ -142,8 +154,13 @@ func (r *Reconciler) remember(of client.ObjectKey, l look) {
 	r.looked[of] = l
 }
 
-func (r *Reconciler) forget(name client.ObjectKey) {
+// end forgets a list that is gone, or is none of a broker any more, of which nothing is installed then.
+func (r *Reconciler) end(of client.ObjectKey) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.looked, name)
+	last, was := r.looked[of]
+	delete(r.looked, of)
+	r.mu.Unlock()
+	if was && r.Planned != nil {
+		r.Planned(last.broker, last.tenant, &views.Plan{})
+	}
 }

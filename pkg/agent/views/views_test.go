@@ -45,6 +45,9 @@ type home struct {
 	agent  *agent.Reconciler
 	plan   views.Plan
 	config client.ObjectKey
+	// believes is what the broker may believe, and told who was told of a plan.
+	believes *views.Belief
+	told     []string
 	// get is told of each list that is read.
 	get func(client.ObjectKey)
 }
@@ -76,6 +79,7 @@ func newHome(t *testing.T, broker bool, slice func(*api.ResourceSlice), others .
 	}
 	c.Spec.Remote.CIDR = api.CIDRs{Pod: []string{own}, External: []string{"10.202.0.0/16"}}
 	h := &home{t: t, clock: testclock.NewFakePassiveClock(time.Unix(10_000, 0)), config: client.ObjectKeyFromObject(c)}
+	h.believes = &views.Belief{}
 	h.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(others, record, s, c)...).WithStatusSubresource(c).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
@@ -92,7 +96,16 @@ func newHome(t *testing.T, broker bool, slice func(*api.ResourceSlice), others .
 // start starts the program, once more.
 func (h *home) start() {
 	h.agent = agent.New(agent.Config{
-		Client: h.client, Own: "home", Clock: h.clock, Planned: func(_ cluster.ID, _ string, p *views.Plan) { h.plan = *p },
+		Client: h.client, Own: "home", Clock: h.clock,
+		Planned: func(broker cluster.ID, tenant string, p *views.Plan) {
+			h.plan, h.told = *p, append(h.told, fmt.Sprintf("%s in %s", broker, tenant))
+		},
+		Believed: func(broker cluster.ID) *views.Belief {
+			if broker != "broker" {
+				h.t.Errorf("it asks what %s believes", broker)
+			}
+			return h.believes
+		},
 	})
 }
 
@@ -186,14 +199,7 @@ func TestReconcile(t *testing.T) {
 	if err := h.client.Create(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	var s api.ResourceSlice
-	if err := h.client.Get(t.Context(), client.ObjectKey{Namespace: tenant, Name: "broker"}, &s); err != nil {
-		t.Fatal(err)
-	}
-	s.Status.NodeLabels = nil
-	if err := h.client.Update(t.Context(), &s); err != nil {
-		t.Fatal(err)
-	}
+	h.withdraw()
 	h.decide(nil)
 	h.reconcile()
 	h.check("a pod keeps its network", []string{own, view}, nil)
@@ -202,6 +208,99 @@ func TestReconcile(t *testing.T) {
 	}
 	h.reconcile()
 	h.check("and nobody else does", []string{own}, nil)
+}
+
+// withdraw has the broker grant nothing any more.
+func (h *home) withdraw() {
+	h.t.Helper()
+	var s api.ResourceSlice
+	if err := h.client.Get(h.t.Context(), client.ObjectKey{Namespace: tenant, Name: "broker"}, &s); err != nil {
+		h.t.Fatal(err)
+	}
+	s.Status.NodeLabels = nil
+	if err := h.client.Update(h.t.Context(), &s); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// TestWithdrawn has a view go when the broker cannot believe any more that it is there, also by a program that starts again.
+func TestWithdrawn(t *testing.T) {
+	h := newHome(t, true, nil)
+	h.decide(nil)
+	h.reconcile()
+	h.decide(nil)
+	h.reconcile()
+	h.check("it is told", []string{own, view}, []string{"n1=" + view})
+	h.believes.Tell(h.plan.Acknowledged, h.clock.Now())
+
+	h.withdraw()
+	h.reconcile()
+	h.check("the broker has to be told first", []string{own, view}, nil)
+	h.reconcile()
+	h.check("as long as that takes", []string{own, view}, nil)
+	h.believes = views.NewBelief(h.clock.Now())
+	h.start()
+	h.reconcile()
+	h.check("who starts again does not know what it was told", []string{own, view}, nil)
+	h.believes.Arrived(h.plan.Acknowledged, h.clock.Now())
+	h.agent.Believed = nil
+	h.reconcile()
+	h.check("who knows nothing of it at all lets none go", []string{own, view}, nil)
+	h.start()
+	h.reconcile()
+	h.check("it was told", []string{own}, nil)
+}
+
+// TestEnded tells a broker once that nothing is installed any more, when it has no network here, or is no broker.
+func TestEnded(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		end    func(*testing.T, *home) error
+		told   int
+	}{
+		"Gone": {
+			reason: "Its network is gone.", told: 1,
+			end: func(t *testing.T, h *home) error { t.Helper(); return h.client.Delete(t.Context(), h.configuration()) },
+		},
+		"NoBroker": {
+			reason: "People have taken it back.", told: 1,
+			end: func(t *testing.T, h *home) error {
+				t.Helper()
+				var record api.ForeignCluster
+				if err := h.client.Get(t.Context(), client.ObjectKey{Name: "broker"}, &record); err != nil {
+					return err
+				}
+				record.Annotations = nil
+				return h.client.Update(t.Context(), &record)
+			},
+		},
+		"Unknown": {
+			reason: "Who starts then knows of nobody.",
+			end: func(t *testing.T, h *home) error {
+				t.Helper()
+				h.start()
+				return h.client.Delete(t.Context(), h.configuration())
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHome(t, true, nil)
+			h.decide(nil)
+			h.reconcile()
+			h.decide(nil)
+			h.reconcile()
+			h.check("it is told", []string{own, view}, []string{"n1=" + view})
+			h.told = nil
+			if err := tc.end(t, h); err != nil {
+				t.Fatal(err)
+			}
+			h.reconcile()
+			h.reconcile()
+			if len(h.told) != tc.told || tc.told > 0 && (h.told[0] != "broker in "+tenant || len(h.plan.Acknowledged) > 0) {
+				t.Errorf("%s: told %v that %v is installed", tc.reason, h.told, h.plan.Acknowledged)
+			}
+		})
+	}
 }
 
 // TestReplace replaces a virtual kubelet that has read another list, and acknowledges the view when that is done.

@@ -12,7 +12,7 @@ import (
 )
 
 // MaxSilence is how long a consumer's agent may be silent before nothing more is granted, and by how much the two clusters' clocks may
-// differ.
+// differ. Agents rely on it, also those of other versions: what a broker may believe for longer they have taken away.
 const MaxSilence = 5 * time.Minute
 
 // Views is under which prefixes this cluster sees the pods of providers, and what the consumer has told of them. It has to install them

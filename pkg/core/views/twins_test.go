@@ -4,7 +4,6 @@
 package views_test
 
 import (
-	"maps"
 	"net/netip"
 	"slices"
 	"testing"
@@ -18,31 +17,30 @@ import (
 type twins struct {
 	*world
 	away bool // The agent does not run.
-	// ahead is by how much the clock of the consumer is.
-	ahead time.Duration
-	told  map[string]netip.Prefix
-	when  time.Time // By the clock of the consumer.
+	// coming are the pods that are placed and not shown yet.
+	coming []coming
 	// So often a pod was placed, and so often none was because the agent was silent, or because what it had told is not granted any more.
 	placed, silent, other int
 }
 
-// look has the agent look, unless it is away, and tell the broker what it acknowledges.
-func (w *twins) look() {
-	w.Helper()
-	if !w.away && w.world.look() {
-		w.told, w.when = maps.Clone(w.acknowledged), w.now.Add(w.ahead)
-	}
+// coming is a pod that is shown in a view at a time.
+type coming struct {
+	view netip.Prefix
+	at   time.Time
 }
 
-// place has the broker place a pod on each provider on which it may, and checks that whatever shows it shows the right address.
+// place has the broker place a pod on each provider on which it may.
 func (w *twins) place() {
 	w.Helper()
-	v := grant.Views{Asked: true, Granted: map[cluster.ID]grant.View{}, Acknowledged: w.told, Told: w.when, Now: w.now}
+	believed := w.believes()
+	v := grant.Views{
+		Asked: true, Granted: map[cluster.ID]grant.View{}, Acknowledged: believed.acknowledged, Told: believed.at, Now: w.now,
+	}
 	for key, prefix := range w.granted {
 		v.Granted[cluster.ID(key)] = grant.View{Key: key, Prefix: prefix}
 	}
 	for key, prefix := range w.granted {
-		told, is := w.told[key]
+		told, is := believed.acknowledged[key]
 		if !v.Knows(cluster.ID(key)) {
 			if is && told == prefix {
 				w.silent++
@@ -52,27 +50,47 @@ func (w *twins) place() {
 			continue
 		}
 		w.placed++
-		for name, k := range w.kubelets {
-			if k.table != nil && (k.shows(prefix) != w.seen[prefix] || !slices.Contains(w.list, prefix)) {
-				w.Fatalf("seed %d: a pod in view %s=%s is placed, and %s shows it in %s; it is reached in %s, the list is %v, and %v was told at %s",
-					w.seed, key, prefix, name, k.shows(prefix), w.seen[prefix], w.list, w.told, w.when)
-			}
-		}
-		w.shown[w.seen[prefix].Addr().Next()] = prefix
+		w.isRight(prefix)
+		w.coming = append(w.coming, coming{view: prefix, at: w.now.Add(time.Duration(w.rand.IntN(5000)) * time.Millisecond)})
 	}
 }
 
-// TestTwins has a broker place pods while the consumer's agent is missing, comes late, starts again, or tells by a clock that is wrong, and
-// while views come, go and change. No pod is placed that is shown under another address than its own. While an agent is away nobody else
-// writes its list, and what it has written it has told.
+// show shows the pods that are placed and have come.
+func (w *twins) show() {
+	w.Helper()
+	w.coming = slices.DeleteFunc(w.coming, func(c coming) bool {
+		if c.at.After(w.now) {
+			return false
+		}
+		w.isRight(c.view)
+		w.shown[w.seen[c.view].Addr().Next()] = c.view
+		return true
+	})
+}
+
+// isRight checks that whatever shows a pod in a view shows the address at which it is reached.
+func (w *twins) isRight(view netip.Prefix) {
+	w.Helper()
+	for name, k := range w.kubelets {
+		if k.table != nil && (k.shows(view) != w.seen[view] || !slices.Contains(w.list, view)) {
+			w.Errorf("seed %d: a pod in view %s is placed at %s, and %s shows it in %s", w.seed, view, w.now, name, k.shows(view))
+			w.Fatalf("it is reached in %s, the list is %v, and the broker believes %v", w.seen[view], w.list, w.believes())
+		}
+	}
+}
+
+// TestTwins has a broker place pods while the consumer's agent is missing, comes late, starts again, or tells by a clock that is wrong,
+// while reports get lost or come late, and while views come, go and change. No pod is placed that is shown under another address than its
+// own. Nobody but the agent writes its list.
 func TestTwins(t *testing.T) {
 	placed, silent, other := 0, 0, 0
-	for seed := range uint64(300) {
+	for seed := range uint64(2000) {
 		w := &twins{world: newWorld(t, seed)}
-		w.ahead = time.Duration(w.rand.IntN(9)-4) * time.Minute
+		w.ahead = time.Duration(w.rand.IntN(11)-5) * time.Minute
 		for range 300 {
-			w.now = w.now.Add(time.Duration(w.rand.IntN(20_000)) * time.Millisecond)
-			switch w.rand.IntN(16) {
+			w.now = w.now.Add(time.Duration(w.rand.IntN([]int{1_000, 20_000}[w.rand.IntN(2)])) * time.Millisecond)
+			w.show()
+			switch w.rand.IntN(24) {
 			case 0:
 				w.grant()
 			case 1:
@@ -90,10 +108,18 @@ func TestTwins(t *testing.T) {
 				w.ready()
 			case 8, 9:
 				w.decide()
-			case 10, 11:
+			case 10, 11, 12, 13:
 				w.place()
+			case 14:
+				w.late()
+			case 15, 16, 17, 18:
+				if !w.away {
+					w.tell()
+				}
 			default:
-				w.look()
+				if !w.away {
+					w.look()
+				}
 			}
 		}
 		placed, silent, other = placed+w.placed, silent+w.silent, other+w.other

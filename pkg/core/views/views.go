@@ -58,6 +58,8 @@ type State struct {
 	Looked time.Time
 	// Acknowledged is what this program acknowledged then.
 	Acknowledged map[string]netip.Prefix
+	// Belief is what the broker may take for installed; nil if nothing is known of that.
+	Belief *Belief
 	// Now is the time.
 	Now time.Time
 }
@@ -107,8 +109,8 @@ type Plan struct {
 // Make returns what is to be done.
 //
 // The order of the list never changes: the broker's own networks, as they are, and then the views, the oldest first. A view that is not
-// granted any more stays while a pod is shown under an address in it. If the list was overwritten, it becomes what it was, once Liqo has
-// dealt with what was written.
+// granted any more stays while a pod is shown under an address in it, and while the broker may believe that it is there: it is told first
+// that it is not. If the list was overwritten, it becomes what it was, once Liqo has dealt with what was written.
 func Make(s *State) Plan {
 	p := planner{State: s, plan: Plan{Waiting: map[string]string{}, Refused: map[string]string{}, Acknowledged: map[string]netip.Prefix{}}}
 	p.split()
@@ -132,6 +134,8 @@ type planner struct {
 	own, views []netip.Prefix
 	// wanted are the granted views that can be listed.
 	wanted map[string]netip.Prefix
+	// leaving is a view that is to be taken out of the list for a moment, once the broker does not believe in it; not valid if none is.
+	leaving netip.Prefix
 }
 
 // listed returns the list as it is.
@@ -183,7 +187,7 @@ func (p *planner) choose() {
 	})
 	var taken []netip.Prefix
 	for _, prefix := range p.Record.Views {
-		if p.isShown(prefix) {
+		if p.stays(prefix) {
 			taken = append(taken, prefix)
 		}
 	}
@@ -194,12 +198,14 @@ func (p *planner) choose() {
 			continue
 		}
 		p.wanted[key] = prefix
-		taken = append(taken, prefix)
+		if !slices.Contains(taken, prefix) {
+			taken = append(taken, prefix)
+		}
 	}
 
 	// Which are.
 	for _, prefix := range p.Record.Views {
-		if p.isShown(prefix) || slices.Contains(slices.Collect(maps.Values(p.wanted)), prefix) {
+		if p.stays(prefix) || slices.Contains(slices.Collect(maps.Values(p.wanted)), prefix) {
 			p.views = append(p.views, prefix)
 		}
 	}
@@ -216,7 +222,7 @@ func (p *planner) choose() {
 // conditions with the original, in which it looks for changes (ConfigurationStatus.DeepCopyInto in liqo/apis/networking/v1beta1@v1.2.0). A
 // list that becomes again what it was, before Liqo has said anything about what it was in between, is never decided, neither for liqoctl
 // nor virtual kubelets. So each list stays until Liqo has dealt with it, and one about which it says nothing is changed, and then changed
-// back: two views in another order are reached as before.
+// back: two views in another order are reached as before, and a single one is taken out when the broker does not believe in it.
 func (p *planner) next(wanted []netip.Prefix) []netip.Prefix {
 	listed := p.listed()
 	var waited time.Duration
@@ -234,6 +240,10 @@ func (p *planner) next(wanted []netip.Prefix) []netip.Prefix {
 	case len(p.views) > 1:
 		return append(slices.Clone(wanted[:last-1]), wanted[last], wanted[last-1]) // No pod notices.
 	case waited >= despair, !p.isShown(wanted[last]):
+		if p.Belief.Has(wanted[last], p.Now) {
+			p.leaving = wanted[last]
+			return listed // The broker is told first.
+		}
 		return wanted[:last] // Nothing else can be changed, and no pod notices, or it has to.
 	default:
 		return listed // Pods are shown in the only view: Liqo has some more time.
@@ -267,7 +277,7 @@ func (p *planner) checkView(key string, prefix netip.Prefix, others []netip.Pref
 	if err := cmp.Or(CheckKey(key), CheckPrefix(prefix)); err != nil {
 		return err.Error()
 	}
-	if len(p.wanted) == MaxViews {
+	if len(others) >= MaxViews && !slices.Contains(others, prefix) {
 		return fmt.Sprintf("there are more than %d views", MaxViews)
 	}
 	if prefix != prefix.Masked() {
@@ -289,6 +299,9 @@ func (p *planner) checkView(key string, prefix netip.Prefix, others []netip.Pref
 	}
 	return ""
 }
+
+// stays reports whether a network may not go yet: a pod is shown in it, or the broker may place one there.
+func (p *planner) stays(own netip.Prefix) bool { return p.isShown(own) || p.Belief.Has(own, p.Now) }
 
 // isShown reports whether a pod is shown under an address in a network: as the broker knows it, or as it is seen here.
 func (p *planner) isShown(own netip.Prefix) bool {
@@ -410,12 +423,12 @@ func (p *planner) judge() {
 // hold acknowledges, while Liqo decides, what was acknowledged before, and is listed and seen as it was. A list that grows makes nobody
 // wait for what was there before: Liqo gives each network its prefix once. What is not listed, now and by what is written next, or is seen
 // otherwise, may lead anywhere. That includes a network whose place in the list was another, because what Liqo has decided is in the order
-// of the list of before.
+// of the list of before. What is about to be taken out is not either: the broker knows first.
 func (p *planner) hold() {
 	before := &p.plan.Record.Epochs[len(p.plan.Record.Epochs)-1]
 	for key, own := range p.wanted {
 		seen := p.seen(own)
-		isAsBefore := p.Acknowledged[key] == own && slices.Contains(p.plan.List, own) && before.shows(own) == seen
+		isAsBefore := p.Acknowledged[key] == own && own != p.leaving && slices.Contains(p.plan.List, own) && before.shows(own) == seen
 		if isAsBefore && p.checkSeen(own, seen) == "" && len(p.behind(own, seen)) == 0 {
 			p.plan.Acknowledged[key] = own
 		} else {

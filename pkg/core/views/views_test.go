@@ -79,6 +79,13 @@ func epoch(from, until int, remapped ...string) views.Epoch {
 	return e
 }
 
+// believed returns the Belief of a broker that was told of views a second before the tests look, each written as key=prefix.
+func believed(all ...string) *views.Belief {
+	b := &views.Belief{}
+	b.Tell(granted(all...), at(99))
+	return b
+}
+
 func kubelet(name string, made int) views.Kubelet {
 	return views.Kubelet{Name: name, Made: at(made), Ready: true}
 }
@@ -327,6 +334,44 @@ func TestMake(t *testing.T) {
 				Granted: granted("a=10.69.128.0/17"), Networks: networks(own, a), Record: installed(a), Shown: addresses("10.69.0.7"),
 			},
 		},
+		"Believed": {
+			reason: "What the broker may believe to be there stays, in its place, and is not acknowledged.", list: list(own, a, b),
+			acknowledged: granted("b=" + b),
+			state: views.State{
+				Granted: granted("b=" + b), Networks: networks(own, a, b), Record: installed(a, b), Belief: believed("a="+a, "b="+b),
+				Acknowledged: granted("a="+a, "b="+b),
+			},
+		},
+		"BelievedOverwritten": {
+			reason: "Also if somebody has taken it out.", list: list(own, a),
+			state: views.State{Networks: networks(own), Record: installed(a), Belief: believed("a=" + a)},
+		},
+		"BelievedOther": {
+			reason: "What has another prefix now comes at once, and what it had stays.", list: list(own, a, b), waiting: "Liqo decides",
+			state: views.State{Granted: granted("a=" + b), Networks: networks(own, a), Record: installed(a), Belief: believed("a=" + a)},
+		},
+		"BelievedOtherKey": {
+			reason: "A prefix stays, whatever it is called.", list: list(own, a), acknowledged: granted("b=" + a),
+			state: views.State{Granted: granted("b=" + a), Networks: networks(own, a), Record: installed(a), Belief: believed("a=" + a)},
+		},
+		"BelievedInTheWay": {
+			reason: "What overlaps it waits until it is gone.", list: list(own, a), refused: "another view",
+			state: views.State{
+				Granted: granted("a=10.69.128.0/17"), Networks: networks(own, a), Record: installed(a), Belief: believed("a=" + a),
+			},
+		},
+		"BelievedRefused": {
+			reason: "What cannot be listed any more goes no sooner.", list: list("10.69.7.0/24", a), refused: "the broker's own",
+			state: views.State{
+				Granted: granted("a=" + a), Networks: networks("10.69.7.0/24", a), Record: installed(a), Belief: believed("a=" + a),
+			},
+		},
+		"NothingTold": {
+			reason: "Who has told nothing yet does not know what the broker believes.", list: list(own, a, b), acknowledged: granted("b=" + b),
+			state: views.State{
+				Granted: granted("b=" + b), Networks: networks(own, a, b), Record: installed(a, b), Belief: views.NewBelief(at(99)),
+			},
+		},
 		"Twice": {
 			reason: "Two views are not one.", list: list(own, a), refused: "another view", acknowledged: granted("a=" + a),
 			state: views.State{Granted: granted("a="+a, "b=10.69.7.0/24"), Networks: networks(own, a), Record: installed(a)},
@@ -428,6 +473,13 @@ func TestMake(t *testing.T) {
 				Acknowledged: granted("a=" + a),
 			},
 		},
+		"StuckWithOneBelieved": {
+			reason: "But first the broker is told that it goes.", list: list(own, a), waiting: "Liqo decides",
+			state: views.State{
+				Granted: granted("a=" + a), Networks: networks(own, a), Record: installed(a), Generation: -1, Observed: -1, Since: at(90),
+				Acknowledged: granted("a=" + a), Belief: believed("a=" + a),
+			},
+		},
 		"StuckWithPods": {
 			reason: "Pods are not cut off so soon.", list: list(own, a), waiting: "Liqo decides",
 			state: views.State{
@@ -454,6 +506,9 @@ func TestMake(t *testing.T) {
 			s.Decided = s.Generation >= 0
 			if s.Generation = 1; s.Observed == 0 {
 				s.Observed = 1
+			}
+			if s.Belief == nil {
+				s.Belief = &views.Belief{}
 			}
 			plan := views.Make(&s)
 			if !slices.Equal(plan.List, tc.list) {
@@ -483,6 +538,7 @@ func TestLeaving(t *testing.T) {
 	const own, a = "10.201.0.0/16", "10.69.0.0/16"
 	s := views.State{
 		Networks: networks(own, a), Record: views.Record{Views: list(a)}, Generation: 2, Observed: 1, Since: at(99), Now: at(100),
+		Belief: &views.Belief{},
 	}
 	plan := views.Make(&s)
 	if !slices.Equal(plan.List, list(own, a)) {
@@ -494,7 +550,6 @@ func TestLeaving(t *testing.T) {
 	}
 }
 
-// TestFirstLook remembers that nothing was known when Liqo was deciding, and what was there when it was not.
 // TestSeen looks for the views in a list as it is.
 func TestSeen(t *testing.T) {
 	const own, a, b, c = "10.201.0.0/16", "10.69.0.0/16", "10.65.0.0/16", "10.66.0.0/16"
@@ -529,6 +584,7 @@ func TestSeen(t *testing.T) {
 	}
 }
 
+// TestFirstLook remembers that nothing was known when Liqo was deciding, and what was there when it was not.
 func TestFirstLook(t *testing.T) {
 	for _, decided := range []bool{true, false} {
 		s := views.State{Networks: networks("10.201.0.0/16"), Decided: decided, Now: at(100), Kubelets: []views.Kubelet{kubelet("old", 1)}}
@@ -599,7 +655,22 @@ func TestMany(t *testing.T) {
 	for i := range views.MaxViews + 3 {
 		s.Granted[fmt.Sprint("n", i)] = netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), 0}), 24)
 	}
-	if plan := views.Make(&s); len(plan.List) != 1+views.MaxViews || len(plan.Refused) != 3 {
+	plan := views.Make(&s)
+	if len(plan.List) != 1+views.MaxViews || len(plan.Refused) != 3 {
 		t.Errorf("%d networks are listed and %d refused", len(plan.List), len(plan.Refused))
+	}
+
+	// Nor does it have more routed by changing its mind while it cannot be told anything.
+	s.Record, s.Belief, s.Granted = plan.Record, views.NewBelief(s.Now), map[string]netip.Prefix{}
+	s.Networks = nil
+	for _, prefix := range plan.List {
+		s.Networks = append(s.Networks, addressing.View{Own: prefix, Seen: prefix})
+	}
+	for i := range 3 {
+		s.Granted[fmt.Sprint("n", i)] = netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 9, byte(i), 0}), 24)
+	}
+	s.Granted["n3"] = plan.Record.Views[3]
+	if plan = views.Make(&s); len(plan.List) != 1+views.MaxViews || len(plan.Refused) != 3 || len(plan.Acknowledged) != 1 {
+		t.Errorf("%d networks are listed, %d refused and %v acknowledged", len(plan.List), len(plan.Refused), plan.Acknowledged)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/addressing"
+	"github.com/capacitorset/liqo-broker/pkg/core/grant"
 	"github.com/capacitorset/liqo-broker/pkg/core/views"
 )
 
@@ -47,6 +48,24 @@ type world struct {
 	acknowledged map[string]netip.Prefix
 	known        map[netip.Prefix]netip.Prefix // What the agent has seen of seen.
 	held         int                           // So much was acknowledged while Liqo decided.
+
+	belief *views.Belief // What the agent knows of what the broker believes; nil if it has not looked yet.
+	// toTell is what the agent is to tell, and sent the reports that may arrive yet, the last one of which it waits for.
+	toTell map[string]netip.Prefix
+	sent   []told
+	waits  bool
+	// ahead is by how much the clock of the consumer is.
+	ahead time.Duration
+	// told is what the broker was told, of what it has read the last one alone.
+	told []told
+	cut  bool // All reports are lost.
+	kept int  // So often a view stayed for nothing but what the broker may believe.
+}
+
+// told is a report, and when it was written, by the clock of the consumer, and read, by that of the broker.
+type told struct {
+	acknowledged map[string]netip.Prefix
+	at, read     time.Time
 }
 
 type read struct {
@@ -68,6 +87,11 @@ func (w *world) state() *views.State {
 		Granted: w.granted, Generation: w.generation, Decided: w.decided == w.generation, Record: w.record, Looked: w.looked, Now: w.now,
 		Observed: w.decided, Acknowledged: w.acknowledged,
 	}
+	if w.belief == nil {
+		w.belief = views.NewBelief(w.now)
+	}
+	s.Belief = w.belief.Clone()
+	s.Belief.Tell(w.toTell, w.now)
 	if w.at == w.generation {
 		s.Since = w.since
 	}
@@ -165,13 +189,16 @@ func (k *read) shows(view netip.Prefix) netip.Prefix {
 	return view
 }
 
-// look has the agent look, and do what it plans, and reports whether it did so.
-func (w *world) look() bool {
+// look has the agent look, and do what it plans.
+func (w *world) look() {
 	w.Helper()
 	plan := views.Make(w.state())
 	w.check(&plan)
+	if w.rand.IntN(4) == 0 {
+		w.tell() // That is done by another part of the agent.
+	}
 	if w.rand.IntN(8) == 0 {
-		return false // Somebody has written in between.
+		return // Somebody has written in between.
 	}
 	if w.at != w.generation {
 		w.at, w.since = w.generation, w.now
@@ -190,10 +217,59 @@ func (w *world) look() bool {
 		w.now = w.now.Add(time.Duration(w.rand.IntN(1500)) * time.Millisecond)
 		w.start()
 	}
-	return true
+	w.toTell = plan.Acknowledged
 }
 
-// check checks that what a plan acknowledges is granted and shown right by every virtual kubelet, and that views with pods stay.
+// tell has the agent begin to tell the broker what it has planned, or wait until it has. One report in three is lost, and of one in three
+// the agent does not learn whether it has arrived.
+func (w *world) tell() {
+	if w.belief == nil {
+		return
+	}
+	if w.waits = !w.waits; w.waits {
+		w.belief.Tell(w.toTell, w.now)
+		w.sent = append(w.sent, told{acknowledged: maps.Clone(w.toTell), at: w.now.Add(w.ahead)})
+		return
+	}
+	last := len(w.sent) - 1
+	switch lost := w.rand.IntN(3); {
+	case lost == 0 || w.cut:
+		w.sent = w.sent[:last]
+	case lost == 1: // It may arrive yet.
+	default:
+		w.belief.Arrived(w.sent[last].acknowledged, w.now)
+		w.arrive(last)
+	}
+}
+
+// late has a report arrive from which the agent has heard nothing. It cannot write another one then that it has begun to.
+func (w *world) late() {
+	if len(w.sent) > 0 {
+		w.arrive(w.rand.IntN(len(w.sent)))
+		w.waits = false
+	}
+}
+
+// arrive has a report arrive at the broker, which reads it soon. None arrives that was sent before: what is written is what was read.
+func (w *world) arrive(sent int) {
+	report := w.sent[sent]
+	report.read = w.now.Add(time.Duration(w.rand.IntN(5000)) * time.Millisecond)
+	w.told, w.sent = append(w.told, report), nil
+}
+
+// believes returns by what the broker goes.
+func (w *world) believes() told {
+	for len(w.told) > 1 && slices.ContainsFunc(w.told[1:], func(t told) bool { return !t.read.After(w.now) }) {
+		w.told = w.told[1:]
+	}
+	if len(w.told) > 0 && !w.told[0].read.After(w.now) {
+		return w.told[0]
+	}
+	return told{}
+}
+
+// check checks that what a plan acknowledges is granted and shown right by every virtual kubelet, and that views stay which have pods, or
+// in which the broker believes.
 func (w *world) check(plan *views.Plan) {
 	w.Helper()
 	for key, prefix := range plan.Acknowledged {
@@ -204,6 +280,19 @@ func (w *world) check(plan *views.Plan) {
 		}
 		if w.granted[key] != prefix {
 			w.Fatalf("seed %d: view %s=%s is acknowledged, and not granted", w.seed, key, prefix)
+		}
+	}
+	broker := w.believes()
+	for key, prefix := range broker.acknowledged {
+		if slices.Contains(w.list, prefix) && !slices.Contains(plan.List, prefix) && grant.IsFresh(broker.at, w.now) {
+			w.Fatalf("seed %d: network %s goes, and the broker was told at %s, and believes at %s, that view %s is there",
+				w.seed, prefix, broker.at, w.now, key)
+		}
+	}
+	granted := slices.Collect(maps.Values(w.granted))
+	for _, prefix := range plan.Record.Views {
+		if !slices.Contains(granted, prefix) && !slices.Contains(slices.Collect(maps.Values(w.shown)), prefix) {
+			w.kept++
 		}
 	}
 	for a, in := range w.shown {
@@ -217,8 +306,10 @@ func (w *world) check(plan *views.Plan) {
 	}
 }
 
-// begin has the agent start again: it remembers nothing.
-func (w *world) begin() { w.looked, w.at, w.acknowledged = time.Time{}, 0, nil }
+// begin has the agent start again: it remembers nothing. What it told may arrive yet.
+func (w *world) begin() {
+	w.looked, w.at, w.acknowledged, w.belief, w.toTell, w.waits = time.Time{}, 0, nil, nil, nil, false
+}
 
 // grant has the broker grant a view, as it does or otherwise, or withdraw one.
 func (w *world) grant() {
@@ -230,15 +321,16 @@ func (w *world) grant() {
 	w.granted[key] = w.pool[w.rand.IntN(len(w.pool))]
 }
 
-// TestWorlds lets consumers, brokers, people and Liqo do what they like, and checks that what is acknowledged is shown right by every
-// virtual kubelet, that views with pods stay, and that everything is acknowledged once nothing happens any more.
+// TestWorlds lets consumers, brokers, people and Liqo do what they like, while reports get lost, and checks that what is acknowledged is
+// shown right by every virtual kubelet, that views stay which have pods or in which the broker believes, and that everything is
+// acknowledged and nothing else is listed once nothing happens any more.
 func TestWorlds(t *testing.T) {
-	held := 0
+	held, kept := 0, 0
 	for seed := range uint64(300) {
 		w := newWorld(t, seed)
 		for range 200 {
 			w.now = w.now.Add(time.Duration(w.rand.IntN(20_000)) * time.Millisecond)
-			switch w.rand.IntN(18) {
+			switch w.rand.IntN(22) {
 			case 0, 1:
 				w.grant()
 			case 2: // liqoctl
@@ -263,20 +355,26 @@ func TestWorlds(t *testing.T) {
 				w.ready()
 			case 9, 10, 11:
 				w.decide()
+			case 12, 13:
+				w.tell()
+			case 14:
+				w.late()
 			default:
 				w.look()
 			}
 		}
 
-		// Nothing happens any more.
+		// Nothing happens any more, and of half of the consumers the broker hears nothing any more.
 		clear(w.shown)
+		w.cut = seed%2 == 0
 		for range 60 {
 			w.now = w.now.Add(time.Minute)
 			w.decide()
 			w.ready()
 			w.look()
+			w.tell()
 		}
-		held += w.held
+		held, kept = held+w.held, kept+w.kept
 		want := map[string]netip.Prefix{}
 		for key, prefix := range w.granted {
 			if _, refused := w.last.Refused[key]; !refused {
@@ -290,7 +388,7 @@ func TestWorlds(t *testing.T) {
 			t.Fatalf("seed %d: %v is listed for %v", seed, w.list, want)
 		}
 	}
-	if held == 0 {
-		t.Error("nothing was acknowledged while Liqo decided")
+	if held == 0 || kept == 0 {
+		t.Errorf("%d views were acknowledged while Liqo decided, and %d stayed for the broker: the test does not try both", held, kept)
 	}
 }
