@@ -437,6 +437,38 @@ func TestVersion1(t *testing.T) {
 	}
 }
 
+// TestDiagnose1 looks at a provider with Liqo 1.x, which needs nothing of this project, and where Liqo has made the ServiceAccount of a
+// gateway again: the tunnel is connected, and new pods are not reached.
+func TestDiagnose1(t *testing.T) {
+	manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: "liqo-controller-manager"}}
+	manager.Spec.Template.Spec.Containers = []corev1.Container{{Name: "it", Image: "liqo/liqo-controller-manager:v1.2.0"}}
+	manager.Status.ReadyReplicas, manager.Status.UpdatedReplicas = 1, 1
+	rome, in := peer1("rome"), metav1.ObjectMeta{
+		Namespace: "liqo-tenant-rome", Name: "rome", Labels: map[string]string{liqo.LabelRemoteClusterID: "rome"},
+	}
+	rome.Status.Modules.Authentication.Conditions = []api.Condition{{Type: api.AuthTenantStatus, Status: api.StatusReady}}
+	consumes := &api.Tenant{ObjectMeta: in}
+	consumes.Spec.ClusterID = "rome"
+	tunnel, networks := &api.Connection{ObjectMeta: in, Status: api.ConnectionStatus{Value: api.Connected}}, &api.Configuration{ObjectMeta: in}
+	networks.Spec.Remote.CIDR.Pod = []string{"10.201.0.0/16"}
+	networks.Status.Remote = networks.Spec.Remote.DeepCopy()
+	networks.Status.Conditions = []metav1.Condition{{Type: api.NetworkCIDRsConfigured, Status: metav1.ConditionTrue}}
+	account := &corev1.ServiceAccount{ObjectMeta: in}
+	account.CreationTimestamp = ago(7 * time.Minute)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: in.Namespace, Name: "gw-rome-5d8f-x2k", CreationTimestamp: ago(time.Hour),
+		Labels: map[string]string{"networking.liqo.io/component": "gateway", "networking.liqo.io/gateway-name": "rome"},
+	}}
+	pod.Spec.ServiceAccountName, pod.Status.Phase = "rome", corev1.PodRunning
+	out, _, err := newCLI1(
+		t, manager, rome, tenant1("rome"), consumes, tunnel, networks, slice1("rome", true, true), account, pod,
+	).run(t, "diagnose")
+	if !errors.Is(err, errUnhealthy) {
+		t.Errorf("%v", err)
+	}
+	golden.Check(t, "diagnose_gateway.txt", out)
+}
+
 // none is a line of Liqo that nobody has.
 type none struct{ v1.Line }
 

@@ -155,7 +155,13 @@ func OfLiqo(pod *corev1.Pod) bool {
 	return pod.Labels[labelComponent] == componentKubelet || pod.Labels[labelNetworking] == componentGateway
 }
 
+// GatewayDeployment returns the name of the Deployment that keeps a gateway's pod, which is called like the gateway
+// (liqo/pkg/gateway/forge/utils.go@v1.2.0).
+func GatewayDeployment(pod *corev1.Pod) string { return "gw-" + pod.Labels[labelGateway] }
+
 const (
+	// labelGateway is on the pods of gateways, with the name of the gateway (liqo/deployments/liqo/templates/_helpers.tpl@v1.2.0).
+	labelGateway = "networking.liqo.io/gateway-name"
 	// labelNetworking is on gateways, with the value componentGateway (liqo/pkg/gateway/label.go@v1.2.0).
 	labelNetworking  = "networking.liqo.io/component"
 	componentGateway = "gateway"
