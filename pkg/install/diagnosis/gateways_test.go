@@ -68,7 +68,7 @@ func TestGateways1(t *testing.T) {
 		"None": {"Without gateways there is nothing to say: peerings say that there is no tunnel.", nil, ""},
 		"First": {
 			"A gateway's ServiceAccount is there before it.",
-			[]client.Object{gatewayPod1("rome", time.Hour), account1("rome", 2*time.Hour)}, one,
+			[]client.Object{gatewayPod1("rome", 10*time.Minute), account1("rome", 20*time.Minute)}, one,
 		},
 		"Together": {
 			"Times are of whole seconds: both may come in one.",
@@ -151,12 +151,14 @@ func TestGatewaysUnread(t *testing.T) {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, name, refused)
 	}
 	for name, tc := range map[string]struct {
-		reason    string
-		get, list error
-		want      []string
+		reason string
+		get    func(account string) error
+		list   error
+		want   []string
 	}{
 		"Accounts": {
-			"Who may not read ServiceAccounts is told which right it takes, once.", forbidden("serviceaccounts", "bern"), nil,
+			"Who may not read ServiceAccounts is told which right it takes, once.",
+			func(account string) error { return forbidden("serviceaccounts", account) }, nil,
 			[]string{
 				"? Whether the API server takes the tokens of gateways is not known without their ServiceAccounts (liqo-tenant-bern/bern, " +
 					"liqo-tenant-rome/rome): serviceaccounts \"bern\" is forbidden: no role\n" +
@@ -164,7 +166,7 @@ func TestGatewaysUnread(t *testing.T) {
 			},
 		},
 		"Broken": {
-			"Another error may go away.", errors.New("broken"), nil,
+			"Another error may go away.", func(string) error { return errors.New("broken") }, nil,
 			[]string{
 				"? Cannot read ServiceAccount liqo-tenant-bern/bern: broken\n  Try again\n",
 				"? Cannot read ServiceAccount liqo-tenant-rome/rome: broken\n  Try again\n",
@@ -182,7 +184,7 @@ func TestGatewaysUnread(t *testing.T) {
 			})...), interceptor.Funcs{
 				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
 					if _, is := o.(*corev1.ServiceAccount); is && tc.get != nil {
-						return tc.get
+						return tc.get(key.Name)
 					}
 					return c.Get(ctx, key, o, options...)
 				},
