@@ -136,6 +136,9 @@ func (x *chaos) remove(ctx context.Context, c client.WithWatch, o client.Object,
 	if *wanted.Preconditions.UID != is.UID {
 		return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, o.GetName(), errors.New("another UID"))
 	}
+	if as := wanted.Preconditions.ResourceVersion; as != nil && *as != is.ResourceVersion {
+		return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, o.GetName(), errors.New("another version"))
+	}
 	x.deleted = append(x.deleted, o.GetName())
 	switch {
 	case wanted.GracePeriodSeconds != nil && *wanted.GracePeriodSeconds == 0:

@@ -302,7 +302,11 @@ func (r *Reconciler) recreate(
 ) error {
 	for _, name := range names {
 		pod := twin.Pods[name]
-		if err := remove(ctx, pod); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+		err := remove(ctx, pod)
+		if apierrors.IsConflict(err) {
+			continue // It is another one by now, or has got a node, which is looked at next.
+		}
+		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete pod %s: %w", client.ObjectKeyFromObject(pod), err)
 		}
 		r.backoff.Next(backoffID(pod), r.backoff.Clock.Now())
@@ -312,9 +316,14 @@ func (r *Reconciler) recreate(
 }
 
 // move deletes a pod. The UID keeps us from deleting the pod that Liqo has made in
-// its place.
+// its place, and the version one that has waited with an old selection and has got a node meanwhile, which may be
+// the right one: what is made again on the same provider at once, Liqo 1.2 may take for the one that ends there.
 func (r *Reconciler) move(ctx context.Context, pod *corev1.Pod) error {
-	if err := r.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID}); err != nil {
+	is := client.Preconditions{UID: &pod.UID}
+	if pod.Spec.NodeName == "" {
+		is.ResourceVersion = &pod.ResourceVersion
+	}
+	if err := r.client.Delete(ctx, pod, is); err != nil {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("Deleted a pod so that Liqo recreates it", "pod", client.ObjectKeyFromObject(pod), "node", pod.Spec.NodeName)

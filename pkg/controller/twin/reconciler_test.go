@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
@@ -88,7 +89,7 @@ func offloaded(selected ...cluster.Identity) []client.Object {
 // harness is a reconciler with what it did.
 type harness struct {
 	t        *testing.T
-	client   client.Client
+	client   client.WithWatch
 	recorder *record.FakeRecorder
 	r        *Reconciler
 	deleted  []string
@@ -685,6 +686,11 @@ func TestRemake(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := start(t, append(tc.objects, off(providerA), ready(providerB))...)
 			h.reconcile()
+			for i, opts := range h.options {
+				if waits := name == "Untouched"; (opts.Preconditions.ResourceVersion != nil) != waits {
+					t.Errorf("%s\n%s is deleted as long as it is %+v, want as it is now: %t", tc.reason, h.deleted[i], opts.Preconditions, waits)
+				}
+			}
 			if diff := cmp.Diff(tc.want, h.deleted, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\ndeleted: -want +got\n%s", tc.reason, diff)
 			}
@@ -705,6 +711,25 @@ func TestRemakeBacksOff(t *testing.T) {
 	result := h.reconcile()
 	if len(h.deleted) != 1 || result.RequeueAfter <= 0 {
 		t.Errorf("deleted %v, requeue after %v: want one deletion and a later try", h.deleted, result.RequeueAfter)
+	}
+}
+
+// TestRemakeOfBound has the scheduler find a node for a pod that waits with an old selection, just when the pod is to be made again: it
+// stays, and is looked at next as what it is.
+func TestRemakeOfBound(t *testing.T) {
+	shadow := liqotest.ShadowPod(namespace, "web-9", nil)
+	h := start(t, append(offloaded(providerB), shadow, liqotest.Pod(shadow, ""), off(providerA), ready(providerB))...)
+	h.r.client = interceptor.NewClient(h.client, interceptor.Funcs{
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			if as := (&client.DeleteOptions{}).ApplyOptions(opts).Preconditions; as.ResourceVersion != nil {
+				return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, o.GetName(), errors.New("it has a node"))
+			}
+			return c.Delete(ctx, o, opts...)
+		},
+	})
+	result := h.reconcile()
+	if len(h.deleted) > 0 || result.RequeueAfter > 0 || strings.Contains(h.events(), reasonRecreated) {
+		t.Errorf("deleted %v, and looks again in %v: want nothing, and that when the node is known", h.deleted, result.RequeueAfter)
 	}
 }
 
