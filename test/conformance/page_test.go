@@ -106,6 +106,9 @@ func someReasons(at place, name string) string {
 	return "other."
 }
 
+// TestPageOfTwoReleases says a word twice where a table does.
+//
+//nolint:dupword // Cells that are next to each other are the same.
 func TestPageOfTwoReleases(t *testing.T) {
 	page := some().page(someReasons)
 	for _, want := range []string{
@@ -174,7 +177,7 @@ func TestBadResultsAreRefused(t *testing.T) {
 		}
 	}
 	got, err := parseResults("# comment\n" + head)
-	if err != nil || !maps.EqualFunc(got, results{}, func(a, b map[place]bool) bool { return maps.Equal(a, b) }) {
+	if err != nil || !maps.EqualFunc(got, results{}, maps.Equal[map[place]bool]) {
 		t.Errorf("no results are %v (%v)", got, err)
 	}
 }

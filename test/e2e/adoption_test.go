@@ -210,6 +210,15 @@ func TestFrontDoor1(t *testing.T) {
 	if err := fed.Peer(ctx, fed.Broker, fed.ProviderB); err != nil {
 		t.Fatal(err)
 	}
+	// What a demo has left, or a walk before this one, is not of those who read the pages.
+	if err := fed.HideAPI(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, namespace := range []string{federation.DemoNamespace, "shop"} {
+		if err := fed.Remove(ctx, namespace); err != nil {
+			t.Fatal(err)
+		}
+	}
 	without := func(t *testing.T) {
 		t.Helper()
 		mustPlugin(t, fed.Consumer, "unprepare")

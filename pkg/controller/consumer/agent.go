@@ -117,10 +117,10 @@ func reporting(heard *grant.Heard, peers bool) (metav1.Condition, time.Duration)
 func named(providers []cluster.ID) string {
 	end := ""
 	for i, id := range providers {
-		switch {
-		case i == 0:
+		switch i {
+		case 0:
 			end = ": " + string(id)
-		case i == maxNamed:
+		case maxNamed:
 			return fmt.Sprintf("%s and %d more", end, len(providers)-maxNamed)
 		default:
 			end += ", " + string(id)
