@@ -117,8 +117,8 @@ func TestStatus1(t *testing.T) {
 		"Gateway": {
 			"A tunnel does not work.", append(broker1(), gateway1("oslo", 0)),
 			[]string{
-				"Gateway    2 of 3 replicas", "! 0 of 1 replicas of Liqo's gateway liqo-tenant-oslo/gw-oslo are ready: its tunnel does not work",
-				"kubectl logs -n liqo-tenant-oslo deploy/gw-oslo --previous",
+				"Gateway    2 of 3 replicas", "! 0 of 1 replicas of Liqo's gateway to oslo (oslo) are ready: its tunnel does not work",
+				"kubectl logs -n liqo-tenant-oslo deploy/gw-oslo --all-containers",
 			}, []string{"no tunnel works", "gw-milan"},
 		},
 		"Empty": {"Nobody has peered.", nil, []string{"Peer with one: liqoctl peer --help"}, []string{"out-of-band", "Gateway"}},
@@ -137,12 +137,35 @@ func TestStatus1(t *testing.T) {
 		}
 	}
 	if out, errOut, err := newCLI1(t, append(broker1(), gateway1("oslo", 0))...).run(t, "providers"); err != nil ||
-		!strings.HasPrefix(errOut, "0 of 1 replicas of Liqo's gateway liqo-tenant-oslo/gw-oslo are ready") || !strings.Contains(out, "milan") {
+		!strings.HasPrefix(errOut, "0 of 1 replicas of Liqo's gateway to oslo (oslo) are ready") || !strings.Contains(out, "milan") {
 		t.Errorf("providers: %v, %q\n%s", err, errOut, out)
 	}
 	if _, errOut, err := newCLI1(t).run(t, "consumers"); err != nil || !strings.HasSuffix(errOut, "appears here: liqoctl peer --help\n") {
 		t.Errorf("consumers: %v, %q", err, errOut)
 	}
+}
+
+// TestStatusGateways1 looks at a broker with Liqo 1.x on which all is well but gateways: of one peer it is not ready, that of another one
+// has a name that does not tell whose it is, and that of a third one is to have no pod.
+func TestStatusGateways1(t *testing.T) {
+	ready := condition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonOffering, "Workloads can be placed on the provider")
+	called, scaled := gateway1("oslo", 0), gateway1("rome", 0)
+	called.Name, scaled.Spec.Replicas = "gw-north", new(int32(0))
+	objects := []client.Object{
+		daemon(1, 1, "--with-orchestrator"), consumer("rome", "rome", ready), tenant1("rome"), scaled,
+		provider("milan", "milan", ready), tenant1("milan"), gateway1("milan", 0), provider("oslo", "oslo", ready), tenant1("oslo"), called,
+		provider("turin", "turin", ready), tenant1("turin"), gateway1("turin", 1),
+	}
+	out, _, err := newCLI1(t, objects...).run(t, "status")
+	if !errors.Is(err, errUnhealthy) || program.ExitCode(err) != exitUnhealthy {
+		t.Error(err)
+	}
+	golden.Check(t, "status_gateways1.txt", out)
+	_, told, err := newCLI1(t, objects...).run(t, "providers")
+	if err != nil {
+		t.Error(err)
+	}
+	golden.Check(t, "providers_gateways1.txt", told)
 }
 
 // TestStatusAgents looks at a broker of whose consumers' agents something is missing, of each something else.

@@ -105,8 +105,8 @@ func observe(ctx context.Context, c client.Client) (overview.Observed, error) {
 	return observed, line.Each(offers, func(o client.Object) { observed.Offers = append(observed.Offers, of.OfferOf(o)) })
 }
 
-// gatewaysOf returns the Deployments of Liqo's gateways; none if the user may not read them: much can be said without.
-func gatewaysOf(ctx context.Context, c client.Client, of line.Line) ([]appsv1.Deployment, error) {
+// gatewaysOf returns Liqo's gateways; none if the user may not read them: much can be said without.
+func gatewaysOf(ctx context.Context, c client.Client, of line.Line) ([]line.Gateway, error) {
 	gateways, err := of.Gateways(ctx, c, liqo.DefaultNamespace)
 	if apierrors.IsForbidden(err) {
 		return nil, nil

@@ -99,6 +99,8 @@ func ill() []client.Object {
 }
 
 func TestStatus(t *testing.T) {
+	scaled := gateway(0)
+	scaled.Spec.Replicas = new(int32(0))
 	for name, c := range map[string]struct {
 		objects []client.Object
 		args    string
@@ -111,6 +113,8 @@ func TestStatus(t *testing.T) {
 		// All that Liqo says is well: only its gateway writes how tunnels are.
 		"status_gateway.txt":       {append(well(), gateway(0)), "status", false},
 		"status_gateway_ready.txt": {append(well(), gateway(1)), "status", true},
+		// Nobody sees why in the log of a pod that is not there.
+		"status_gateway_scaled.txt": {append(well(), scaled), "status", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, _, err := newCLI(t, c.objects...).run(t, c.args)

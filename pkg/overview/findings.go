@@ -8,13 +8,14 @@ import (
 	"fmt"
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	"github.com/capacitorset/liqo-broker/pkg/sheet"
 )
 
@@ -159,30 +160,31 @@ func ofBroker(b Broker) []Finding {
 	}
 }
 
-// OfGateways returns what is wrong with Liqo's gateways: one in the namespace of Liqo, or one for each peer in its tenant namespace. Only
-// a gateway itself writes how tunnels are: while it does not run, Liqo goes on calling them connected, and with them nodes ready and
-// providers reachable.
-func OfGateways(gateways []appsv1.Deployment) []Finding {
+// OfGateways returns what is wrong with Liqo's gateways: one for all peers, or one for each. Only a gateway itself writes how its tunnels
+// are: while it does not run, Liqo goes on calling them connected, and with them nodes ready and providers reachable.
+func OfGateways(gateways []line.Gateway) []Finding {
 	var all []Finding
 	for i := range gateways {
-		d := &gateways[i]
-		r := replicasOf(d)
+		g := &gateways[i]
+		r := replicasOf(&g.Deployment)
 		if r.Ready > 0 {
 			continue
 		}
-		why := fmt.Sprintf("See why: kubectl logs -n %[1]s deploy/%[2]s --previous; kubectl describe deployment -n %[1]s %[2]s",
-			d.Namespace, d.Name)
-		if d.Namespace == liqo.DefaultNamespace {
-			all = append(all, Finding{
-				true, fmt.Sprintf("%d of %d replicas of Liqo's gateway are ready: no tunnel works and nothing is relayed, though tunnels are "+
-					"called connected and providers reachable", r.Ready, r.Wanted), why,
-			})
-			continue
+		// With which clusters nobody speaks now, and how to see why. One for a single peer has several containers, in a namespace that has no
+		// pods but those of Liqo.
+		to, follows := "", "no tunnel works and nothing is relayed, though tunnels are called connected and providers reachable"
+		do := fmt.Sprintf("See why: kubectl logs -n %[1]s deploy/%[2]s --previous; kubectl describe deployment -n %[1]s %[2]s",
+			g.Namespace, g.Name)
+		if g.To != (cluster.Identity{}) {
+			to, follows = " to "+g.To.String(), "its tunnel does not work and nothing is relayed to or from the cluster, though the tunnel "+
+				"may be called connected, and the cluster reachable"
+			do = fmt.Sprintf("See why: kubectl describe pods -n %[1]s; kubectl logs -n %[1]s deploy/%[2]s --all-containers", g.Namespace, g.Name)
 		}
-		all = append(all, Finding{
-			true, fmt.Sprintf("%d of %d replicas of Liqo's gateway %s/%s are ready: its tunnel does not work, though it may be called connected",
-				r.Ready, r.Wanted, d.Namespace, d.Name), why,
-		})
+		// Nothing has failed of one that is to have no pod. As long as it has none, Liqo leaves its Deployment alone.
+		if r.Wanted == 0 {
+			do = fmt.Sprintf("Start it: kubectl scale -n %s deploy/%s --replicas=1", g.Namespace, g.Name)
+		}
+		all = append(all, Finding{true, fmt.Sprintf("%d of %d replicas of Liqo's gateway%s are ready: %s", r.Ready, r.Wanted, to, follows), do})
 	}
 	return all
 }

@@ -28,7 +28,7 @@ type Observed struct {
 	// Deployment is nil if there is none.
 	Deployment *appsv1.Deployment
 	// Gateways are those of Liqo; none if nobody may see them, or there are none.
-	Gateways  []appsv1.Deployment
+	Gateways  []line.Gateway
 	Providers []v1alpha1.Provider
 	Consumers []v1alpha1.Consumer
 	Policies  []v1alpha1.PlacementPolicy
@@ -79,13 +79,13 @@ func replicasOf(d *appsv1.Deployment) Replicas {
 }
 
 // replicasOfAll returns nil for no Deployment.
-func replicasOfAll(all []appsv1.Deployment) *Replicas {
+func replicasOfAll(all []line.Gateway) *Replicas {
 	if len(all) == 0 {
 		return nil
 	}
 	var sum Replicas
 	for i := range all {
-		r := replicasOf(&all[i])
+		r := replicasOf(&all[i].Deployment)
 		sum.Ready, sum.Wanted = sum.Ready+r.Ready, sum.Wanted+r.Wanted
 	}
 	return &sum

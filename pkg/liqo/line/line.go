@@ -73,8 +73,15 @@ type Read interface {
 	OwnIdentity(ctx context.Context, objects client.Reader, namespace string) (cluster.Identity, error)
 	// Reader reads from a cache that has the Indexes, on the cluster with an ID.
 	Reader(objects client.Reader, own cluster.ID) Reader
-	// Gateways returns the Deployments of Liqo in a namespace in whose pods tunnels to peers end, wherever these are.
-	Gateways(ctx context.Context, objects client.Reader, namespace string) ([]appsv1.Deployment, error)
+	// Gateways returns those of Liqo in a namespace, wherever they are.
+	Gateways(ctx context.Context, objects client.Reader, namespace string) ([]Gateway, error)
+}
+
+// Gateway is a Deployment in whose pods tunnels to peers end.
+type Gateway struct {
+	appsv1.Deployment
+	// To is the peer to which the tunnel leads. It is empty where the tunnels to all peers end.
+	To cluster.Identity
 }
 
 // Told is what one object says by itself.

@@ -99,7 +99,7 @@ func (Line) OwnIdentity(ctx context.Context, objects client.Reader, namespace st
 }
 
 // Gateways implements line.Line: there is one for all peers.
-func (Line) Gateways(ctx context.Context, objects client.Reader, namespace string) ([]appsv1.Deployment, error) {
+func (Line) Gateways(ctx context.Context, objects client.Reader, namespace string) ([]line.Gateway, error) {
 	var gateway appsv1.Deployment
 	key := client.ObjectKey{Namespace: namespace, Name: GatewayName}
 	if err := objects.Get(ctx, key, &gateway); apierrors.IsNotFound(err) {
@@ -107,7 +107,7 @@ func (Line) Gateways(ctx context.Context, objects client.Reader, namespace strin
 	} else if err != nil {
 		return nil, fmt.Errorf("get deployment %s: %w", key, err)
 	}
-	return []appsv1.Deployment{gateway}, nil
+	return []line.Gateway{{Deployment: gateway}}, nil
 }
 
 // IdentityOf implements line.Line.

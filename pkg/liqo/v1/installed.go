@@ -131,7 +131,7 @@ func TransitKept(ctx context.Context, objects client.Reader) ([]client.Object, e
 // Gateways returns the pods of Liqo's gateways to peers.
 func Gateways(ctx context.Context, objects client.Reader) ([]corev1.Pod, error) {
 	var gateways []corev1.Pod
-	err := eachOfGateways(ctx, objects, func() client.ObjectList { return &corev1.PodList{} }, func(o client.Object) {
+	err := eachOfGateways(ctx, objects, func() client.ObjectList { return &corev1.PodList{} }, func(_ *corev1.Namespace, o client.Object) {
 		if pod, is := o.(*corev1.Pod); is {
 			gateways = append(gateways, *pod)
 		}
@@ -139,12 +139,14 @@ func Gateways(ctx context.Context, objects client.Reader) ([]corev1.Pod, error) 
 	return gateways, err
 }
 
-// Gateways implements line.Line: there is one for each peer.
-func (Line) Gateways(ctx context.Context, objects client.Reader, _ string) ([]appsv1.Deployment, error) {
-	var gateways []appsv1.Deployment
-	err := eachOfGateways(ctx, objects, func() client.ObjectList { return &appsv1.DeploymentList{} }, func(o client.Object) {
-		if d, is := o.(*appsv1.Deployment); is {
-			gateways = append(gateways, *d)
+// Gateways implements line.Line: there is one for each peer. Liqo writes on none whose it is: its namespace says it.
+func (Line) Gateways(ctx context.Context, objects client.Reader, _ string) ([]line.Gateway, error) {
+	var gateways []line.Gateway
+	list := func() client.ObjectList { return &appsv1.DeploymentList{} }
+	err := eachOfGateways(ctx, objects, list, func(in *corev1.Namespace, o client.Object) {
+		to, is := TenantOf(in)
+		if d, may := o.(*appsv1.Deployment); is && may {
+			gateways = append(gateways, line.Gateway{Deployment: *d, To: Identity(string(to))})
 		}
 	})
 	return gateways, err
@@ -169,9 +171,11 @@ const (
 	GatewayLabel = labelNetworking + "=" + componentGateway
 )
 
-// eachOfGateways calls a function with each object of a kind that is of Liqo's gateways. They are in tenant namespaces: a consumer may put
-// the label on its own objects.
-func eachOfGateways(ctx context.Context, objects client.Reader, list func() client.ObjectList, do func(client.Object)) error {
+// eachOfGateways calls a function with each object of a kind that is of Liqo's gateways, and its namespace. They are in tenant namespaces:
+// a consumer may put the label on its own objects.
+func eachOfGateways(
+	ctx context.Context, objects client.Reader, list func() client.ObjectList, do func(in *corev1.Namespace, o client.Object),
+) error {
 	var namespaces corev1.NamespaceList
 	if err := objects.List(ctx, &namespaces, client.HasLabels{liqo.LabelTenantNamespace}); err != nil {
 		return fmt.Errorf("list the tenant namespaces: %w", err)
@@ -182,7 +186,7 @@ func eachOfGateways(ctx context.Context, objects client.Reader, list func() clie
 		if err := objects.List(ctx, all, client.InNamespace(namespaces.Items[i].Name), of); err != nil {
 			return fmt.Errorf("list the gateways in namespace %s: %w", namespaces.Items[i].Name, err)
 		}
-		if err := line.Each(all, do); err != nil {
+		if err := line.Each(all, func(o client.Object) { do(&namespaces.Items[i], o) }); err != nil {
 			return err
 		}
 	}
