@@ -808,16 +808,21 @@ func (l *look) objects(ctx context.Context, observe func(context.Context, client
 		return cannot(area, "the objects of the broker", err)
 	}
 	status := overview.Summarize(observed)
-	all := make([]Check, 0, len(status.Next)+1)
-	for _, f := range status.Next {
+	return append(checksOf(area, status.Next), one(area, OK, "", "%d providers, %d consumers, %d policies, %d queries",
+		status.Providers.Total, status.Consumers.Total, status.Policies.Total, status.Queries.Total))
+}
+
+// checksOf returns what a status says as well.
+func checksOf(area string, findings []overview.Finding) []Check {
+	all := make([]Check, 0, len(findings))
+	for _, f := range findings {
 		state := Note
 		if f.Problem {
 			state = Problem
 		}
 		all = append(all, Check{area, state, f.What, f.Do})
 	}
-	return append(all, one(area, OK, "", "%d providers, %d consumers, %d policies, %d queries", status.Providers.Total, status.Consumers.Total,
-		status.Policies.Total, status.Queries.Total))
+	return all
 }
 
 // events shows the warnings of the last hour where Liqo and the broker run.

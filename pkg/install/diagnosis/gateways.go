@@ -15,6 +15,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
+	"github.com/capacitorset/liqo-broker/pkg/overview"
 	"github.com/capacitorset/liqo-broker/pkg/version"
 )
 
@@ -24,6 +25,18 @@ const (
 	// asks are over, and looks every minute or two.
 	renewal = time.Hour
 )
+
+// stopped says which of Liqo's gateways do not run, whatever is said of their tunnels. On a broker its objects say so.
+func (l *look) stopped(ctx context.Context) []Check {
+	if l.setup.Broker {
+		return nil
+	}
+	gateways, err := v1.Line{}.Gateways(ctx, l, liqoNamespace)
+	if err != nil {
+		return cannot(gatewayArea, "the Deployments of Liqo's gateways", err)
+	}
+	return checksOf(gatewayArea, overview.OfGateways(gateways))
+}
 
 // gateways looks whether the API server takes the tokens of Liqo's gateways to peers: a token is of the ServiceAccount that was there when
 // it was made, and of no later one of that name. Liqo v1.2.0 deletes a ServiceAccount with the virtual node of the same name

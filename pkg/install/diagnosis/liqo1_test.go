@@ -119,6 +119,15 @@ func slice1(name, consumer, provider string, status api.SliceConditionStatus, re
 	return s
 }
 
+// gateway1 is that to a peer, of which one replica is wanted.
+func gateway1(id string, ready int32) client.Object {
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "liqo-tenant-" + id, Name: "gw-" + id, Labels: map[string]string{"networking.liqo.io/component": "gateway"},
+	}}
+	d.Status.ReadyReplicas = ready
+	return d
+}
+
 // called1 is what this cluster is called.
 func called1() client.Object {
 	return &corev1.ConfigMap{
@@ -207,6 +216,24 @@ func TestLiqo1(t *testing.T) {
 			"v1.2.0", broker1(api.ConnectionError), false, []string{"consumer"},
 			[]string{agent, seals, waits, "This cluster asks milan (milan) for nothing", "The tunnel to milan (milan) is not connected"}, nil, nil,
 		},
+		"ConsumerStopped": {
+			"v1.2.0", broker1(api.Connected, granted, gateway1("milan", 0)), false, []string{"consumer"},
+			[]string{agent, seals, waits, "0 of 1 replicas of Liqo's gateway to milan (milan) are ready: its tunnel does not work"}, nil,
+			[]string{"The tunnel to milan (milan) is connected"},
+		},
+		"ProviderStopped": {
+			"v1.2.0", append(consumes1(), called1(), slice1("rome", "rome", "own", api.SliceAccepted, ""), gateway1("rome", 0)), false,
+			[]string{"provider"}, []string{"0 of 1 replicas of Liqo's gateway to rome (rome) are ready"}, nil, nil,
+		},
+		"ProviderGateway": {
+			"v1.2.0", append(consumes1(), called1(), slice1("rome", "rome", "own", api.SliceAccepted, ""), gateway1("rome", 1)), false,
+			[]string{"provider"}, nil, nil, nil,
+		},
+		"BrokerStopped": {
+			"v1.2.0", append(consumes1(), called1(), gateway1("rome", 0)), true, []string{"broker"},
+			[]string{"0 of 1 replicas of Liqo's gateway to rome (rome) are ready"},
+			[]string{"No cluster provides", "A consumer is denied what it asks for by ResourceSlice liqo-tenant-rome/rome: so"}, nil,
+		},
 		"Provider": {
 			"v1.2.0", append(consumes1(), called1(), slice1("rome", "rome", "own", api.SliceAccepted, "")), false, []string{"provider"}, nil,
 			nil, []string{"rome (rome) was granted what it asks for. A provider needs nothing"},
@@ -284,6 +311,9 @@ func observed1(ctx context.Context, c client.Client) (overview.Observed, error) 
 	o.Consumers[0].Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
 	o.Offers = []liqo.Offer{
 		{Tenant: "liqo-tenant-rome", Name: "rome", Denied: "so"}, {FromPeer: true, Denied: "of a provider"}, {Accepted: true},
+	}
+	if err == nil {
+		o.Gateways, err = v1.Line{}.Gateways(ctx, c, liqoNamespace)
 	}
 	return o, err
 }
