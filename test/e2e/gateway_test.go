@@ -18,11 +18,16 @@ import (
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
-// TestGatewayStopped stops the broker's gateway: `status` says so, and fails with 3, although tunnels, nodes and providers are called well.
-// `providers` says it too. When it is back nothing is said any more, and the same pods answer. Faults kill the gateway's process and hold
-// the next one, which Kubernetes calls ready, so that this is not seen there.
+// TestGatewayStopped leaves the broker's gateway to the consumer without a node: `status` says so, and fails with 3, although tunnels,
+// nodes and providers are called well. `providers` and `diagnose` say it too. When it is back nothing is said any more, and the same pods
+// answer. Faults kill the gateway's process and hold the next one, which Kubernetes calls ready, so that this is not seen there.
 func TestGatewayStopped(t *testing.T) {
-	const namespace, replicas, said = "gateway", 2, "replicas of Liqo's gateway are ready: no tunnel works and nothing is relayed"
+	const namespace, replicas = "gateway", 2
+	said := "replicas of Liqo's gateway are ready: no tunnel works and nothing is relayed"
+	if !fed.Broker.Traits().OneGateway {
+		said = fmt.Sprintf("replicas of Liqo's gateway to %[1]s (%[1]s) are ready: its tunnel does not work and nothing is relayed",
+			fed.Consumer.ID)
+	}
 	start(t, v1alpha1.ModeAggregated)
 	deploy(t, namespace, federation.Web, replicas)
 	pods := copies(t, namespace, replicas)
@@ -31,10 +36,19 @@ func TestGatewayStopped(t *testing.T) {
 		t.Fatalf("status exits with %d while the gateway runs:\n%s", code, out)
 	}
 
-	t.Cleanup(func() { scaleGateway(t, 1) })
-	scaleGateway(t, 0)
+	run, err := fed.Gateway(fed.Broker, fed.Consumer).Evict(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs := func() {
+		t.Helper()
+		if err := run(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(runs)
 	eventually(t, time.Minute, func(context.Context) error {
-		if out, code := exitOf(t, fed.Broker, "status"); code != 3 || !strings.Contains(out, "! 0 of 0 "+said) {
+		if out, code := exitOf(t, fed.Broker, "status"); code != 3 || !strings.Contains(out, "! 0 of 1 "+said) {
 			return fmt.Errorf("status exits with %d, want 3 and %q in\n%s", code, said, out)
 		}
 		return nil
@@ -42,8 +56,11 @@ func TestGatewayStopped(t *testing.T) {
 	if out := mustPlugin(t, fed.Broker, "providers"); !strings.Contains(out, said) {
 		t.Errorf("providers does not say %q:\n%s", said, out)
 	}
+	if out, code := exitOf(t, fed.Broker, "diagnose"); code != 3 || !strings.Contains(out, said) {
+		t.Errorf("diagnose exits with %d, want 3 and %q in\n%s", code, said, out)
+	}
 
-	scaleGateway(t, 1)
+	runs()
 	began := time.Now()
 	eventually(t, healPatience, func(ctx context.Context) error {
 		if out, _ := exitOf(t, fed.Broker, "status"); strings.Contains(out, said) {
@@ -62,19 +79,6 @@ func TestGatewayStopped(t *testing.T) {
 		return nil
 	})
 	t.Logf("all pods answered %.1f s after the gateway was started", time.Since(began).Seconds())
-}
-
-// scaleGateway runs so many replicas of the broker's gateway, and waits until its Deployment says so.
-func scaleGateway(t *testing.T, replicas int) {
-	t.Helper()
-	for _, args := range [][]string{
-		{"scale", "--namespace=liqo", "deployment/liqo-gateway", fmt.Sprintf("--replicas=%d", replicas)},
-		{"rollout", "status", "--namespace=liqo", "deployment/liqo-gateway", "--timeout=2m"},
-	} {
-		if _, err := fed.Broker.Kubectl(context.WithoutCancel(t.Context()), args...); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // exitOf runs a command of the plugin, and returns what it prints and its exit code.

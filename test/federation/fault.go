@@ -104,6 +104,36 @@ func (p Process) Kill(ctx context.Context) (end func() error, err error) {
 	return end, nil
 }
 
+// Evict ends the pods of the process, and leaves those that come in place of them without a node, until the returned function is called:
+// other than where it is killed, its Deployment says that it is not there. To scale a Deployment is not enough with Liqo 1.x, which sets
+// those of gateways back at once if it looks at them before their pods have gone.
+func (p Process) Evict(ctx context.Context) (end func() error, err error) {
+	const nodes = "--selector=lab/real=true" // Virtual ones stay as they are.
+	end = func() error {
+		ctx := context.WithoutCancel(ctx)
+		if _, err := p.on.Kubectl(ctx, "uncordon", nodes); err != nil {
+			return err
+		}
+		return p.on.rollout(ctx, p.namespace, p.pod)
+	}
+	pods, err := p.pods(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := p.on.Kubectl(ctx, "cordon", nodes); err != nil {
+		return nil, errors.Join(err, end())
+	}
+	// kubectl waits until they are gone.
+	args := []string{"delete", "pods", "--namespace=" + p.namespace}
+	for _, pod := range pods {
+		args = append(args, pod.Name)
+	}
+	if _, err := p.on.Kubectl(ctx, args...); err != nil {
+		return nil, errors.Join(err, end())
+	}
+	return end, nil
+}
+
 // Describe says where the process is: container, pods, and how often it was started again in each.
 func (p Process) Describe(ctx context.Context) (string, error) {
 	pods, err := p.pods(ctx)

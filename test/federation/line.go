@@ -35,6 +35,8 @@ type Traits struct {
 	ProviderLabels bool
 	// Fenced is whether the gateways of brokers let nothing of peers pass to the brokers' own pods, which a transit has them do.
 	Fenced bool
+	// OneGateway is whether one gateway holds the tunnels to all peers.
+	OneGateway bool
 
 	// offloadings is the group and version of NamespaceOffloadings.
 	offloadings string

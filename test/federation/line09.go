@@ -23,7 +23,7 @@ func (line09) traits() Traits {
 	return Traits{
 		ForeignClusters: "discovery.liqo.io/v1alpha1", ClusterLabel: "discovery.liqo.io/cluster-id",
 		ShadowPods: "virtualkubelet.liqo.io/v1alpha1", KubeletLabel: "app.kubernetes.io/component", IDInTwins: true, OurKubelets: true,
-		ProviderLabels: true, offloadings: "offloading.liqo.io/v1alpha1", nodes: "liqo-",
+		ProviderLabels: true, OneGateway: true, offloadings: "offloading.liqo.io/v1alpha1", nodes: "liqo-",
 	}
 }
 

@@ -72,6 +72,9 @@ func TestNamesOfLines(t *testing.T) {
 		if got := []string{b.NodeName(), gateway.namespace, gateway.pod}; !slices.Equal(got, want) || gateway.on != a {
 			t.Errorf("Liqo %s: the node and the gateway at %s are %v, want %v", of.Name(), gateway.on.Name, got, want)
 		}
+		if one := gateway == (&Federation{}).Gateway(a, newCluster(t, of, "c")); one != a.Traits().OneGateway {
+			t.Errorf("Liqo %s: one gateway leads to two clusters: %t", of.Name(), one)
+		}
 	}
 }
 
