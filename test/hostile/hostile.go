@@ -164,6 +164,8 @@ func (p *Peer) Attempts() []Attempt {
 		Attempt{"ask for a pod in its node's network", "ports of the node", refused, wish(p.Twin, origin, map[string]any{"hostNetwork": true})},
 		Attempt{"ask for a pod that is more important than all others", "the room of others", refused,
 			wish(p.Twin, origin, map[string]any{"priorityClassName": "system-node-critical"})},
+		Attempt{"ask for a pod with which no pod of others runs", "the room of others", refused,
+			wish(p.Twin, origin, map[string]any{"affinity": apart(map[string]any{"namespaceSelector": map[string]any{}})})},
 		Attempt{"ask for a pod that is larger than all that it is offered", "cores that it has not bought", refused,
 			wish(p.Twin, origin, map[string]any{"containers": []any{map[string]any{
 				"name": "main", "image": "lab.local/web:1", "resources": map[string]any{"requests": map[string]any{"cpu": "10k"}},

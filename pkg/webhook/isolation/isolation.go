@@ -3,7 +3,7 @@
 
 // Package isolation refuses pods of consumers that pass the scheduler by, could do more on a
 // node than Kubernetes' Pod Security Standards allow at the level that the operator chose, or
-// with Liqo 1.x keep pods of others away.
+// keep pods of others away.
 //
 // It is a validating admission webhook for the pods of twin namespaces, and for the
 // ShadowPods by which consumers ask for them, so that the consumer is told at once. It
@@ -60,8 +60,6 @@ type Handler struct {
 	decoder   admission.Decoder
 	evaluator policy.Evaluator
 	level     Level
-	// apart tells that the affinity of a pod is about none of others.
-	apart bool
 }
 
 var _ admission.Handler = (*Handler)(nil)
@@ -72,9 +70,7 @@ func New(of line.Line, scheme *runtime.Scheme, level Level) (*Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up the checks of the Pod Security Standards: %w", err)
 	}
-	return &Handler{
-		line: of, kind: of.Kinds().Wish, decoder: admission.NewDecoder(scheme), evaluator: evaluator, level: level, apart: !of.HasPlugin(),
-	}, nil
+	return &Handler{line: of, kind: of.Kinds().Wish, decoder: admission.NewDecoder(scheme), evaluator: evaluator, level: level}, nil
 }
 
 // Handle refuses a pod, or a wish for one, with all reasons at once.
@@ -132,8 +128,8 @@ func (h *Handler) insecure(meta *metav1.ObjectMeta, spec *corev1.PodSpec) (wrong
 	if spec.NodeName != "" {
 		wrong = append(wrong, "spec.nodeName bypasses the scheduler")
 	}
-	if h.apart && isAboutOthers(spec.Affinity) {
-		wrong = append(wrong, "its affinity is about pods in other namespaces")
+	if isAboutOthers(spec.Affinity) {
+		wrong = append(wrong, "its affinity is about pods in other namespaces: it must have neither namespaces nor namespaceSelector")
 	}
 	results := h.evaluator.EvaluatePod(podsecurity.LevelVersion{Level: h.level, Version: podsecurity.LatestVersion()}, meta, spec)
 	if result := policy.AggregateCheckResults(results); !result.Allowed {

@@ -146,7 +146,7 @@ func TestAffinity(t *testing.T) {
 		return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required}}
 	}
 	weighted := []corev1.WeightedPodAffinityTerm{{Weight: 1, PodAffinityTerm: all}}
-	const others = "about pods in other namespaces"
+	const others = "about pods in other namespaces: it must have neither namespaces nor namespaceSelector"
 	for reason, tc := range map[string]struct {
 		affinity *corev1.Affinity
 		refusal  string
@@ -169,12 +169,8 @@ func TestAffinity(t *testing.T) {
 		pod.Spec.Containers = []corev1.Container{{Name: "main", Image: "web"}}
 		pod.Spec.Affinity = tc.affinity
 		for _, of := range lines.All() {
-			refusal := tc.refusal
-			if of.HasPlugin() {
-				refusal = "" // They are admitted with Liqo 0.9.
-			}
 			for kind, object := range map[string]any{"Pod": pod, "ShadowPod": shadowOf(t, of, &pod.Spec)} {
-				check(t, of, reason, DefaultLevel, kind, object, refusal)
+				check(t, of, reason, DefaultLevel, kind, object, tc.refusal)
 			}
 		}
 	}
