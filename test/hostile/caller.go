@@ -11,6 +11,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"maps"
 
@@ -133,6 +134,67 @@ func (c *caller) tryCreate(ctx context.Context, object *unstructured.Unstructure
 		return fmt.Errorf("the attempt succeeded, and what it made stays: %w", err)
 	}
 	return nil
+}
+
+// readdressed is what became of a Service for which somebody had chosen the cluster IP.
+const readdressed = "the Service has another cluster IP"
+
+// address tries to have a Service get its cluster IP when it is no ExternalName any more, one that it has chosen if it chooses: the one
+// that it gave back. The Service is made for that and removed, also where nothing else changes.
+func (c *caller) address(namespace string, chooses bool) func(context.Context) error {
+	return func(ctx context.Context) (err error) {
+		service := named("v1", "Service", namespace, "")
+		service.SetGenerateName("hostile-")
+		ports := []any{map[string]any{"port": int64(443)}}
+		service.Object["spec"] = map[string]any{"ports": ports}
+		if err := c.api.Create(ctx, service); err != nil {
+			return err
+		}
+		defer func() {
+			if failed := client.IgnoreNotFound(c.api.Delete(ctx, service)); failed != nil {
+				err = errors.Join(err, fmt.Errorf("what was made for the attempt stays: %w", failed))
+			}
+		}()
+		ip, err := clusterIP(service)
+		if err != nil {
+			return err
+		}
+		service.Object["spec"] = map[string]any{"type": "ExternalName", "externalName": "example.com"}
+		service.SetResourceVersion("") // Whoever else has changed it meanwhile.
+		if err := c.api.Update(ctx, service); err != nil {
+			return err
+		}
+		spec := map[string]any{"type": "ClusterIP", "ports": ports}
+		if chooses {
+			spec["clusterIP"], spec["clusterIPs"] = ip, []any{ip}
+		}
+		service.Object["spec"] = spec
+		service.SetResourceVersion("")
+		var options []client.UpdateOption
+		if c.DryRun {
+			options = append(options, client.DryRunAll)
+		}
+		if err := c.api.Update(ctx, service, options...); err != nil {
+			return err
+		}
+		is, err := clusterIP(service)
+		if err == nil && chooses && is != ip {
+			err = errors.New(readdressed)
+		}
+		return err
+	}
+}
+
+// clusterIP returns the cluster IP of a Service that has one.
+func clusterIP(service *unstructured.Unstructured) (string, error) {
+	ip, _, err := unstructured.NestedString(service.Object, "spec", "clusterIP")
+	if err == nil && ip == "" {
+		err = errors.New("there is none")
+	}
+	if err != nil {
+		return "", fmt.Errorf("read which cluster IP the Service has: %w", err)
+	}
+	return ip, nil
 }
 
 // named returns an object of which nothing else is known.

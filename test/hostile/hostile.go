@@ -176,6 +176,7 @@ func (p *Peer) Attempts() []Attempt {
 			})},
 		Attempt{"take a port of the nodes for a Service", "what comes to that port of any node", confined, p.service("NodePort")},
 		Attempt{"take a load balancer for a Service", "an address that the cluster pays for", confined, p.service("LoadBalancer")},
+		Attempt{"have a Service with a cluster IP of its choice", "what goes to a Service to come", readdressed, p.address(p.Twin, true)},
 		Attempt{"offload the twin namespace", "pods at providers that no policy chose", NoRight,
 			p.create("offloading.liqo.io/v1alpha1", "NamespaceOffloading", p.Twin, nil, map[string]any{})},
 		Attempt{
@@ -215,6 +216,8 @@ func Report(attempts []Attempt) string {
 			got = "refused by Liqo itself"
 		case confined:
 			got = "a Service for pods alone"
+		case readdressed:
+			got = "a Service with another cluster IP"
 		}
 		fmt.Fprintf(&table, "| %s | %s | %s |\n", a.Name, a.Gain, got)
 	}

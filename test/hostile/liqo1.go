@@ -48,11 +48,15 @@ func byPeers(message string) rule { return rule{policy: peers1, message: message
 // away is a webhook that cannot be asked.
 func away(webhook string) rule { return rule{webhook: webhook} }
 
-// classed is what comes before all other rules about what a peer writes of a ResourceSlice.
-const classed = "class"
+const (
+	// classed is what comes before all other rules about what a peer writes of a ResourceSlice.
+	classed = "class"
+	// confines is what comes before all other rules about what a peer writes of a Service.
+	confines = "confine-services"
+)
 
 // Guest is a consumer of a cluster with Liqo 1.x. It has the identities that Liqo gave it there, of its control plane and of its
-// ResourceSlice. Nothing that it tries changes anything.
+// ResourceSlice. Nothing that it tries changes anything, but for a Service that comes and goes.
 type Guest struct {
 	ID, At cluster.ID
 	// Tenant is its tenant namespace there, with a ResourceSlice and a NamespaceMap of its own, and Twin the twin of one of its namespaces.
@@ -223,6 +227,8 @@ func (g *Guest) inTwin() []Row {
 		refusedBy(isolated("its affinity is about pods in other namespaces"), unasked, "ask for a pod with which no pod of others runs",
 			"the room of others", wish(map[string]any{"affinity": apart(map[string]any{"namespaceSelector": map[string]any{}})}),
 			wish(map[string]any{"affinity": apart(nil)})),
+		refusedBy(rule{webhook: confines, message: readdressed, changes: true}, away(confines), "have a Service with a cluster IP of its choice",
+			"what goes to a Service to come", g.slice.address(g.Twin, true), g.slice.address(g.Twin, false)),
 		refusedBy(rule{policy: twins, message: mark}, rule{policy: twins, message: mark}, "have its text signed with the cluster's key",
 			"the identity of the cluster at others", secret("Opaque", map[string]any{"liqo.io/signed-nonce": "true"}), opaque),
 		refusedBy(rule{policy: twins, message: mark}, rule{policy: twins, message: mark}, "put its own kubeconfig in the place of Liqo's",

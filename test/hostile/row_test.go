@@ -19,6 +19,7 @@ import (
 	"strings"
 	"testing"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	admissionv1 "k8s.io/api/admission/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,18 +37,22 @@ import (
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/isolation"
+	"github.com/capacitorset/liqo-broker/pkg/webhook/services"
 	policies "github.com/capacitorset/liqo-broker/test/admission"
 )
 
 type object = map[string]any
 
 // judge is an API server of the broker b, to which c consumes and p provides, with the policies and the rules of the webhooks of this
-// repository. It keeps nothing.
+// repository. It keeps what is no dry run.
 type judge struct {
 	tb       testing.TB
 	policies map[string]policies.Spec
 	isolate  *isolation.Handler
+	confine  *services.Confinement
 	objects  map[string]object
+	// given is how many cluster IPs it has given.
+	given int
 	// away tells that no webhook answers, and stock that there is nothing of this repository.
 	away, stock bool
 }
@@ -83,7 +88,7 @@ func newJudge(t *testing.T) *judge {
 	}
 	own := object{"liqo.io/replication": "true", "liqo.io/remoteID": "p", "liqo.io/remote-cluster-id": "p"}
 	j := &judge{
-		tb: t, isolate: isolate, objects: map[string]object{
+		tb: t, isolate: isolate, confine: services.NewConfinement(scheme, nil), objects: map[string]object{
 			"ResourceSlice/tenant-c/big": of("c", object{
 				"class": "liqo-broker", "consumerClusterID": "c", "providerClusterID": "b", "csr": base64.StdEncoding.EncodeToString(request),
 			}),
@@ -101,6 +106,9 @@ func newJudge(t *testing.T) *judge {
 	}
 	return j
 }
+
+// servicesOf are what Services are as a resource.
+const servicesOf = "services"
 
 func addBuiltIn(s *runtime.Scheme) error { return scheme.AddToScheme(s) }
 
@@ -120,6 +128,12 @@ func (j *judge) as(user string, groups ...string) caller {
 		})
 	}
 	key := func(o client.Object) string { return kindOf(o) + "/" + o.GetNamespace() + "/" + o.GetName() }
+	keep := func(err error, dry []string, o client.Object) error {
+		if err == nil && len(dry) == 0 {
+			j.objects[key(o)] = runtime.DeepCopyJSON(o.(*unstructured.Unstructured).Object)
+		}
+		return err
+	}
 	is := func(o client.Object) (object, error) {
 		old, found := j.objects[key(o)]
 		if !found {
@@ -137,22 +151,28 @@ func (j *judge) as(user string, groups ...string) caller {
 			}
 			return err
 		},
-		Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+		Create: func(_ context.Context, _ client.WithWatch, o client.Object, options ...client.CreateOption) error {
 			if request, is := o.(*certificatesv1.CertificateSigningRequest); is {
 				return j.sign(request.Spec.Request)
 			}
 			if o.GetName() == "" {
 				o.SetName(o.GetGenerateName() + "x")
 			}
-			return ask("CREATE", "", o.(*unstructured.Unstructured).Object, nil, kindOf(o), o.GetNamespace())
+			err := ask("CREATE", "", o.(*unstructured.Unstructured).Object, nil, kindOf(o), o.GetNamespace())
+			return keep(err, (&client.CreateOptions{}).ApplyOptions(options).DryRun, o)
 		},
-		Update: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.UpdateOption) error {
+		Update: func(_ context.Context, _ client.WithWatch, o client.Object, options ...client.UpdateOption) error {
 			old, err := is(o)
-			return errors.Join(err, ask("UPDATE", "", o.(*unstructured.Unstructured).Object, old, kindOf(o), o.GetNamespace()))
+			err = errors.Join(err, ask("UPDATE", "", o.(*unstructured.Unstructured).Object, old, kindOf(o), o.GetNamespace()))
+			return keep(err, (&client.UpdateOptions{}).ApplyOptions(options).DryRun, o)
 		},
-		Delete: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.DeleteOption) error {
+		Delete: func(_ context.Context, _ client.WithWatch, o client.Object, options ...client.DeleteOption) error {
 			old, err := is(o)
-			return errors.Join(err, ask("DELETE", "", nil, old, kindOf(o), o.GetNamespace()))
+			err = errors.Join(err, ask("DELETE", "", nil, old, kindOf(o), o.GetNamespace()))
+			if err == nil && len((&client.DeleteOptions{}).ApplyOptions(options).DryRun) == 0 {
+				delete(j.objects, key(o))
+			}
+			return err
 		},
 		SubResourceUpdate: func(_ context.Context, _ client.Client, sub string, o client.Object, _ ...client.SubResourceUpdateOption) error {
 			old, err := is(o)
@@ -208,11 +228,16 @@ func (j *judge) unasked(webhook string) error {
 func (j *judge) answer(r policies.Request) error {
 	r.Labels = labelsOf(r.Namespace)
 	r.Params = object{"data": object{"CLUSTER_ID": "b"}, "metadata": object{"namespace": "liqo"}}
+	if !j.stock {
+		if err := errors.Join(j.class(r), j.confined(r)); err != nil {
+			return err
+		}
+	}
+	if r.Resource == servicesOf && r.Operation != "DELETE" {
+		j.allocate(r)
+	}
 	if j.stock {
 		return nil
-	}
-	if err := j.class(r); err != nil {
-		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(j.policies)) {
 		if refusals, _ := policies.Refusals(j.tb, j.policies[name], r); len(refusals) > 0 {
@@ -240,6 +265,60 @@ func (j *judge) class(r policies.Request) error {
 		return err
 	}
 	return json.Unmarshal(changed, &r.Object)
+}
+
+// confined is the webhook that changes Services of peers.
+func (j *judge) confined(r policies.Request) error {
+	if r.Resource != servicesOf || r.Operation == "DELETE" {
+		return nil
+	}
+	if j.away {
+		return j.unasked(confines)
+	}
+	old, err := marshal(r.Old)
+	if err != nil {
+		return err
+	}
+	is, err := marshal(r.Object)
+	if err != nil {
+		return err
+	}
+	answer := j.confine.Handle(j.tb.Context(), webhook.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		Operation: admissionv1.Operation(r.Operation), Object: runtime.RawExtension{Raw: is}, OldObject: runtime.RawExtension{Raw: old},
+	}})
+	if !answer.Allowed || len(answer.Patches) == 0 {
+		return nil
+	}
+	text, err := json.Marshal(answer.Patches)
+	if err != nil {
+		return err
+	}
+	patch, err := jsonpatch.DecodePatch(text)
+	if err != nil {
+		return err
+	}
+	if is, err = patch.Apply(is); err != nil {
+		return err
+	}
+	return json.Unmarshal(is, &r.Object)
+}
+
+// allocate gives a Service a cluster IP as the API server does, which asks webhooks before that change what is written.
+func (j *judge) allocate(r policies.Request) {
+	spec := r.Object["spec"].(object)
+	old, _, _ := unstructured.NestedString(r.Old, "spec", "clusterIP")
+	switch {
+	case spec["type"] == "ExternalName":
+		delete(spec, "clusterIP")
+		delete(spec, "clusterIPs")
+		return
+	case spec["clusterIP"] == nil && old != "":
+		spec["clusterIP"] = old
+	case spec["clusterIP"] == nil:
+		j.given++
+		spec["clusterIP"] = fmt.Sprintf("10.96.0.%d", j.given)
+	}
+	spec["clusterIPs"] = []any{spec["clusterIP"]}
 }
 
 // webhooks are those of the guard.

@@ -52,8 +52,8 @@ func (types Types) allow(t corev1.ServiceType) bool {
 	return t != corev1.ServiceTypeNodePort && t != corev1.ServiceTypeLoadBalancer || slices.Contains(types, t)
 }
 
-// Confinement makes Services for pods of those that a peer may not have, and gives new ones no cluster IP that a peer has chosen. It may be
-// used concurrently.
+// Confinement makes Services for pods of those that a peer may not have, and has this cluster choose their cluster IPs. It may be used
+// concurrently.
 type Confinement struct {
 	decoder admission.Decoder
 	types   Types
@@ -68,35 +68,55 @@ func NewConfinement(scheme *runtime.Scheme, types Types) *Confinement {
 
 // Handle answers the API server when a peer's Service is written.
 func (c *Confinement) Handle(_ context.Context, req admission.Request) admission.Response {
-	var service corev1.Service
-	if err := c.decoder.Decode(req, &service); err != nil {
+	service, before, err := decode(c.decoder, req)
+	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	if !service.DeletionTimestamp.IsZero() {
-		return admission.Allowed("")
-	}
-	changed := req.Operation == admissionv1.Create && unchoose(&service.Spec)
-	if !c.types.allow(service.Spec.Type) {
+	changed := unchoose(&service.Spec, &before.Spec)
+	if service.DeletionTimestamp.IsZero() && !c.types.allow(service.Spec.Type) {
 		confine(&service.Spec)
 		changed = true
 	}
 	if !changed {
 		return admission.Allowed("")
 	}
-	confined, err := json.Marshal(&service)
+	confined, err := json.Marshal(service)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
 	return admission.PatchResponseFromRaw(req.Object.Raw, confined)
 }
 
-// unchoose has this cluster give a new Service its cluster IP, and reports whether the peer had chosen one: it may be that of a Service to
-// come. The API server gives it before it asks validating webhooks, which cannot tell one from the other.
-func unchoose(spec *corev1.ServiceSpec) bool {
-	if spec.ClusterIP == "" && len(spec.ClusterIPs) == 0 || spec.ClusterIP == corev1.ClusterIPNone {
+// decode returns a Service that is written, and what it was before: an empty one if it is new.
+func decode(decoder admission.Decoder, req admission.Request) (service, before *corev1.Service, err error) {
+	service, before = &corev1.Service{}, &corev1.Service{}
+	if err := decoder.Decode(req, service); err != nil {
+		return nil, nil, err
+	}
+	if req.Operation == admissionv1.Update {
+		if err := decoder.DecodeRaw(req.OldObject, before); err != nil {
+			return nil, nil, fmt.Errorf("read what the Service was: %w", err)
+		}
+	}
+	return service, before, nil
+}
+
+// unchoose has this cluster give a Service each cluster IP that it has not had before, and reports whether the peer had chosen one: it may
+// be that of a Service to come. A Service without any gets its first one when it is no ExternalName any more, and one that has one can get
+// another of the other family. The API server gives them before it asks validating webhooks, which cannot tell one from the other.
+func unchoose(spec, before *corev1.ServiceSpec) bool {
+	kept := 0
+	for kept < min(len(spec.ClusterIPs), len(before.ClusterIPs)) && spec.ClusterIPs[kept] == before.ClusterIPs[kept] {
+		kept++
+	}
+	had := kept == len(spec.ClusterIPs) && (spec.ClusterIP == "" || spec.ClusterIP == before.ClusterIP)
+	if had || spec.ClusterIP == corev1.ClusterIPNone {
 		return false
 	}
-	spec.ClusterIP, spec.ClusterIPs = "", nil
+	spec.ClusterIP, spec.ClusterIPs = "", spec.ClusterIPs[:kept]
+	if kept > 0 {
+		spec.ClusterIP = spec.ClusterIPs[0]
+	}
 	return true
 }
 

@@ -10,6 +10,7 @@ import (
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,15 +20,59 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 )
 
-// reviewed returns the request for a Service of a peer.
+// reviewed returns the request for a Service of a peer, which was the same before.
 func reviewed(t *testing.T, operation admissionv1.Operation, spec corev1.ServiceSpec) admission.Request {
 	t.Helper()
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "web-buyer", Name: "web"}, Spec: spec}
-	raw, err := json.Marshal(service)
+	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: operation, Object: rawOf(t, spec)}}
+	if operation == admissionv1.Update {
+		request.OldObject = request.Object
+	}
+	return request
+}
+
+// rawOf returns a Service of a peer as a request has it.
+func rawOf(t *testing.T, spec corev1.ServiceSpec) runtime.RawExtension {
+	t.Helper()
+	raw, err := json.Marshal(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "web-buyer", Name: "web"}, Spec: spec})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: operation, Object: runtime.RawExtension{Raw: raw}}}
+	return runtime.RawExtension{Raw: raw}
+}
+
+// confined returns what a Confinement makes of the Service in a request.
+func confined(t *testing.T, types Types, request admission.Request) runtime.RawExtension {
+	t.Helper()
+	answer := NewConfinement(liqotest.Scheme(t), types).Handle(t.Context(), request)
+	if !answer.Allowed {
+		t.Fatalf("refused: %+v", answer.Result)
+	}
+	if len(answer.Patches) == 0 {
+		return request.Object
+	}
+	patch, err := json.Marshal(answer.Patches)
+	if err != nil {
+		t.Fatal(err)
+	}
+	operations, err := jsonpatch.DecodePatch(patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := operations.Apply(request.Object.Raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runtime.RawExtension{Raw: raw}
+}
+
+// specIn returns that of the Service in a request.
+func specIn(t *testing.T, object runtime.RawExtension) corev1.ServiceSpec {
+	t.Helper()
+	var service corev1.Service
+	if err := json.Unmarshal(object.Raw, &service); err != nil {
+		t.Fatal(err)
+	}
+	return service.Spec
 }
 
 func TestGuard(t *testing.T) {
@@ -107,32 +152,10 @@ func TestConfinement(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			request := reviewed(t, admissionv1.Create, tc.is)
-			answer := NewConfinement(liqotest.Scheme(t), tc.types).Handle(t.Context(), request)
-			if !answer.Allowed {
-				t.Fatalf("%s\nrefused: %+v", tc.reason, answer.Result)
-			}
-			patch, err := json.Marshal(answer.Patches)
-			if err != nil {
-				t.Fatal(err)
-			}
-			operations, err := jsonpatch.DecodePatch(patch)
-			if err != nil {
-				t.Fatal(err)
-			}
-			raw := request.Object.Raw
-			if len(answer.Patches) > 0 {
-				if raw, err = operations.Apply(raw); err != nil {
-					t.Fatal(err)
-				}
-			}
-			var got corev1.Service
-			if err := json.Unmarshal(raw, &got); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.want, got.Spec); diff != "" {
+			request.Object = confined(t, tc.types, request)
+			if diff := cmp.Diff(tc.want, specIn(t, request.Object)); diff != "" {
 				t.Errorf("%s\n%s", tc.reason, diff)
 			}
-			request.Object.Raw = raw
 			if answer := NewGuard(liqotest.Scheme(t), tc.types).Handle(t.Context(), request); !answer.Allowed {
 				t.Errorf("the guard refuses it: %+v", answer.Result)
 			}
@@ -151,11 +174,68 @@ func TestParseTypes(t *testing.T) {
 	}
 }
 
-// TestConfinementKeeps changes a Service that the cluster has given its address.
-func TestConfinementKeeps(t *testing.T) {
-	request := reviewed(t, admissionv1.Update, corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, ClusterIP: "10.96.0.10"})
-	if answer := NewConfinement(liqotest.Scheme(t), nil).Handle(t.Context(), request); !answer.Allowed || len(answer.Patches) > 0 {
-		t.Errorf("%+v, want it as it is", answer)
+// TestClusterIPs changes Services, and has the API server give them the addresses that they do not have then.
+func TestClusterIPs(t *testing.T) {
+	of := func(ips ...string) corev1.ServiceSpec {
+		spec := corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, ClusterIPs: ips}
+		if len(ips) > 0 {
+			spec.ClusterIP = ips[0]
+		}
+		return spec
+	}
+	const given, chosen, given6, chosen6 = "10.96.0.7", "10.96.0.10", "fd00::7", "fd00::10"
+	elsewhere := corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "db.example.com"}
+	left, alone, listed, twofold := elsewhere, of(), of(), of(given)
+	twofold.ClusterIP = chosen
+	left.ClusterIP, left.ClusterIPs = given, []string{given}
+	alone.ClusterIP, listed.ClusterIPs = chosen, []string{chosen}
+	opened := of(chosen)
+	opened.Type = corev1.ServiceTypeNodePort
+	for name, tc := range map[string]struct {
+		reason           string
+		before, is, want corev1.ServiceSpec
+	}{
+		"Kept":        {"Liqo applies the rest of a Service, which keeps its address.", of(given), of(given), of(given)},
+		"KeptBoth":    {"Or both.", of(given, given6), of(given, given6), of(given, given6)},
+		"Unsaid":      {"Who does not know it does not say it.", of(given), of(), of()},
+		"Becomes":     {"An ExternalName gets one when it is none any more.", elsewhere, of(), of()},
+		"BecomesNone": {"Or has none.", elsewhere, of(corev1.ClusterIPNone), of(corev1.ClusterIPNone)},
+		"Leaves":      {"It gives back the one that it has.", of(given), left, left},
+		"Stays":       {"It has none.", elsewhere, elsewhere, elsewhere},
+		"Chosen":      {"The peer does not choose it then either.", elsewhere, of(chosen), of()},
+		"ChosenPort":  {"Whatever it is then.", elsewhere, opened, of()},
+		"ChosenBoth":  {"Not one of both.", elsewhere, of(chosen, chosen6), of()},
+		"ChosenAlone": {"However it is written.", elsewhere, alone, of()},
+		"ChosenList":  {"However it is written.", elsewhere, listed, of()},
+		"Second":      {"Nor the one of the other family.", of(given), of(given, chosen6), of(given)},
+		"SecondNext":  {"Nor another one.", of(given, given6), of(given, chosen6), of(given)},
+		"Released":    {"It may do without.", of(given, given6), of(given), of(given)},
+		"Another":     {"It keeps the one that it has.", of(given), of(chosen), of()},
+		"AnotherSaid": {"Also if it says two.", of(given), twofold, of(given)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			request := reviewed(t, admissionv1.Update, tc.is)
+			request.OldObject = rawOf(t, tc.before)
+			if diff := cmp.Diff(tc.want, specIn(t, confined(t, nil, request)), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestClusterIPOfDeleted changes a Service that a finalizer keeps.
+func TestClusterIPOfDeleted(t *testing.T) {
+	request := reviewed(t, admissionv1.Update, corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "db.example.com"})
+	deleted := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", DeletionTimestamp: new(metav1.Now()), Finalizers: []string{"example.com/hostile"}},
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, ClusterIP: "10.96.0.10"},
+	}
+	var err error
+	if request.Object.Raw, err = json.Marshal(deleted); err != nil {
+		t.Fatal(err)
+	}
+	if spec := specIn(t, confined(t, nil, request)); spec.ClusterIP != "" {
+		t.Errorf("it has %s, which the peer has chosen", spec.ClusterIP)
 	}
 }
 
@@ -168,5 +248,10 @@ func TestJunk(t *testing.T) {
 		if answer := handler.Handle(t.Context(), request); answer.Allowed || answer.Result.Code != 400 {
 			t.Errorf("%T: %+v, want a refusal with code 400", handler, answer.Result)
 		}
+	}
+	request = reviewed(t, admissionv1.Update, corev1.ServiceSpec{})
+	request.OldObject.Raw = []byte(`[1]`)
+	if answer := NewConfinement(liqotest.Scheme(t), nil).Handle(t.Context(), request); answer.Allowed || answer.Result.Code != 400 {
+		t.Errorf("what was no Service: %+v, want a refusal with code 400", answer.Result)
 	}
 }
