@@ -19,6 +19,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
@@ -73,7 +74,7 @@ func (c *Confinement) Handle(_ context.Context, req admission.Request) admission
 		return admission.Errored(http.StatusBadRequest, err)
 	}
 	changed := unchoose(&service.Spec, &before.Spec)
-	if service.DeletionTimestamp.IsZero() && !c.types.allow(service.Spec.Type) {
+	if !goes(service, before) && !c.types.allow(service.Spec.Type) {
 		confine(&service.Spec)
 		changed = true
 	}
@@ -99,6 +100,12 @@ func decode(decoder admission.Decoder, req admission.Request) (service, before *
 		}
 	}
 	return service, before, nil
+}
+
+// goes reports whether a Service is being deleted and is what it was: it must be possible to take its finalizers from it, whatever is wrong
+// with it. A peer may have set them, so that it can change more for as long as it likes.
+func goes(service, before *corev1.Service) bool {
+	return !service.DeletionTimestamp.IsZero() && equality.Semantic.DeepEqual(service.Spec, before.Spec)
 }
 
 // unchoose has this cluster give a Service each cluster IP that it has not had before, and reports whether the peer had chosen one: it may
@@ -145,11 +152,11 @@ func NewGuard(scheme *runtime.Scheme, types Types) *Guard {
 
 // Handle answers the API server when a peer's Service is written.
 func (g *Guard) Handle(_ context.Context, req admission.Request) admission.Response {
-	var service corev1.Service
-	if err := g.decoder.Decode(req, &service); err != nil {
+	service, before, err := decode(g.decoder, req)
+	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	if !service.DeletionTimestamp.IsZero() {
+	if goes(service, before) {
 		return admission.Allowed("")
 	}
 	if wrong := g.wrong(&service.Spec); len(wrong) > 0 {

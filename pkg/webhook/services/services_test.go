@@ -223,19 +223,49 @@ func TestClusterIPs(t *testing.T) {
 	}
 }
 
-// TestClusterIPOfDeleted changes a Service that a finalizer keeps.
-func TestClusterIPOfDeleted(t *testing.T) {
-	request := reviewed(t, admissionv1.Update, corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "db.example.com"})
-	deleted := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: "web", DeletionTimestamp: new(metav1.Now()), Finalizers: []string{"example.com/hostile"}},
-		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, ClusterIP: "10.96.0.10"},
+// TestDeleted changes Services that finalizers keep.
+func TestDeleted(t *testing.T) {
+	deleted := func(spec corev1.ServiceSpec, finalizers ...string) runtime.RawExtension {
+		raw, err := json.Marshal(&corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: "web", DeletionTimestamp: new(metav1.Now()), Finalizers: finalizers}, Spec: spec,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return runtime.RawExtension{Raw: raw}
 	}
-	var err error
-	if request.Object.Raw, err = json.Marshal(deleted); err != nil {
-		t.Fatal(err)
-	}
-	if spec := specIn(t, confined(t, nil, request)); spec.ClusterIP != "" {
-		t.Errorf("it has %s, which the peer has chosen", spec.ClusterIP)
+	plain := corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, Ports: []corev1.ServicePort{{Port: 80}}, ClusterIP: "10.96.0.7"}
+	opened, chosen, taken := plain, plain, plain
+	opened.Type, opened.Ports = corev1.ServiceTypeNodePort, []corev1.ServicePort{{Port: 80, NodePort: 30080}}
+	chosen.ClusterIP = "10.96.0.10"
+	taken.ExternalIPs = []string{"198.51.100.7"}
+	unchosen := plain
+	unchosen.ClusterIP = ""
+	for name, tc := range map[string]struct {
+		reason           string
+		before, is, want corev1.ServiceSpec
+		refusal          string // Of the guard, asked about what the peer wrote; empty if it is admitted.
+	}{
+		"Goes":      {"Nobody keeps it from going.", plain, plain, plain, ""},
+		"Opened":    {"Whatever it has.", opened, opened, opened, ""},
+		"Taken":     {"Whatever it has.", taken, taken, taken, ""},
+		"Opens":     {"A peer that keeps it takes no ports of the nodes.", plain, opened, plain, "NodePort"},
+		"Takes":     {"Nor other addresses.", plain, taken, taken, "spec.externalIPs"},
+		"Chooses":   {"Nor the one that another Service has next.", plain, chosen, unchosen, ""},
+		"OpensMore": {"Nor more than it had.", taken, opened, plain, "NodePort"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+				Operation: admissionv1.Update, Object: deleted(tc.is), OldObject: deleted(tc.before, "example.com/hostile"),
+			}}
+			if diff := cmp.Diff(tc.want, specIn(t, confined(t, nil, request))); diff != "" {
+				t.Errorf("%s\n%s", tc.reason, diff)
+			}
+			answer := NewGuard(liqotest.Scheme(t), nil).Handle(t.Context(), request)
+			if answer.Allowed != (tc.refusal == "") || !answer.Allowed && !strings.Contains(answer.Result.Message, tc.refusal) {
+				t.Errorf("%s\nallowed %t, %+v, want %q", tc.reason, answer.Allowed, answer.Result, tc.refusal)
+			}
+		})
 	}
 }
 
@@ -251,7 +281,9 @@ func TestJunk(t *testing.T) {
 	}
 	request = reviewed(t, admissionv1.Update, corev1.ServiceSpec{})
 	request.OldObject.Raw = []byte(`[1]`)
-	if answer := NewConfinement(liqotest.Scheme(t), nil).Handle(t.Context(), request); answer.Allowed || answer.Result.Code != 400 {
-		t.Errorf("what was no Service: %+v, want a refusal with code 400", answer.Result)
+	for _, handler := range []admission.Handler{NewGuard(liqotest.Scheme(t), nil), NewConfinement(liqotest.Scheme(t), nil)} {
+		if answer := handler.Handle(t.Context(), request); answer.Allowed || answer.Result.Code != 400 {
+			t.Errorf("%T, what was no Service: %+v, want a refusal with code 400", handler, answer.Result)
+		}
 	}
 }
