@@ -22,10 +22,9 @@ KUBERNETES   ?= v1.34
 # The line of Liqo of demo, lab-up, test-e2e, test-smoke, test-rest, test-conformance, bench-pods and bench-grants: 0.9 or 1.2. All else
 # has what it is about.
 LIQO         ?= $(or $(LIQO_BROKER_LIQO),0.9)
-# The line whose journeys test walks in full, unless make test LIQO=1.2 or 0.9 says which. It walks some of the other line, test-full all.
+# The line whose journeys test walks in full, unless make test LIQO=1.2 or 0.9 says which. test-full walks those of the other line, too.
 FULL_LIQO    ?= 0.9
 OTHER_LIQO    = $(filter-out $(LIQO),0.9 1.2)
-SMOKE_LIQO    = $(LIQO)
 BINARIES     := broker virtual-kubelet network-manager kubectl-liqo_broker registry connector
 IMAGES       := liqo-broker liqo-broker-vk liqo-broker-network-manager liqo-broker-connector liqo-broker-registry
 PATCHED      := .build/patched/github.com/liqotech/liqo/go.mod
@@ -76,10 +75,9 @@ demo-trade: deps build images bin/lab bin/demo bin/helm ## Have clusters that do
 
 # What a target needs has the variables of the target.
 test test-full: LIQO = $(FULL_LIQO)
-test: SMOKE_LIQO = $(OTHER_LIQO)
 
 .PHONY: test
-test: deps test-unit test-virtual-kubelet test-liqo1 test-chart test-release test-values test-e2e test-smoke test-trade ## Run the unit tests, the chart, the release, bad values, and the journeys on four clusters, peered and not.
+test: deps test-unit test-virtual-kubelet test-liqo1 test-chart test-release test-values test-e2e test-trade ## Run the unit tests, the chart, the release, bad values, and the journeys on four clusters, peered and not.
 
 ##@ Federation
 
@@ -223,7 +221,7 @@ test-e2e: deps build images bin/lab bin/helm $(JOURNEYS) ## Walk the journeys on
 # What is skipped is so for a journey that is walked once more, too.
 .PHONY: test-smoke
 test-smoke: deps build images bin/lab bin/helm $(JOURNEYS) ## Walk the journeys that hold the most, in a quarter of an hour.
-	$(call walk,$(SMOKE_LIQO),30m,-skip '$(ON_ITS_OWN)|$(FULL_ONLY)' -run '$(SMOKE)')
+	$(call walk,$(LIQO),30m,-skip '$(ON_ITS_OWN)|$(FULL_ONLY)' -run '$(SMOKE)')
 
 .PHONY: test-trade
 test-trade: deps build images bin/lab bin/helm $(JOURNEYS) ## Walk the journeys of the trade on four clusters that do not know each other, and a registry outside of them.

@@ -98,11 +98,11 @@ func functionsOfJourneys(t *testing.T) map[string]journey {
 	return journeys
 }
 
-// TestMakeSaysTheLine asks make what it would run: journeys are told their line of Liqo, one line in full and the other as a smoke,
-// whichever of both FULL_LIQO names.
+// TestMakeSaysTheLine asks make what it would run: journeys are told their line of Liqo, whichever of both
+// FULL_LIQO names.
 func TestMakeSaysTheLine(t *testing.T) {
 	// A run of make tells those below it by the environment what it was told.
-	told := regexp.MustCompile(`^(MAKE\w*|MFLAGS|LIQO|FULL_LIQO|SMOKE_LIQO|OTHER_LIQO|LIQO_BROKER_LIQO)=`)
+	told := regexp.MustCompile(`^(MAKE\w*|MFLAGS|LIQO|FULL_LIQO|OTHER_LIQO|LIQO_BROKER_LIQO)=`)
 	walk := regexp.MustCompile(`(?m)LIQO_BROKER_LIQO=(\S*) \S+/journeys (.*) \./test/e2e$`)
 	for name, tc := range map[string]struct {
 		reason string
@@ -110,10 +110,10 @@ func TestMakeSaysTheLine(t *testing.T) {
 		env    string
 		want   []string
 	}{
-		"Test09": {"It is one of the two that the Makefile may name.", []string{"test", "FULL_LIQO=0.9"}, "", []string{"0.9", "1.2 smoke"}},
-		"Test12": {"It is the other one.", []string{"test", "FULL_LIQO=1.2"}, "", []string{"1.2", "0.9 smoke"}},
+		"Test09": {"It is one of the two that the Makefile may name.", []string{"test", "FULL_LIQO=0.9"}, "", []string{"0.9"}},
+		"Test12": {"It is the other one.", []string{"test", "FULL_LIQO=1.2"}, "", []string{"1.2"}},
 		"TestLIQO": {
-			"For one run LIQO says it.", []string{"test", "FULL_LIQO=0.9", "LIQO=1.2"}, "", []string{"1.2", "0.9 smoke"},
+			"For one run LIQO says it.", []string{"test", "FULL_LIQO=0.9", "LIQO=1.2"}, "", []string{"1.2"},
 		},
 		"E2E":         {"Without a word it is 0.9.", []string{"test-e2e", "FULL_LIQO=1.2"}, "", []string{"0.9"}},
 		"E2E12":       {"It is what one says.", []string{"test-e2e", "LIQO=1.2"}, "", []string{"1.2"}},
@@ -125,7 +125,7 @@ func TestMakeSaysTheLine(t *testing.T) {
 		},
 		"Full": {
 			"Both lines are walked in full, and 0.9 on two more versions of Kubernetes.", []string{"test-full", "FULL_LIQO=1.2"}, "",
-			slices.Concat([]string{"1.2", "0.9 smoke", "0.9"}, slices.Repeat([]string{"1.2 part"}, 4),
+			slices.Concat([]string{"1.2", "0.9"}, slices.Repeat([]string{"1.2 part"}, 4),
 				slices.Repeat([]string{"0.9 part"}, 4), slices.Repeat([]string{"0.9"}, 2)),
 		},
 	} {
