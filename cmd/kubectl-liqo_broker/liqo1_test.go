@@ -234,10 +234,12 @@ func seen1(told string) []client.Object {
 		Name: "shop-rome", Labels: map[string]string{liqo.LabelRemoteClusterID: "rome"},
 		Annotations: map[string]string{"liqo.io/managed-by-namespace-map": "liqo-tenant-rome/rome", "liqo.io/original-name": "shop"},
 	}}
-	config := func(namespace, name, key, text string) client.Object {
+	config := func(namespace, name, key, text string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string]string{key: text}}
 	}
-	return append(objects, consumer("rome", "rome", ready), twin, config("liqo-tenant-rome", report.Name, report.Key, told),
+	reports := config("liqo-tenant-rome", report.Name, report.Key, told)
+	reports.OwnerReferences = []metav1.OwnerReference{v1.OwnerOf(&liqo.Peer{Permit: transittest.Permit("rome")})}
+	return append(objects, consumer("rome", "rome", ready), twin, reports,
 		config(liqo.DefaultNamespace, liqo.IdentityName, liqo.IdentityKey, "own"))
 }
 

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/transit"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
@@ -206,12 +207,17 @@ func TestTransitPolicy(t *testing.T) {
 	checkPolicy(t, transitName, "transit.brokering.liqo.io", cases)
 }
 
+// consumer returns one that peers.
+func consumer() *liqo.Peer {
+	return &liqo.Peer{Identity: cluster.Identity{ID: "c"}, Tenant: "liqo-tenant-c", Permit: liqo.Permit{Name: "c", UID: "permit-of-c"}}
+}
+
 // TestReportsPolicy holds what of roles the transit may make, and that it reports nothing itself.
 func TestReportsPolicy(t *testing.T) {
 	const maps, roles, bindings = "configmaps", "roles", "rolebindings"
 	tenant := map[string]string{"liqo.io/remote-cluster-id": "c", "liqo.io/tenant-namespace": "true"}
 	twin := map[string]string{"liqo.io/remote-cluster-id": "c"}
-	cm, role, binding := reports.Forge("liqo-tenant-c", "c")
+	cm, role, binding := reports.Forge(consumer())
 	nothing := map[string]any(nil)
 	changed := func(o client.Object, by func(map[string]any)) map[string]any {
 		all := asObject(t, o)
@@ -282,7 +288,7 @@ func TestReportPolicy(t *testing.T) {
 	if !slices.Equal(named.ResourceNames, []string{report.Name}) || !slices.Equal(named.Operations, written) {
 		t.Errorf("the policy is about %v", named)
 	}
-	before, _, _ := reports.Forge("liqo-tenant-c", "c")
+	before, _, _ := reports.Forge(consumer())
 	cases := map[string]struct {
 		reason  string
 		by      func(*corev1.ConfigMap)
@@ -304,8 +310,12 @@ func TestReportPolicy(t *testing.T) {
 		"Owner": {"It goes with nothing else.", func(c *corev1.ConfigMap) {
 			c.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: "x", UID: "x", BlockOwnerDeletion: new(true)}}
 		}, true},
-		"Fixed": {"Nor is it closed to later reports.", func(c *corev1.ConfigMap) { c.Immutable = new(true) }, true},
-		"Notes": {"Nothing is written beside it.", func(c *corev1.ConfigMap) { c.Annotations = map[string]string{"a": "b"} }, true},
+		"Peering": {"Nor with another peering than that in which it was made.", func(c *corev1.ConfigMap) {
+			c.OwnerReferences[0].UID = "another"
+		}, true},
+		"Orphan": {"Kubernetes may take the owner away.", func(c *corev1.ConfigMap) { c.OwnerReferences = nil }, false},
+		"Fixed":  {"Nor is it closed to later reports.", func(c *corev1.ConfigMap) { c.Immutable = new(true) }, true},
+		"Notes":  {"Nothing is written beside it.", func(c *corev1.ConfigMap) { c.Annotations = map[string]string{"a": "b"} }, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

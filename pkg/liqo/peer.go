@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/addressing"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
@@ -25,6 +26,9 @@ type Peer struct {
 	Tenant string
 	// Outgoing is the peering over which the peer provides, Incoming the one over which it consumes.
 	Outgoing, Incoming Peering
+	// Permit is the object in namespace Tenant by which Liqo 1.x lets the peer consume; zero if none does. A peering that has ended and begun
+	// again has another one.
+	Permit Permit
 	// InBand tells that the peering carries Liqo's control plane through its own tunnel, so that the API servers do not reach each
 	// other without it.
 	InBand bool
@@ -48,6 +52,12 @@ type Peering struct {
 	Established bool
 	// Ending tells that one of the two clusters has ended it.
 	Ending bool
+}
+
+// Permit is an object that lets a peer consume.
+type Permit struct {
+	Name string
+	UID  types.UID
 }
 
 // Offer is what one cluster offers to another on one virtual node. It shares memory with the object that says so, and is not to be changed.

@@ -169,7 +169,8 @@ func (r *Reports) told(ctx context.Context, consumer cluster.ID) (told report.Re
 	return toldBy(ctx, r.cfg.Told, peer)
 }
 
-// toldBy returns what a peer reports.
+// toldBy returns what a peer reports. What it has told in a peering that has ended counts for nothing in the next one, in which it has no
+// networks yet: by the peering, and not by the time, because each cluster has a clock of its own.
 func toldBy(ctx context.Context, objects client.Reader, peer *liqo.Peer) (told report.Report, unreadable, err error) {
 	if peer.Tenant == "" || !peer.Incoming.Exists {
 		return report.Report{}, nil, nil
@@ -182,8 +183,8 @@ func toldBy(ctx context.Context, objects client.Reader, peer *liqo.Peer) (told r
 		}
 		return report.Report{}, nil, fmt.Errorf("get configmap %s: %w", key, err)
 	}
-	if cm.Data[report.Key] == "" {
-		return report.Report{}, nil, nil // Nobody has reported yet.
+	if !v1.IsOwnedBy(&cm, peer) || cm.Data[report.Key] == "" {
+		return report.Report{}, nil, nil // Nobody has reported yet in this peering.
 	}
 	told, unreadable = report.Parse(cm.Data[report.Key])
 	return told, unreadable, nil

@@ -38,6 +38,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/report"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/transittest"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
+	made "github.com/capacitorset/liqo-broker/pkg/transit/reports"
 	"github.com/capacitorset/liqo-broker/test/watches"
 )
 
@@ -86,9 +87,11 @@ func provider(id string) *v1alpha1.Provider {
 
 // told returns what is in the tenant namespace of a peer.
 func told(peer, text string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: transittest.Tenant(peer), Name: report.Name}, Data: map[string]string{report.Key: text},
-	}
+	cm, _, _ := made.Forge(&liqo.Peer{
+		Identity: cluster.Identity{ID: cluster.ID(peer)}, Tenant: transittest.Tenant(peer), Permit: transittest.Permit(peer),
+	})
+	cm.Data[report.Key] = text
+	return cm
 }
 
 func (w *world) views(consumer cluster.ID) grant.Views {
@@ -486,6 +489,75 @@ func TestUnchecked(t *testing.T) {
 	}
 }
 
+// peerAgain ends the peering over which a cluster consumes, and begins the next one. Its namespace stays, with what Kubernetes has not
+// deleted yet.
+func (w *world) peerAgain(consumer string) {
+	w.Helper()
+	tenant := &api.Tenant{}
+	if err := w.Get(w.Context(), client.ObjectKey{Namespace: transittest.Tenant(consumer), Name: consumer}, tenant); err != nil {
+		w.Fatal(err)
+	}
+	again := transittest.Made(&api.Tenant{Spec: tenant.Spec}, tenant.Namespace, tenant.Name, nil)
+	again.UID = tenant.UID + "-again"
+	if err := errors.Join(w.Delete(w.Context(), tenant), w.Create(w.Context(), again)); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// TestPeersAgain has a consumer whose agent has reported leave and come again within a second, and looks at each step that it is not
+// believed before it has reported again, however late Kubernetes deletes what it reported into, and whatever the agent writes late.
+func TestPeersAgain(t *testing.T) {
+	w := newWorld(t)
+	acknowledged := w.views("c").Granted["p"]
+	views := map[string]netip.Prefix{acknowledged.Key: acknowledged.Prefix}
+	transit := made.New(made.Config{Client: w, Own: transittest.Own})
+	look := func() {
+		t.Helper()
+		request := ctrl.Request{NamespacedName: client.ObjectKey{Name: transittest.Tenant("c")}}
+		if _, err := transit.Reconcile(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.report("c", w.now, views)
+	read := told("c", "")
+	if err := w.Get(t.Context(), client.ObjectKeyFromObject(read), read); err != nil {
+		t.Fatal(err)
+	}
+	write := func() error { return w.Update(t.Context(), read.DeepCopy()) }
+	for _, step := range []struct {
+		reason  string
+		happens func()
+		reaches bool
+	}{
+		{"Its agent has reported.", func() {}, true},
+		{"It has peered again.", func() { w.peerAgain("c") }, false},
+		{"The transit can change nothing of what is there.", look, false},
+		{"Its agent writes what it wrote into.", func() {
+			if err := write(); err != nil {
+				t.Error(err)
+			}
+		}, false},
+		{"Kubernetes has deleted that.", func() {
+			if err := w.Delete(t.Context(), told("c", "")); err != nil {
+				t.Error(err)
+			}
+		}, false},
+		{"The transit has made another one.", look, false},
+		{"The agent cannot write into that what was for the first one.", func() {
+			if err := write(); err == nil {
+				t.Error("it could")
+			}
+		}, false},
+		{"The agent has reported.", func() { w.report("c", w.now, views) }, true},
+		{"The transit leaves that alone.", look, true},
+	} {
+		step.happens()
+		if v := w.views("c"); v.Knows("p") != step.reaches {
+			t.Errorf("%s It reaches the provider: %t, want %t", step.reason, !step.reaches, step.reaches)
+		}
+	}
+}
+
 func TestBelieved(t *testing.T) {
 	acknowledged := map[string]netip.Prefix{"k": netip.MustParsePrefix("10.69.0.0/16")}
 	cases := map[string]struct {
@@ -503,6 +575,14 @@ func TestBelieved(t *testing.T) {
 			if err := w.Delete(w.Context(), &api.Tenant{ObjectMeta: metav1.ObjectMeta{Namespace: transittest.Tenant("c"), Name: "c"}}); err != nil {
 				w.Fatal(err)
 			}
+		}},
+		"Before": {"What was told in a peering that has ended counts for nothing in the next one.", func(w *world) {
+			w.report("c", w.now, acknowledged)
+			w.peerAgain("c")
+		}},
+		"Free": {"Nor does what is of no peering.", func(w *world) {
+			w.report("c", w.now, acknowledged)
+			change(w, told("c", ""), func(cm *corev1.ConfigMap) { cm.OwnerReferences = nil })
 		}},
 		"Nonsense": {"What is no report tells nothing.", func(w *world) { w.write("c", "nonsense") }},
 		"None": {"Where there is no ConfigMap nothing is told.", func(w *world) {
@@ -631,12 +711,14 @@ func TestCached(t *testing.T) {
 		t.Error("others are kept")
 	}
 	kept, err := by.Transform(&corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": "b"}},
+		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": "b"}, OwnerReferences: told("c", "").OwnerReferences},
 		Data:       map[string]string{report.Key: strings.Repeat("x", 1<<20), "other": "x"}, BinaryData: map[string][]byte{"x": {1}},
 	})
 	cm, is := kept.(*corev1.ConfigMap)
 	if err != nil || !is || len(cm.Data) != 1 || len(cm.Data[report.Key]) != report.MaxBytes+1 || len(cm.BinaryData)+len(cm.Annotations) > 0 {
 		t.Errorf("too much is kept, or what is too long for a report is one: %v", err)
+	} else if len(cm.OwnerReferences) != 1 {
+		t.Error("it is not kept of which peering a report is")
 	}
 }
 

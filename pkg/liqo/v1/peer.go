@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -100,10 +102,30 @@ func isBefore(a, b client.Object) bool {
 
 // PeerOf returns the peer of which facts tell.
 func PeerOf(f Facts) liqo.Peer {
+	var permit liqo.Permit
+	if f.Tenant != nil {
+		permit = liqo.Permit{Name: f.Tenant.Name, UID: f.Tenant.UID}
+	}
 	return liqo.Peer{
 		Identity: Identity(f.Record.Spec.ClusterID), Record: f.Record.Name, Known: f.Record.CreationTimestamp.Time, Tenant: f.Namespace,
 		Outgoing: f.outgoing(), Incoming: f.incoming(), InBand: f.inBand(), CorePrice: liqo.CorePrice(f.Record),
+		Permit: permit,
 	}
+}
+
+// OwnerOf returns the owner of what there is for as long as a peer consumes: Kubernetes deletes it with the peering.
+func OwnerOf(p *liqo.Peer) metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: schema.GroupVersion{Group: api.AuthenticationGroup, Version: api.Beta}.String(), Kind: api.TenantKind,
+		Name: p.Permit.Name, UID: p.Permit.UID,
+	}
+}
+
+// IsOwnedBy reports whether an object is of the peering over which a peer consumes now, and not of one that has ended.
+func IsOwnedBy(o client.Object, p *liqo.Peer) bool {
+	return p.Permit.UID != "" && slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
+		return r.UID == p.Permit.UID
+	})
 }
 
 // incoming is the peering over which the peer consumes. It goes by the Tenant, and not by the role in the record, which Liqo takes back

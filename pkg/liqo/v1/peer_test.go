@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
@@ -74,7 +75,7 @@ func TestPeer(t *testing.T) {
 		fc.Status.Modules.Authentication.Conditions = []api.Condition{{Type: api.AuthTenantStatus, Status: api.StatusReady}}
 	}
 	tenant := func(namespace, id string, change func(*api.Tenant)) []api.Tenant {
-		t := api.Tenant{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}, Spec: api.TenantSpec{ClusterID: id}}
+		t := api.Tenant{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "may", UID: "permit"}, Spec: api.TenantSpec{ClusterID: id}}
 		change(&t)
 		return []api.Tenant{t}
 	}
@@ -187,8 +188,39 @@ func TestPeer(t *testing.T) {
 			tc.want.Known, tc.want.Tenant = made, "tenant-a"
 			namespaces := []corev1.Namespace{tenantNamespace("tenant-b", "b"), tenantNamespace("tenant-a", "a"), {}}
 			got := PeerOf(FactsAbout(tc.record, namespaces, tc.tenants, tc.identities))
+			if tc.want.Incoming.Exists {
+				tc.want.Permit = liqo.Permit{Name: "may", UID: "permit"}
+			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\nPeerOf(): -want +got\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestIsOwnedBy(t *testing.T) {
+	peer := &liqo.Peer{Permit: liqo.Permit{Name: "a", UID: "now"}}
+	cases := map[string]struct {
+		reason string
+		owners []types.UID
+		peer   *liqo.Peer
+		want   bool
+	}{
+		"Now":      {"It is of this peering.", []types.UID{"now"}, peer, true},
+		"Also":     {"Whatever else it is of.", []types.UID{"other", "now"}, peer, true},
+		"Before":   {"One of the same name has ended.", []types.UID{"before"}, peer, false},
+		"Free":     {"It goes with no peering.", nil, peer, false},
+		"NoPermit": {"Who may not consume has nothing.", []types.UID{""}, &liqo.Peer{}, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := &corev1.ConfigMap{}
+			for _, uid := range tc.owners {
+				owner := OwnerOf(&liqo.Peer{Permit: liqo.Permit{Name: "a", UID: uid}})
+				o.OwnerReferences = append(o.OwnerReferences, owner)
+			}
+			if got := IsOwnedBy(o, tc.peer); got != tc.want {
+				t.Errorf("%s: %t", tc.reason, got)
 			}
 		})
 	}

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package reports gives each consumer of a broker with Liqo 1.x the ConfigMap into which its agent reports, in the consumer's tenant
-// namespace, and the right to write it and no other. Kubernetes deletes them with the namespace.
+// namespace, and the right to write it and no other. Kubernetes deletes the ConfigMap when the peering ends, and all with the namespace.
 //
 // It does not read what is reported.
 package reports
@@ -80,40 +80,40 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 // granted on it: what is there stays as it is.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	consumer, err := r.consumerOf(ctx, req.Name)
-	if err != nil || consumer == "" {
+	if err != nil || consumer == nil {
 		return ctrl.Result{}, err
 	}
-	told, role, binding := Forge(req.Name, consumer)
+	told, role, binding := Forge(consumer)
 	for _, of := range []struct{ is, want client.Object }{
 		{&corev1.ConfigMap{}, told}, {&rbacv1.Role{}, role}, {&rbacv1.RoleBinding{}, binding},
 	} {
-		if own, err := r.ensure(ctx, of.is, of.want); err != nil || !own {
+		if own, err := r.ensure(ctx, consumer, of.is, of.want); err != nil || !own {
 			return ctrl.Result{}, err
 		}
 	}
 	return ctrl.Result{}, nil
 }
 
-// consumerOf returns the consumer whose tenant namespace a namespace is; none if it is not, or no longer.
-func (r *Reconciler) consumerOf(ctx context.Context, namespace string) (cluster.ID, error) {
+// consumerOf returns the consumer whose tenant namespace a namespace is; nil if it is not, or no longer.
+func (r *Reconciler) consumerOf(ctx context.Context, namespace string) (*liqo.Peer, error) {
 	var ns corev1.Namespace
 	if err := r.cfg.Client.Get(ctx, client.ObjectKey{Name: namespace}, &ns); err != nil || !ns.DeletionTimestamp.IsZero() {
-		return "", client.IgnoreNotFound(err)
+		return nil, client.IgnoreNotFound(err)
 	}
 	reader := v1.Line{}.Reader(r.cfg.Client, r.cfg.Own)
 	tenant, err := reader.Tenant(ctx, namespace)
 	if err != nil || tenant.ID == "" {
-		return "", err
+		return nil, err
 	}
 	peer, err := reader.Peer(ctx, tenant.ID)
 	if err != nil || peer == nil || !peer.Incoming.Exists || peer.Incoming.Ending {
-		return "", err
+		return nil, err
 	}
-	return peer.ID, nil
+	return peer, nil
 }
 
-// ensure makes an object what it is to be, and reports whether it is this program's.
-func (r *Reconciler) ensure(ctx context.Context, is, want client.Object) (own bool, err error) {
+// ensure makes an object of a consumer what it is to be, and reports whether it is this program's.
+func (r *Reconciler) ensure(ctx context.Context, consumer *liqo.Peer, is, want client.Object) (own bool, err error) {
 	key := client.ObjectKeyFromObject(want)
 	switch err := r.cfg.Client.Get(ctx, key, is); {
 	case apierrors.IsNotFound(err):
@@ -124,9 +124,10 @@ func (r *Reconciler) ensure(ctx context.Context, is, want client.Object) (own bo
 	case err != nil:
 		return false, fmt.Errorf("get %T %s: %w", want, key, err)
 	}
-	healed, own := healed(is, want)
+	healed, own := healed(consumer, is, want)
 	if !own {
-		ctrl.LoggerFrom(ctx).Info("Somebody else has what a consumer is to report into: it cannot report",
+		ctrl.LoggerFrom(ctx).Info(
+			"Somebody else, or a peering that has ended, has what a consumer is to report into: it cannot report before that is gone",
 			"object", fmt.Sprintf("%T %s", is, key))
 		return false, nil
 	}
@@ -140,8 +141,8 @@ func (r *Reconciler) ensure(ctx context.Context, is, want client.Object) (own bo
 }
 
 // healed returns an object as it is to be, and whether it is this program's: nobody can change what a RoleBinding refers to, so that one
-// that refers to something else is not.
-func healed(is, want client.Object) (client.Object, bool) {
+// that refers to something else is not. Nor is a report of a peering that has ended, which Kubernetes deletes soon.
+func healed(consumer *liqo.Peer, is, want client.Object) (client.Object, bool) {
 	if !v1.IsTransit(is) {
 		return nil, false
 	}
@@ -160,29 +161,31 @@ func healed(is, want client.Object) (client.Object, bool) {
 			return h, true
 		}
 	case *corev1.ConfigMap:
-		return is, true // What it says is the consumer's.
+		return is, v1.IsOwnedBy(is, consumer) // What it says is the consumer's.
 	}
 	return nil, false
 }
 
 // Forge returns what there is in the tenant namespace of a consumer for its reports: what it reports into, what lets somebody write that,
 // and whom. It has the certificate of a user that is called like the cluster (bindClusterRole in
-// liqo/pkg/tenantNamespace/bindings.go@v1.2.0); those of its virtual kubelets are of other users, in a group of that name.
-func Forge(namespace string, consumer cluster.ID) (*corev1.ConfigMap, *rbacv1.Role, *rbacv1.RoleBinding) {
+// liqo/pkg/tenantNamespace/bindings.go@v1.2.0); those of its virtual kubelets are of other users, in a group of that name. What it reports
+// into is of this peering alone: in the next one it has none of its networks.
+func Forge(consumer *liqo.Peer) (*corev1.ConfigMap, *rbacv1.Role, *rbacv1.RoleBinding) {
 	meta := metav1.ObjectMeta{
-		Namespace: namespace, Name: report.Name, Labels: map[string]string{liqo.LabelBrokerManaged: liqo.BrokerManaged},
+		Namespace: consumer.Tenant, Name: report.Name, Labels: map[string]string{liqo.LabelBrokerManaged: liqo.BrokerManaged},
 	}
 	told := &corev1.ConfigMap{ObjectMeta: *meta.DeepCopy(), Data: map[string]string{report.Key: ""}}
+	told.OwnerReferences = []metav1.OwnerReference{v1.OwnerOf(consumer)}
 	role := &rbacv1.Role{ObjectMeta: *meta.DeepCopy(), Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{corev1.GroupName}, Resources: []string{"configmaps"}, ResourceNames: []string{report.Name},
 		Verbs: []string{"get", "update"},
 	}}}
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: *meta.DeepCopy(),
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: string(consumer)}},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: string(consumer.ID)}},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: report.Name},
 	}
 	// Who has rights by a binding that is not for the cluster keeps it from getting a certificate.
-	binding.Labels[liqo.LabelRemoteClusterID] = string(consumer)
+	binding.Labels[liqo.LabelRemoteClusterID] = string(consumer.ID)
 	return told, role, binding
 }

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -57,6 +58,12 @@ func TestMade(t *testing.T) {
 	}
 	if text, is := all[0].(*corev1.ConfigMap).Data[report.Key]; !is || text != "" {
 		t.Errorf("the consumer is said to have reported %q (%t)", text, is)
+	}
+	owners := []metav1.OwnerReference{{
+		APIVersion: "authentication.liqo.io/v1beta1", Kind: "Tenant", Name: "c", UID: transittest.Permit("c").UID,
+	}}
+	if diff := cmp.Diff(owners, all[0].GetOwnerReferences()); diff != "" {
+		t.Errorf("it does not go with the peering: %s", diff)
 	}
 	rules := []rbacv1.PolicyRule{{
 		APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"liqo-broker-report"},
@@ -201,11 +208,15 @@ func TestOthers(t *testing.T) {
 	elsewhere := transittest.Made(&rbacv1.RoleBinding{RoleRef: rbacv1.RoleRef{
 		APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "admin",
 	}}, in, report.Name, ours)
+	before := transittest.Made(&corev1.ConfigMap{}, in, report.Name, ours)
+	before.OwnerReferences = []metav1.OwnerReference{{APIVersion: "authentication.liqo.io/v1beta1", Kind: "Tenant", Name: "c", UID: "before"}}
 	cases := map[string]struct {
 		reason string
 		there  client.Object
 		left   int // Of the objects.
 	}{
+		"Before":    {"What is of a peering that has ended goes first.", before, 1},
+		"Free":      {"What goes with no peering is to be deleted.", transittest.Made(&corev1.ConfigMap{}, in, report.Name, ours), 1},
 		"ConfigMap": {"Nobody may write what somebody else keeps.", transittest.Made(&corev1.ConfigMap{}, in, report.Name, nil), 1},
 		"Role": {
 			"Nobody may do what somebody else says.",
@@ -264,9 +275,10 @@ func TestCached(t *testing.T) {
 		if _, is := kind.(*corev1.ConfigMap); !is {
 			continue
 		}
-		kept, err := by.Transform(&corev1.ConfigMap{Data: map[string]string{report.Key: "x"}})
-		if cm, is := kept.(*corev1.ConfigMap); err != nil || !is || len(cm.Data) > 0 {
-			t.Errorf("what is reported is kept: %v, %v", kept, err)
+		told, _, _ := reports.Forge(&liqo.Peer{Permit: transittest.Permit("c")})
+		kept, err := by.Transform(told)
+		if cm, is := kept.(*corev1.ConfigMap); err != nil || !is || len(cm.Data) > 0 || len(cm.OwnerReferences) != 1 {
+			t.Errorf("what is reported is kept, or not of which peering it is: %v, %v", kept, err)
 		}
 	}
 	if kinds != 3 {

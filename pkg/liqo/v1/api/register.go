@@ -24,8 +24,12 @@ const (
 	Alpha = "v1alpha1"
 )
 
-// ForeignClusterKind is the kind of Liqo's record of a peer.
-const ForeignClusterKind = "ForeignCluster"
+const (
+	// ForeignClusterKind is the kind of Liqo's record of a peer.
+	ForeignClusterKind = "ForeignCluster"
+	// TenantKind is the kind of what lets a peer consume.
+	TenantKind = "Tenant"
+)
 
 // AddToScheme registers the objects of this package.
 func AddToScheme(s *runtime.Scheme) error {

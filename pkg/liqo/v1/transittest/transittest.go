@@ -85,6 +85,9 @@ func New(t *testing.T, others ...client.Object) *World {
 // Tenant returns the tenant namespace of a peer.
 func Tenant(id string) string { return api.TenantNamePrefix + "-" + id }
 
+// Permit returns what lets a peer consume.
+func Permit(id string) liqo.Permit { return liqo.Permit{Name: id, UID: types.UID("permit-of-" + id)} }
+
 // Made gives an object a namespace, a name and labels.
 func Made[T client.Object](o T, namespace, name string, labels map[string]string) T {
 	o.SetNamespace(namespace)
@@ -125,7 +128,9 @@ func Peer(id, pods string, consumes bool) []client.Object {
 	c.Status.Remote = &api.ClusterNetworks{CIDR: api.CIDRs{Pod: []string{pods}, External: []string{"10.99.0.0/16"}}}
 	all := []client.Object{record, ns, c}
 	if consumes {
-		return append(all, Made(&api.Tenant{Spec: api.TenantSpec{ClusterID: id}}, ns.Name, id, nil))
+		tenant := Made(&api.Tenant{Spec: api.TenantSpec{ClusterID: id}}, ns.Name, id, nil)
+		tenant.UID = Permit(id).UID
+		return append(all, tenant)
 	}
 	i := &api.Identity{Spec: api.IdentitySpec{ClusterID: id, Type: api.IdentityControlPlane}}
 	return append(all, Made(i, ns.Name, id, nil))
