@@ -42,7 +42,7 @@ type Recorder struct {
 	clock  clock.PassiveClock
 
 	mu sync.Mutex
-	// writes are the paces of the consumers.
+	// writes are the paces of the consumers that are not forgotten.
 	writes map[cluster.ID]*rate.Limiter
 }
 
@@ -74,6 +74,13 @@ func (r *Recorder) Record(ctx context.Context, consumer cluster.ID, took map[clu
 		return fmt.Errorf("patch the round-trip times of consumer %s: %w", consumer, err)
 	}
 	return nil
+}
+
+// Forget forgets a consumer that is gone: the next one of its name is written at once.
+func (r *Recorder) Forget(consumer cluster.ID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.writes, consumer)
 }
 
 // paceOf returns the pace of one consumer.

@@ -5,6 +5,7 @@ package roundtrips_test
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"time"
 
@@ -99,6 +100,37 @@ func TestRecord(t *testing.T) {
 	}
 	if err := r.Record(t.Context(), "id-x", nil); err == nil {
 		t.Error("a consumer that is gone has told something")
+	}
+}
+
+// TestForget holds that nothing is left of a consumer that is gone, nor taken away of another one.
+func TestForget(t *testing.T) {
+	clock := testingclock.NewFakeClock(time.Unix(1_800_000_000, 0))
+	c := snapshottest.NewClient(t, interceptor.Funcs{},
+		&v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "id-c"}}, &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "id-d"}})
+	r := roundtrips.New(c, clock)
+	jumps := 0
+	written := func(consumer cluster.ID) bool {
+		t.Helper()
+		jumps++
+		took := time.Duration(jumps) * time.Second
+		if err := r.Record(t.Context(), consumer, map[cluster.ID]time.Duration{"a": took}); err != nil {
+			t.Fatal(err)
+		}
+		trips := read(t, c, string(consumer))
+		return len(trips) == 1 && string(trips[0].Value) == strconv.Itoa(jumps*1000)
+	}
+	for _, consumer := range []cluster.ID{"id-c", "id-d"} {
+		for range 100 {
+			written(consumer)
+		}
+		if written(consumer) {
+			t.Fatalf("the times of %s jump, and each is written", consumer)
+		}
+	}
+	r.Forget("id-c")
+	if !written("id-c") || written("id-d") {
+		t.Error("the pace of the one that is gone is kept, or that of the other one is not")
 	}
 }
 

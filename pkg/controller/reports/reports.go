@@ -198,6 +198,7 @@ func (r *Reports) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	if err := r.cfg.Client.Get(ctx, req.NamespacedName, &c); err != nil {
 		if client.IgnoreNotFound(err) == nil {
 			r.said.isNews(id, "") // Who comes again under this name has told nothing yet.
+			r.roundTrips.Forget(id)
 			return ctrl.Result{}, nil
 		}
 		return ctrl.Result{}, fmt.Errorf("get consumer %s: %w", id, err)

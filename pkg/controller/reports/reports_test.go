@@ -661,6 +661,38 @@ func TestGone(t *testing.T) {
 		t.Errorf("people were told %d times of two consumers", len(w.events.Events))
 	}
 
+	// How often its times were written.
+	tell := func(took time.Duration) map[string]string {
+		t.Helper()
+		is := c.DeepCopy()
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(is), is); err != nil {
+			t.Fatal(err)
+		}
+		is.Status.Mode = v1alpha1.ModeOrchestrated
+		if err := w.Status().Update(t.Context(), is); err != nil {
+			t.Fatal(err)
+		}
+		w.report("c", w.now, nil, w.tunnel("p", took, 0))
+		look()
+		return w.roundTrips("c")
+	}
+	for n := range 100 {
+		tell(time.Duration(1+n%2) * time.Second)
+	}
+	if got := tell(5 * time.Second); got["p"] == "5000 ms" {
+		t.Error("times that jump are all written")
+	}
+	if err := w.Delete(t.Context(), c.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	look()
+	if err := w.Create(t.Context(), c.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	if got := tell(5 * time.Second); got["p"] != "5000 ms" {
+		t.Errorf("what was told of one that is gone keeps the next one from being written: %v", got)
+	}
+
 	// Who is looked at.
 	looked := make(chan string, 10)
 	noting := interceptor.NewClient(w.WithWatch, interceptor.Funcs{

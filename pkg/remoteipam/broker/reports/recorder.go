@@ -83,6 +83,7 @@ func (r *Recorder) Reconcile(ctx context.Context, request reconcile.Request) (re
 	if client.IgnoreNotFound(err) != nil || err == nil {
 		return reconcile.Result{}, err
 	}
+	r.roundTrips.Forget(cluster.ID(request.Name))
 	return reconcile.Result{}, r.RecordTunnels(ctx, cluster.ID(request.Name), nil)
 }
 

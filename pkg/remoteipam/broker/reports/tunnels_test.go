@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"strconv"
 	"testing"
 	"time"
 
@@ -151,6 +152,49 @@ func TestTunnels(t *testing.T) {
 	}
 	if reads != 2 {
 		t.Errorf("%d reads of ConfigMaps that nobody else writes, want one of each", reads)
+	}
+}
+
+// TestForgetsTimes holds that how often the round-trip times of a consumer were written is forgotten with it.
+func TestForgetsTimes(t *testing.T) {
+	one := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
+	api := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(one.DeepCopy()).WithStatusSubresource(one).Build()
+	recorder := newRecorder(t, api, testingclock.NewFakePassiveClock(time.Unix(1_800_000_000, 0)))
+	jumps := 0
+	written := func() bool {
+		t.Helper()
+		jumps++
+		took := map[cluster.ID]time.Duration{"provider-a": time.Duration(jumps) * time.Second}
+		if err := recorder.RecordRoundTrips(t.Context(), "one", took); err != nil {
+			t.Fatal(err)
+		}
+		is := &v1alpha1.Consumer{}
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(one), is); err != nil {
+			t.Fatal(err)
+		}
+		return len(is.Status.RoundTrips) == 1 && string(is.Status.RoundTrips[0].Value) == strconv.Itoa(jumps*1000)
+	}
+	look := func() {
+		t.Helper()
+		if _, err := recorder.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(one)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 100 {
+		written()
+	}
+	if look(); written() {
+		t.Error("one that is there is forgotten, or all of its times are written")
+	}
+	if err := api.Delete(t.Context(), one.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	look()
+	if err := api.Create(t.Context(), one.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	if !written() {
+		t.Error("one that is gone is not forgotten")
 	}
 }
 
