@@ -19,7 +19,7 @@ import (
 )
 
 // ErrNoExternal means that it is not known yet where answers to what this cluster forwards arrive, so that nothing can be decided.
-var ErrNoExternal = errors.New("this cluster has no external network yet")
+var ErrNoExternal = errors.New("this cluster has no external network of IPv4 yet")
 
 // ends are the addresses of both ends of a tunnel, by which gateways measure it
 // (ServerInterfaceIP and ClientInterfaceIP in liqo/pkg/gateway/tunnel/netlink.go@v1.2.0).
@@ -71,7 +71,7 @@ func (r Range) String() string {
 // Everywhere returns what is dropped of the packets of any peer, also of one that nobody knows yet: all but the pods of peers, and what
 // this cluster opens. Nothing of a peer reaches its nodes, its Services or its own pods, also not by an address that was opened.
 func Everywhere(n Networks, peers []Peer) (Rules, error) {
-	if !n.External.IsValid() {
+	if !isIPv4(n.External) {
 		return Rules{}, ErrNoExternal
 	}
 	open := []span{spanOf(ends()), spanOf(n.External)}
@@ -89,7 +89,7 @@ func Everywhere(n Networks, peers []Peer) (Rules, error) {
 // answers arrive; a provider whatever this cluster opens, and no pods of others by their own addresses; a peer that is neither gets
 // answers.
 func Of(n Networks, peer *Peer, peers []Peer) (Rules, error) {
-	if !n.External.IsValid() {
+	if !isIPv4(n.External) {
 		return Rules{}, ErrNoExternal
 	}
 	first := n.External.Masked().Addr()
@@ -121,9 +121,12 @@ func granted(prefixes, in []netip.Prefix) []netip.Prefix {
 	return inside
 }
 
+func isIPv4(p netip.Prefix) bool { return p.IsValid() && p.Addr().Is4() }
+
 // span is a range of IPv4 as numbers, both ends included.
 type span struct{ from, to uint32 }
 
+// spanOf returns the addresses of a prefix of IPv4.
 func spanOf(p netip.Prefix) span {
 	from := binary.BigEndian.Uint32(p.Masked().Addr().AsSlice())
 	return span{from, from | uint32(1<<(32-p.Bits())-1)}
@@ -133,7 +136,7 @@ func spanOf(p netip.Prefix) span {
 func spans(prefixes []netip.Prefix) []span {
 	var s []span
 	for _, p := range prefixes {
-		if p.IsValid() && p.Addr().Is4() {
+		if isIPv4(p) {
 			s = append(s, spanOf(p))
 		}
 	}

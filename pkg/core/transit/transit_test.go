@@ -140,10 +140,20 @@ func TestAllowed(t *testing.T) {
 }
 
 func TestNothingKnown(t *testing.T) {
-	_, err := Everywhere(Networks{}, nil)
-	_, err2 := Of(Networks{}, &Peer{}, nil)
-	if !errors.Is(err, ErrNoExternal) || !errors.Is(err2, ErrNoExternal) {
-		t.Errorf("it decides where answers arrive without a network: %v, %v", err, err2)
+	for external, reason := range map[netip.Prefix]string{
+		{}:                                 "There is none.",
+		netip.MustParsePrefix("fd00::/64"): "One of IPv6 is none.",
+		netip.MustParsePrefix("fd00::/8"):  "However wide it is.",
+		netip.MustParsePrefix("::/0"):      "It may be all there is.",
+		netip.MustParsePrefix("::1/128"):   "Or a single address.",
+	} {
+		n := networks()
+		n.External = external
+		_, err := Everywhere(n, peers())
+		_, err2 := Of(n, &Peer{Provides: true, Consumes: true}, peers())
+		if !errors.Is(err, ErrNoExternal) || !errors.Is(err2, ErrNoExternal) {
+			t.Errorf("%s It decides where answers arrive: %v, %v", reason, err, err2)
+		}
 	}
 }
 

@@ -87,8 +87,10 @@ func ownNetworks(ctx context.Context, objects client.Reader, liqos string) (tran
 		return transit.Networks{}, fmt.Errorf("list IPs in namespace %s: %w", liqos, err)
 	}
 	n := transit.Networks{Pods: own[api.NetworkTypePods]}
-	if external := own[api.NetworkTypeExternal]; len(external) > 0 {
-		n.External = external[len(external)-1]
+	for _, external := range own[api.NetworkTypeExternal] {
+		if external.Addr().Is4() {
+			n.External = external
+		}
 	}
 	for i := range ips.Items {
 		ip := &ips.Items[i]

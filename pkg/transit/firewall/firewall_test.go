@@ -247,6 +247,20 @@ func TestPeersOpenNothing(t *testing.T) {
 	}
 }
 
+// TestIPv6 holds that an external network of IPv6 beside the one of IPv4 changes nothing.
+func TestIPv6(t *testing.T) {
+	network := transittest.Made(&api.Network{Status: api.NetworkStatus{CIDR: "fd00::/64"}}, transittest.Liqo, "z",
+		map[string]string{api.LabelNetworkType: api.NetworkTypeExternal})
+	with, without := transittest.New(t, network), transittest.New(t)
+	run(t, with)
+	run(t, without)
+	for name, want := range tables(t, without) {
+		if got := tables(t, with)[name]; got == nil || text(t, got.Spec) != text(t, want.Spec) {
+			t.Errorf("%s has become %s", name, text(t, got))
+		}
+	}
+}
+
 // TestAllowed holds that what people allow passes, in all tables.
 func TestAllowed(t *testing.T) {
 	w := transittest.New(t)
