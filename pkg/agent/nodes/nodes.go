@@ -23,11 +23,16 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/agent/watch"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/nodes"
+	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 )
 
-// pause is how long nothing may be looked at: what waits for time to pass, or for pods to go, goes on then.
-const pause = 15 * time.Second
+const (
+	// pause is how long nothing may be looked at: what waits for time to pass, or for pods to go, goes on then.
+	pause = 15 * time.Second
+	// maxName is how much of the name of a node that is left as it is is logged: as long as that of an object may be. Brokers write them.
+	maxName = 253
+)
 
 // Config is what the controller needs.
 type Config struct {
@@ -84,7 +89,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	plan := nodes.Make(&found.State)
 	for _, name := range slices.Sorted(maps.Keys(plan.Said)) {
 		if was.said[name] != plan.Said[name] {
-			log.Info("A node of a single provider is left as it is", "virtualNode", name, "reason", plan.Said[name])
+			log.Info("A node of a single provider is left as it is", "virtualNode", excerpt.Of(name, maxName), "reason", plan.Said[name])
 		}
 	}
 	r.remember(req.Name, &known{unwanted: plan.Unwanted, said: plan.Said})

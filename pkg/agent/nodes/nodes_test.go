@@ -423,6 +423,17 @@ func TestRefused(t *testing.T) {
 	h.has("The other one is there.", max(a, b), "broker")
 }
 
+// TestLogged holds that of what a broker calls a node, and a provider, no more is logged than people can read.
+func TestLogged(t *testing.T) {
+	long, told := strings.Repeat("x", 1<<20), peered()
+	told.Status.NodeLabels["node.brokering.liqo.io/"+long] = long
+	h := newHome(t, record(true), told)
+	h.asks("It is no name.")
+	if len(h.logs) != 1 || len(h.logs[0]) > 1024 || !strings.Contains(h.logs[0], strings.Repeat("x", 250)+"...") {
+		t.Errorf("%d lines are logged: %.100s", len(h.logs), h.logs)
+	}
+}
+
 // TestSetup has the controller look at the broker, and at no other peer, when what says what becomes of nodes changes.
 func TestSetup(t *testing.T) {
 	other := &api.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: api.ForeignClusterSpec{ClusterID: "other"}}

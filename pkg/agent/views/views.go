@@ -25,11 +25,16 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/agent/watch"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/views"
+	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 )
 
-// pause is how long nothing may be looked at: what waits for time to pass goes on then, and since when a list is as it is stays known.
-const pause = 15 * time.Second
+const (
+	// pause is how long nothing may be looked at: what waits for time to pass goes on then, and since when a list is as it is stays known.
+	pause = 15 * time.Second
+	// maxKey is how much of the key of a view that is refused is logged: as long as one may be. Brokers write them.
+	maxKey = 63
+)
 
 // Config is what the controller needs.
 type Config struct {
@@ -115,7 +120,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return ctrl.Result{}, fmt.Errorf("patch the networks of broker %s: %w", found.Broker, err)
 		}
 		for _, key := range slices.Sorted(maps.Keys(plan.Refused)) {
-			log.Info("Refused a view", "view", key, "reason", plan.Refused[key])
+			log.Info("Refused a view", "view", excerpt.Of(key, maxKey), "reason", plan.Refused[key])
 		}
 	}
 	r.remember(req.NamespacedName, look{

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -208,6 +209,24 @@ func TestReconcile(t *testing.T) {
 	}
 	h.reconcile()
 	h.check("and nobody else does", []string{own}, nil)
+}
+
+// TestLogged holds that of keys that cannot be read, and of what they have for a prefix, no more is logged than people can read.
+func TestLogged(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	h := newHome(t, true, func(s *api.ResourceSlice) {
+		s.Status.NodeLabels["view.brokering.liqo.io/"+long] = long
+		s.Status.NodeLabels["view.brokering.liqo.io/n2"] = long
+	})
+	h.decide(nil)
+	var logged []string
+	log := funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{})
+	if _, err := h.agent.Reconcile(ctrl.LoggerInto(t.Context(), log), ctrl.Request{NamespacedName: h.config}); err != nil {
+		t.Fatal(err)
+	}
+	if len(logged) != 2 || len(strings.Join(logged, "")) > 1024 || !strings.Contains(logged[1], `"`+strings.Repeat("x", 60)+`..."`) {
+		t.Errorf("%d lines are logged: %.200s", len(logged), logged)
+	}
 }
 
 // withdraw has the broker grant nothing any more.
