@@ -30,7 +30,7 @@ import (
 const (
 	// pause is how long nothing may be looked at: what waits for time to pass, or for pods to go, goes on then.
 	pause = 15 * time.Second
-	// maxName is how much of the name of a node that is left as it is is logged: as long as that of an object may be. Brokers write them.
+	// maxName is how much of the name of a node that stays untouched is logged: as long as that of an object may be. Brokers write them.
 	maxName = 253
 )
 
