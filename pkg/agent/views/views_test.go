@@ -242,14 +242,21 @@ func (h *home) withdraw() {
 	}
 }
 
-// TestWithdrawn has a view go when the broker cannot believe any more that it is there, also by a program that starts again.
-func TestWithdrawn(t *testing.T) {
+// newToldHome returns a home that has installed a view, and whose broker is told so.
+func newToldHome(t *testing.T) *home {
+	t.Helper()
 	h := newHome(t, true, nil)
 	h.decide(nil)
 	h.reconcile()
 	h.decide(nil)
 	h.reconcile()
 	h.check("it is told", []string{own, view}, []string{"n1=" + view})
+	return h
+}
+
+// TestWithdrawn has a view go when the broker cannot believe any more that it is there, also by a program that starts again.
+func TestWithdrawn(t *testing.T) {
+	h := newToldHome(t)
 	h.believes.Tell(h.plan.Acknowledged, h.clock.Now())
 
 	h.withdraw()
@@ -303,12 +310,7 @@ func TestEnded(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHome(t, true, nil)
-			h.decide(nil)
-			h.reconcile()
-			h.decide(nil)
-			h.reconcile()
-			h.check("it is told", []string{own, view}, []string{"n1=" + view})
+			h := newToldHome(t)
 			h.told = nil
 			if err := tc.end(t, h); err != nil {
 				t.Fatal(err)
