@@ -67,7 +67,7 @@ func (f *Federation) Gateway(c, other *Cluster) Process { return c.line().gatewa
 // GatewayChecks is the program on a cluster with Liqo 1.x that writes the routes and the rules of its tunnel to another one, and answers
 // there when it is asked whether the tunnel is up.
 func (f *Federation) GatewayChecks(c, other *Cluster) Process {
-	return Process{c, tenantOf(other), "gw-" + string(other.ID), "gateway"}
+	return Process{c, tenantOf(other), gatewayOf(other), "gateway"}
 }
 
 // VirtualKubelet is the program on a cluster that stands for another one.

@@ -25,7 +25,7 @@ func (line1) traits() Traits {
 }
 
 func (line1) gateway(c, other *Cluster) Process {
-	return Process{c, tenantOf(other), "gw-" + string(other.ID), "wireguard"}
+	return Process{c, tenantOf(other), gatewayOf(other), "wireguard"}
 }
 
 func (line1) credentials(ctx context.Context, peer, broker *Cluster) (*Credentials, error) {
@@ -72,12 +72,15 @@ func (line1) parted(ctx context.Context, consumer, provider *Cluster) error {
 	case peer == nil || !peer.Incoming.Exists:
 		return nil
 	}
-	gateway := "deployment/gw-" + string(provider.ID)
-	if _, err := consumer.Kubectl(ctx, "rollout", "restart", "--namespace="+tenantOf(provider), gateway); err != nil {
+	gateway := gatewayOf(provider)
+	if _, err := consumer.Kubectl(ctx, "rollout", "restart", "--namespace="+tenantOf(provider), "deployment/"+gateway); err != nil {
 		return err
 	}
-	return consumer.rollout(ctx, tenantOf(provider), "gw-"+string(provider.ID))
+	return consumer.rollout(ctx, tenantOf(provider), gateway)
 }
 
 // tenantOf returns the namespace that Liqo 1.x has for a cluster in its peers.
 func tenantOf(c *Cluster) string { return "liqo-tenant-" + string(c.ID) }
+
+// gatewayOf returns the Deployment by which Liqo 1.x on other clusters has a tunnel to a cluster.
+func gatewayOf(c *Cluster) string { return "gw-" + string(c.ID) }
