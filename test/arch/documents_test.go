@@ -4,11 +4,7 @@
 package arch
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
-	"path"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -100,94 +96,6 @@ func TestRoadmapIsAhead(t *testing.T) {
 	if len(rows) != 1+len(missing) {
 		t.Errorf("ROADMAP.md has %d rows", len(rows))
 	}
-}
-
-// TestJourneysLeftOut compares the table of journeys that are left out with Liqo 1.x with the calls by which they are: both have the same
-// journeys, for the same reasons. Those of the trade are one row, for as long as there is no trade.
-func TestJourneysLeftOut(t *testing.T) {
-	const page, least = "docs/compatibility.md", 20
-	text, err := os.ReadFile(filepath.Join(root, page))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, table, found := strings.Cut(string(text), "\n| not with Liqo 1.x, because | journeys |\n")
-	if !found {
-		t.Fatalf("%s has no table of journeys that are left out", page)
-	}
-	table, _, _ = strings.Cut(table, "\n\n")
-	said := map[string]bool{}
-	names := regexp.MustCompile("`(Test\\w+)`")
-	for _, row := range regexp.MustCompile(`(?m)^\| (.+?) \| (.+) \|$`).FindAllStringSubmatch(table, -1) {
-		for _, name := range names.FindAllStringSubmatch(row[2], -1) {
-			said[name[1]+": "+row[1]] = true
-		}
-	}
-
-	left := map[string]bool{}
-	for file, source := range goFiles(t) {
-		if path.Dir(file) != "test/e2e" {
-			continue
-		}
-		syntax, err := parser.ParseFile(token.NewFileSet(), file, source.text, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, declared := range syntax.Decls {
-			f, is := declared.(*ast.FuncDecl)
-			if !is {
-				continue
-			}
-			for _, why := range reasonsOf(t, f) {
-				if !strings.HasPrefix(f.Name.Name, "Test") {
-					t.Errorf("%s: %s leaves journeys out, and is none: call only09 where they begin", file, f.Name.Name)
-				}
-				left[f.Name.Name+": "+why] = true
-			}
-		}
-	}
-	for journey := range left {
-		if !said[journey] {
-			t.Errorf("%s does not say that a journey is left out: %s", page, journey)
-		}
-	}
-	for journey := range said {
-		if !left[journey] {
-			t.Errorf("%s has a journey that is not left out, or for another reason: %s", page, journey)
-		}
-	}
-	if len(left) < least {
-		t.Errorf("%d journeys are left out", len(left))
-	}
-	if strings.Contains(table, "all of `test/trade`") != strings.Contains(string(text), "**Liqo 1.x: no trade") {
-		t.Errorf("%s says of the trade with Liqo 1.x both that it is there and that it is not", page)
-	}
-}
-
-// reasonsOf returns why a function leaves the journey out that calls it.
-func reasonsOf(t *testing.T, f *ast.FuncDecl) []string {
-	t.Helper()
-	var reasons []string
-	ast.Inspect(f, func(n ast.Node) bool {
-		call, is := n.(*ast.CallExpr)
-		if !is {
-			return true
-		}
-		if called, is := call.Fun.(*ast.Ident); !is || called.Name != "only09" {
-			return true
-		}
-		literal, is := call.Args[1].(*ast.BasicLit)
-		if !is {
-			t.Errorf("%s calls only09 with a reason that is no text", f.Name.Name)
-			return true
-		}
-		why, err := strconv.Unquote(literal.Value)
-		if err != nil {
-			t.Fatal(err)
-		}
-		reasons = append(reasons, why)
-		return true
-	})
-	return reasons
 }
 
 // TestGlossaryIsUsed holds that the words which users find explained are those that they read: each stands on another page of theirs.

@@ -18,6 +18,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
 // TestJourneysOfMake holds that the journeys which the Makefile names are there, and their parts too: make would walk or skip nothing, and
@@ -55,12 +57,12 @@ func TestJourneysOfMake(t *testing.T) {
 		t.Fatalf("of the Makefile's lists of journeys only these have some: %v", slices.Sorted(maps.Keys(named)))
 	}
 
-	both := 0
+	both, lacked := 0, lacks()["1.x"]
 	for _, name := range named["SMOKE"] {
 		if slices.Contains(slices.Concat(named["ON_ITS_OWN"], named["OTHER_WAYS"], named["FULL_ONLY"]), name) {
 			t.Errorf("SMOKE of the Makefile names %s, which is skipped", name)
 		}
-		if !journeys[name].only09 {
+		if !slices.ContainsFunc(journeys[name].needs, func(trait federation.Trait) bool { return lacked[trait] != "" }) {
 			both++
 		}
 	}
@@ -69,10 +71,10 @@ func TestJourneysOfMake(t *testing.T) {
 	}
 }
 
-// A journey is a function of test/e2e: its source, and whether it, or a part of it, is left out with Liqo 1.x.
+// A journey is a function of test/e2e: its source, and what it, or a part of it, needs of the line of Liqo.
 type journey struct {
-	text   string
-	only09 bool
+	text  string
+	needs []federation.Trait
 }
 
 // functionsOfJourneys returns the journeys of test/e2e by name.
@@ -89,13 +91,43 @@ func functionsOfJourneys(t *testing.T) map[string]journey {
 			t.Fatal(err)
 		}
 		for _, declared := range syntax.Decls {
-			if f, is := declared.(*ast.FuncDecl); is && strings.HasPrefix(f.Name.Name, "Test") && f.Name.Name != "TestMain" {
+			f, is := declared.(*ast.FuncDecl)
+			if !is {
+				continue
+			}
+			needs := needsOf(t, f)
+			if is := strings.HasPrefix(f.Name.Name, "Test") && f.Name.Name != "TestMain"; is {
 				text := source.text[set.Position(f.Pos()).Offset:set.Position(f.End()).Offset]
-				journeys[f.Name.Name] = journey{text: text, only09: len(reasonsOf(t, f)) > 0}
+				journeys[f.Name.Name] = journey{text: text, needs: needs}
+			} else if len(needs) > 0 {
+				t.Errorf("%s: %s leaves journeys out, and is none: call needs where they begin", file, f.Name.Name)
 			}
 		}
 	}
 	return journeys
+}
+
+// needsOf returns what a function calls needs with.
+func needsOf(t *testing.T, f *ast.FuncDecl) []federation.Trait {
+	t.Helper()
+	var needs []federation.Trait
+	ast.Inspect(f, func(n ast.Node) bool {
+		call, is := n.(*ast.CallExpr)
+		if !is {
+			return true
+		}
+		if called, is := call.Fun.(*ast.Ident); !is || called.Name != "needs" {
+			return true
+		}
+		trait, is := call.Args[1].(*ast.SelectorExpr)
+		if !is {
+			t.Errorf("%s needs what is no trait", f.Name.Name)
+			return true
+		}
+		needs = append(needs, federation.Trait(trait.Sel.Name))
+		return true
+	})
+	return needs
 }
 
 // TestMakeSaysTheLine asks make what it would run: journeys are told their line of Liqo, whichever of both

@@ -45,7 +45,7 @@ func byLiqoctl(t *testing.T) {
 // anywhere but at home. At last the clusters get their broker from the federation of the tests, which sets up what the README does and
 // nothing else. It is the first of the journeys, so that a new lab is what it wants; of another one it removes the broker.
 func TestFrontDoor(t *testing.T) {
-	only09(t, "with Liqo 1.x TestFrontDoor1 does that")
+	needs(t, federation.JoinPeers)
 	ctx := t.Context()
 	secrets := watchTwinSecrets(t)
 	if err := fed.HideAPI(ctx); err != nil {
@@ -200,9 +200,7 @@ func TestFrontDoor(t *testing.T) {
 // explained and moved, and back: by the commands of the README, and by Helm. There is a second provider, so that what is drained can go
 // somewhere.
 func TestFrontDoor1(t *testing.T) {
-	if fed.Broker.Line.HasPlugin() {
-		t.Skip("TestFrontDoor does so with Liqo 0.9")
-	}
+	needs(t, federation.LiqoctlPeers)
 	ctx := t.Context()
 	if err := fed.LoadImages(ctx, releaseTag(t)); err != nil {
 		t.Fatal(err)
@@ -448,7 +446,7 @@ func TestInstallRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name == "NotConsumer" {
-				only09(t, "with Liqo 1.x a broker needs nothing of what unprepare removes")
+				needs(t, federation.PreparedBrokers)
 			}
 			out, err := plugin(t.Context(), tc.on, tc.args...)
 			if err == nil || !strings.Contains(out, tc.want) {
@@ -590,10 +588,6 @@ func nothingLeft(t *testing.T, c *federation.Cluster) {
 // onlyLeft returns an error that names each object of a cluster which says it is the broker's, but for what may be left; nil is nothing.
 func onlyLeft(ctx context.Context, c *federation.Cluster, mayBe *regexp.Regexp) error {
 	var errs []error
-	nodes := schema.FromAPIVersionAndKind(c.OffloadingAPI(), "VirtualNode")
-	if c.Line.HasPlugin() {
-		nodes.Group = "virtualkubelet.liqo.io"
-	}
 	kinds := []schema.GroupVersionKind{
 		{Version: "v1", Kind: "Namespace"}, {Version: "v1", Kind: "Node"}, {Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Service"},
 		{Version: "v1", Kind: "Secret"}, {Version: "v1", Kind: "ServiceAccount"}, {Version: "v1", Kind: "ResourceQuota"},
@@ -607,17 +601,10 @@ func onlyLeft(ctx context.Context, c *federation.Cluster, mayBe *regexp.Regexp) 
 		{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingWebhookConfiguration"},
 		{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"},
 		{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
-		schema.FromAPIVersionAndKind(c.OffloadingAPI(), "NamespaceOffloading"), nodes,
+		schema.FromAPIVersionAndKind(c.OffloadingAPI(), "NamespaceOffloading"),
+		schema.FromAPIVersionAndKind(c.Traits().ShadowPods, "VirtualNode"),
 	}
-	if !c.Line.HasPlugin() {
-		kinds = append(kinds,
-			schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicy"},
-			schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicyBinding"},
-			schema.GroupVersionKind{Group: "networking.liqo.io", Version: "v1beta1", Kind: "FirewallConfiguration"},
-			schema.GroupVersionKind{Group: "ipam.liqo.io", Version: "v1alpha1", Kind: "IP"},
-			schema.GroupVersionKind{Group: "discovery.k8s.io", Version: "v1", Kind: "EndpointSlice"})
-	}
-	for _, kind := range kinds {
+	for _, kind := range append(kinds, c.Traits().Kinds...) {
 		objects := &metav1.PartialObjectMetadataList{}
 		objects.SetGroupVersionKind(kind)
 		if err := c.List(ctx, objects); err != nil {

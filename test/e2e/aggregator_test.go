@@ -27,8 +27,8 @@ func TestAggregatedOffer(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if !fed.Broker.Line.HasPlugin() {
-		// Nothing is measured: what is offered changes when a provider goes.
+	if !fed.Broker.Has(federation.LiveOffers) {
+		// What is offered changes when a provider goes.
 		toggle(t, fed.ProviderA, false)
 		changed := time.Now()
 		eventually(t, time.Minute, func(ctx context.Context) error {

@@ -19,7 +19,6 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
-	liqo1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
@@ -290,17 +289,6 @@ func (l left) noMoreThan(earlier left) error {
 	return errors.Join(errs...)
 }
 
-// relayAddresses returns how many addresses the broker has for pods of others.
-func relayAddresses(ctx context.Context) (int, error) {
-	if fed.Broker.Line.HasPlugin() {
-		all, err := relayMappings(ctx)
-		return len(all), err
-	}
-	var all liqo1.IPList
-	err := fed.Broker.List(ctx, &all)
-	return len(all.Items), err
-}
-
 // leftBy looks at what there is now.
 func leftBy(t *testing.T, token string) left {
 	t.Helper()
@@ -309,7 +297,7 @@ func leftBy(t *testing.T, token string) left {
 	if l.memory, err = fed.Residents(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if l.relays, err = relayAddresses(t.Context()); err != nil {
+	if l.relays, err = fed.Relays(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	var pods corev1.PodList

@@ -54,7 +54,7 @@ spec:
 // TestAutoscaling has an autoscaler of the consumer see what a pod uses that runs on a provider, through the broker: all three have a
 // metrics-server.
 func TestAutoscaling(t *testing.T) {
-	only09(t, "the agent by which Liqo 1.x passes usage on shows each peer that of all, and is off")
+	needs(t, federation.Usage)
 	const namespace = "autoscaling"
 	start(t, v1alpha1.ModeAggregated)
 	for _, c := range []*federation.Cluster{fed.ProviderA, fed.Broker, fed.Consumer} {

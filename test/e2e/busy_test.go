@@ -30,7 +30,7 @@ const (
 // with the share that its gateway has and without, in turns: what the machine does besides concerns all. With it, the relay may take twice
 // as long as the direct path.
 func TestBusyNode(t *testing.T) {
-	only09(t, "with Liqo 1.x the gateway has no share of its own")
+	needs(t, federation.GatewayShare)
 	start(t, v1alpha1.ModeOrchestrated)
 	deploy(t, faultNamespace, federation.Web, faultReplicas)
 	pods := bothPaths(t)

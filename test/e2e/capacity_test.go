@@ -212,8 +212,8 @@ func secondConsumer(t *testing.T, c *federation.Cluster) {
 		}
 	})
 	peer(t, c, fed.Broker)
-	if fed.Broker.Line.HasPlugin() {
-		return // It consumes without: what it runs is told by Liqo's own virtual kubelet.
+	if !fed.Broker.Has(federation.Agents) {
+		return // Liqo's own virtual kubelet tells what it runs.
 	}
 	t.Cleanup(func() {
 		if err := fed.Unprepare(context.WithoutCancel(t.Context()), c, federation.NewProgress(t.Output())); err != nil {
@@ -228,7 +228,7 @@ func secondConsumer(t *testing.T, c *federation.Cluster) {
 // letIn has the broker let a cluster consume until the test ends, as people do who peer by hand: join lets a provider only provide.
 func letIn(t *testing.T, c *federation.Cluster) {
 	t.Helper()
-	if !fed.Broker.Line.HasPlugin() {
+	if !fed.Broker.Has(federation.LetIn) {
 		return // Whoever peers may.
 	}
 	fc, err := v09.ForeignClusterOf(t.Context(), fed.Broker, c.ID)

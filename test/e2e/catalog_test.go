@@ -15,6 +15,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
 // TestCatalog reads the catalog from a pod of the consumer: it has the federation's clusters in the shape that the README shows.
@@ -128,7 +130,7 @@ func TestDaemonRefusesPeers(t *testing.T) {
 	}
 	address := seen(t, fed.Consumer, fed.Broker, daemons.Items[0].Status.PodIP)
 	got, err := fed.Consumer.Curl(t.Context(), "--insecure", "https://"+address+":8000/api/clusters")
-	if (err != nil) != fed.Broker.Traits().Fenced {
+	if (err != nil) != fed.Broker.Has(federation.Fenced) {
 		t.Fatalf("the consumer's pod is answered %q by the daemon's, %v", got, err)
 	}
 	for port, path := range map[string]string{"9443": "/place-pods", "8080": "/metrics"} {

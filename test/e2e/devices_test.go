@@ -94,7 +94,7 @@ func TestDevices(t *testing.T) {
 // TestDevicesPerProvider gives a provider two GPUs whose model is a label of its nodes, which people put on the Provider. The consumer,
 // which has a node for each provider, sees both on that one's node, and a Job can ask for the model.
 func TestDevicesPerProvider(t *testing.T) {
-	only09(t, "with Liqo 1.x the node of a single provider has no labels of that")
+	needs(t, federation.ProviderLabels)
 	const namespace = "models"
 	start(t, v1alpha1.ModeOrchestrated)
 	withDevices(t, fed.ProviderA, "2")
@@ -255,7 +255,7 @@ spec:
 // cluster.
 func TestClaimsAreRefused(t *testing.T) {
 	const namespace, refused = "claims", "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
-	only09(t, "Liqo 1.x knows claims, and takes pods that have some")
+	needs(t, federation.RefusesClaims)
 	served, err := fed.Consumer.Kubectl(t.Context(), "get", "--raw=/apis")
 	if err != nil {
 		t.Fatal(err)

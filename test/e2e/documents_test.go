@@ -122,7 +122,7 @@ func placeholders(t *testing.T, namespace string) map[string]string {
 
 // TestCommandsOfDocuments runs what stands in the pages and in no journey, page by page, while a workload runs.
 func TestCommandsOfDocuments(t *testing.T) {
-	only09(t, "the commands of pages are for Liqo 0.9, but for those of docs/liqo-1.md")
+	needs(t, federation.CommandsOfPages)
 	const namespace = "documents"
 	start(t, v1alpha1.ModeOrchestrated)
 	deploy(t, namespace, federation.Web, 2)

@@ -18,7 +18,7 @@ import (
 // TestStatusWithoutRemoteIPAM restarts a pod's process while nobody answers questions about addresses: the consumer sees the restart,
 // and the pod keeps the address by which the consumer reaches it through the broker.
 func TestStatusWithoutRemoteIPAM(t *testing.T) {
-	only09(t, "with Liqo 1.x there is no remote IPAM")
+	needs(t, federation.RemoteIPAM)
 	const namespace = "status"
 	start(t, v1alpha1.ModeOrchestrated)
 	toggle(t, fed.ProviderA, false)

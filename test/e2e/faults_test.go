@@ -57,9 +57,9 @@ type fault struct {
 // faults are all that the matrix has, in the order in which it is printed.
 func faults() []fault {
 	if direct() {
-		return faults09()
+		return faultsPast()
 	}
-	return faults1()
+	return faultsRelayed()
 }
 
 // noFault is what the machine itself does to the KPIs.
@@ -69,8 +69,8 @@ func cut(a, b *federation.Cluster) func(context.Context) (func() error, error) {
 	return func(ctx context.Context) (func() error, error) { return fed.Cut(ctx, a, b) }
 }
 
-// faults09 are those with Liqo 0.9, where provider-a is reached directly.
-func faults09() []fault {
+// faultsPast are those where provider-a is reached past the broker.
+func faultsPast() []fault {
 	past, relay := []federation.Path{federation.PathDirect}, []federation.Path{federation.PathRelay}
 	return []fault{
 		{name: "Nothing", begin: noFault},
@@ -87,9 +87,9 @@ func faults09() []fault {
 	}
 }
 
-// faults1 are those with Liqo 1.x, where all pods are reached through the broker. A tunnel has a gateway of its own at each end, and that
+// faultsRelayed are those where all pods are reached through the broker. A tunnel has a gateway of its own at each end, and that
 // of the cluster that provides is called by the other one. A virtual kubelet is Liqo's, and knows of pods what the cluster behind it shows.
-func faults1() []fault {
+func faultsRelayed() []fault {
 	relay, a := []federation.Path{federation.PathRelay}, fed.ProviderA
 	return []fault{
 		{name: "Nothing", begin: noFault},

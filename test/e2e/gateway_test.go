@@ -24,7 +24,7 @@ import (
 func TestGatewayStopped(t *testing.T) {
 	const namespace, replicas = "gateway", 2
 	said := "replicas of Liqo's gateway are ready: no tunnel works and nothing is relayed"
-	if !fed.Broker.Traits().OneGateway {
+	if !fed.Broker.Has(federation.OneGateway) {
 		said = fmt.Sprintf("replicas of Liqo's gateway to %[1]s (%[1]s) are ready: its tunnel does not work and nothing is relayed",
 			fed.Consumer.ID)
 	}

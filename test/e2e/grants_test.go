@@ -79,12 +79,7 @@ func TestGrantsReachNodes(t *testing.T) {
 			missed = append(missed, fmt.Sprintf("%s: %.1f s for the slowest hundredth, want at most %s", kind.name, whole.Seconds(), goalGrant))
 		}
 	}
-	publish(t, "LIQO_BROKER_GRANTS_REPORT", report.String())
-	if !fed.Broker.Line.HasPlugin() {
-		for _, goal := range missed {
-			t.Error(goal)
-		}
-	}
+	publish(t, "LIQO_BROKER_GRANTS_REPORT", report.String(), missed)
 }
 
 // timeGrant makes one change when nothing changes any more, and returns how long it takes to each station, and whether another virtual

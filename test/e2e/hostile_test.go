@@ -34,7 +34,7 @@ import (
 // broker. Afterwards all is as before: the workload of the consumer serves, and providers and consumers are ready.
 func TestHostilePeers(t *testing.T) {
 	const namespace = "hostile"
-	only09(t, "with Liqo 1.x test/stock does that")
+	needs(t, federation.HostilePeers)
 	together(t, v1alpha1.ModeOrchestrated)
 	deploy(t, namespace, federation.Web, 2)
 	copies(t, namespace, 2)

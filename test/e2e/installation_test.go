@@ -26,7 +26,7 @@ import (
 // TestInstallation checks that the federation is set up as the README says: Liqo's controller manager on the consumer has the
 // two flags, and their address is that of the reflected Service.
 func TestInstallation(t *testing.T) {
-	only09(t, "with Liqo 1.x there is no remote IPAM")
+	needs(t, federation.RemoteIPAM)
 	installed(t)
 	service, err := fed.ReflectedNetworkManager(t.Context())
 	if err != nil {
@@ -49,7 +49,7 @@ func TestInstallation(t *testing.T) {
 // TestNothingElseIsReflected puts a Secret, a ConfigMap and a Service next to the one that the NamespaceOffloading of the README is
 // for: no peer gets them, nor anything else of Liqo's namespace.
 func TestNothingElseIsReflected(t *testing.T) {
-	only09(t, "with Liqo 1.x namespace liqo is offloaded to nobody")
+	needs(t, federation.TwinsOfLiqo)
 	together(t, v1alpha1.ModeOrchestrated)
 	const canary = `
 apiVersion: v1
@@ -110,7 +110,7 @@ spec: {selector: {app: canary}, ports: [{port: 80}]}
 // TestOfferingIsProtected offers namespace liqo to all virtual nodes: the broker lets only those have it whose
 // virtual kubelet is ours, and all of its own are.
 func TestOfferingIsProtected(t *testing.T) {
-	only09(t, "with Liqo 1.x namespace liqo is offloaded to nobody")
+	needs(t, federation.TwinsOfLiqo)
 	installed(t)
 	manifest := filepath.Join(t.TempDir(), "offloading.yaml")
 	if err := os.WriteFile(manifest, []byte(offeringTo(allVirtualNodes)), 0o600); err != nil {

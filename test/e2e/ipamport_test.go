@@ -32,7 +32,7 @@ import (
 // gets through but the broker's own virtual kubelets. The remote IPAM in the same pod answers all of them, so that it is not the
 // path that is missing.
 func TestIPAMPortIsClosed(t *testing.T) {
-	only09(t, "with Liqo 1.x no virtual kubelet asks Liqo's IPAM")
+	needs(t, federation.KubeletsAskIPAM)
 	together(t, v1alpha1.ModeOrchestrated)
 	manager := networkManager(t)
 	for _, peer := range []*federation.Cluster{fed.Consumer, fed.ProviderA, fed.ProviderB} {
@@ -118,7 +118,7 @@ spec:
 
 // TestIPAMPortOpensToVirtualKubelets ends the broker's virtual kubelets: those that follow reach Liqo's IPAM, and translate.
 func TestIPAMPortOpensToVirtualKubelets(t *testing.T) {
-	only09(t, "with Liqo 1.x no virtual kubelet asks Liqo's IPAM")
+	needs(t, federation.KubeletsAskIPAM)
 	const namespace = "ipam-port"
 	start(t, v1alpha1.ModeOrchestrated)
 	deploy(t, namespace, federation.Web, 2)
@@ -232,7 +232,7 @@ func serviceIP(t *testing.T, c *federation.Cluster, namespace string) string {
 // TestIPAMPortPolicy checks what the NetworkPolicy beside the guard says of the pods that there are. The lab's network plugin knows
 // no policies, so that whether one obeys is not seen here.
 func TestIPAMPortPolicy(t *testing.T) {
-	only09(t, "with Liqo 1.x no virtual kubelet asks Liqo's IPAM")
+	needs(t, federation.KubeletsAskIPAM)
 	installed(t)
 	output, err := fed.Broker.Kubectl(t.Context(), "get", "networkpolicy", "--namespace=liqo", "liqo-broker-network-manager", "--output=json")
 	if err != nil {

@@ -327,28 +327,18 @@ func waits(t *testing.T, namespace, name string) {
 	}
 }
 
-// quotaUser returns the user of the consumer whose pods Liqo counts on the broker.
-func quotaUser(t *testing.T) string {
-	t.Helper()
-	if fed.Broker.Line.HasPlugin() {
-		return string(fed.Consumer.ID)
-	}
-	user, err := fed.Broker.Kubectl(t.Context(), "get", "quotas.offloading.liqo.io",
-		"--namespace="+tenantNamespace(t, fed.Broker, fed.Consumer), "--output=jsonpath={.items[0].spec.user}")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return user
-}
-
 // TestPodsAreConfined asks for what no pod of a consumer gets: nodes of the broker, and the host. The consumer is told why.
 func TestPodsAreConfined(t *testing.T) {
 	const namespace = "confined"
 	together(t, v1alpha1.ModeOrchestrated)
 	deploy(t, namespace, federation.Web, 1)
 	twin := twinOf(t, namespace)
-	// Liqo 0.9 gives rights to users, and 1.x to groups. Both are called like the cluster.
-	as := []string{"--as=" + quotaUser(t), "--as-group=" + string(fed.Consumer.ID)}
+	user, err := fed.QuotaUser(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Liqo gives the rights to a user, or to a group that is called like the cluster.
+	as := []string{"--as=" + user, "--as-group=" + string(fed.Consumer.ID)}
 	version := fed.Broker.Traits().ShadowPods
 	marks, _, _ := strings.Cut(version, "/")
 	cases := map[string]struct{ reason, spec, refusal string }{

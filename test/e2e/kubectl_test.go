@@ -64,7 +64,7 @@ func TestKubectl(t *testing.T) {
 		}
 	})
 	t.Run("ExecStatus", func(t *testing.T) {
-		only09(t, "Liqo 1.2's virtual kubelets do not pass on with what a program exits")
+		needs(t, federation.ExitCodes)
 		err := kubectl(t.Context(), "exec", "--namespace="+namespace, pod, "--", "sh", "-c", "exit 7").Run()
 		var exit *exec.ExitError
 		if !errors.As(err, &exit) || exit.ExitCode() != 7 {

@@ -65,16 +65,17 @@ func run(ctx context.Context, m *testing.M, root string, brought bool) (int, err
 	return code, nil
 }
 
-// only09 leaves a journey out if another line of Liqo runs than 0.9, and says why. docs/compatibility.md has the same in a table.
-func only09(t *testing.T, why string) {
+// needs leaves a journey out, or a part of one, if the line of Liqo that runs lacks a trait, and says why. docs/compatibility.md has the
+// same in tables.
+func needs(t *testing.T, trait federation.Trait) {
 	t.Helper()
-	if !fed.Broker.Line.HasPlugin() {
+	if why := fed.Broker.Traits().Lacks[trait]; why != "" {
 		t.Skip(why)
 	}
 }
 
 // direct reports whether consumers that are peered with a provider reach its pods past the broker.
-func direct() bool { return fed.Broker.Line.DirectPaths() }
+func direct() bool { return fed.Broker.Has(federation.DirectPaths) }
 
 // installed gives the federation its broker, unless a journey before has done so.
 func installed(t *testing.T) {

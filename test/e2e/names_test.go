@@ -26,14 +26,14 @@ import (
 
 // TestAPIServerOfAggregated does what checkAPIServer does with a pod that the consumer reaches by relay.
 func TestAPIServerOfAggregated(t *testing.T) {
-	only09(t, "with Liqo 1.x tokens for the API server of a consumer do not pass")
+	needs(t, federation.TokensPass)
 	together(t, v1alpha1.ModeAggregated)
 	checkAPIServer(t, "api-server-aggregated", fed.ProviderB)
 }
 
 // TestAPIServerOfOrchestrated does what checkAPIServer does with a pod that the consumer reaches directly.
 func TestAPIServerOfOrchestrated(t *testing.T) {
-	only09(t, "with Liqo 1.x tokens for the API server of a consumer do not pass")
+	needs(t, federation.TokensPass)
 	together(t, v1alpha1.ModeOrchestrated)
 	checkAPIServer(t, "api-server-orchestrated", fed.ProviderA)
 }
@@ -127,7 +127,7 @@ func TestOffloadedTwice(t *testing.T) {
 // longest is the length of the longest name to which Liqo on the consumer can append what names of twins end with.
 func longest() int {
 	end := "-" + fed.Consumer.Name
-	if fed.Consumer.Traits().IDInTwins {
+	if fed.Consumer.Has(federation.IDInTwins) {
 		end += "-123456"
 	}
 	return 63 - len(end)

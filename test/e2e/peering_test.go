@@ -24,7 +24,7 @@ import (
 // TestAddressesFollowThePeering peers the consumer with a provider that runs its pods already, and ends that peering again: the
 // addresses turn from relay to direct and back, and the pods stay the same.
 func TestAddressesFollowThePeering(t *testing.T) {
-	only09(t, "with Liqo 1.x consumers reach all providers through the broker")
+	needs(t, federation.DirectPaths)
 	const namespace, replicas = "peering", 2
 	start(t, v1alpha1.ModeOrchestrated)
 	toggle(t, fed.ProviderA, false)
@@ -69,7 +69,7 @@ func TestAddressesFollowThePeering(t *testing.T) {
 // last only where the consumer may know.
 func checkTold(t *testing.T, mode v1alpha1.Mode, namespace string, pods []federation.Copy) {
 	t.Helper()
-	if !fed.Consumer.Traits().OurKubelets {
+	if !fed.Consumer.Has(federation.OurKubelets) {
 		return // Liqo's own say nothing of paths.
 	}
 	orchestrated := mode == v1alpha1.ModeOrchestrated

@@ -17,7 +17,6 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
@@ -47,7 +46,7 @@ func TestPools(t *testing.T) {
 	eventually(t, time.Minute, func(ctx context.Context) error { return nodeHas(ctx, fed.ProviderB, all) })
 
 	key, value := corev1.LabelTopologyRegion, "north"
-	if !fed.Broker.Traits().ProviderLabels {
+	if !fed.Broker.Has(federation.ProviderLabels) {
 		key, value = liqo.LabelProvider, string(fed.ProviderA.ID)
 	}
 	if err := fed.Consumer.ApplyManifests(t.Context(), fmt.Sprintf(pickyPod, namespace, key, value)); err != nil {
@@ -117,14 +116,13 @@ func inRegion(t *testing.T, provider *federation.Cluster, region string) {
 	}
 }
 
-// perProvider gives the consumer a node for each provider until the test ends. With Liqo 1.x its agent gives these up then, when their pods
-// are gone; with 0.9 they go as an operator removes them. The node of the broker was the first, and stays.
+// perProvider gives the consumer a node for each provider until the test ends. The node of the broker was the first, and stays.
 func perProvider(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
 		setNodes(t, v1alpha1.NodesOne)
-		if err := removeOffers(ctx); err != nil {
+		if err := fed.EndNodes(ctx); err != nil {
 			t.Error(err)
 		}
 		err := federation.Until(ctx, 4*time.Minute, func(ctx context.Context) error {
@@ -138,25 +136,6 @@ func perProvider(t *testing.T) {
 		}
 	})
 	setNodes(t, v1alpha1.NodesPerProvider)
-}
-
-// removeOffers removes what Liqo 0.9 keeps of the nodes of single providers.
-func removeOffers(ctx context.Context) error {
-	if !fed.Broker.Line.HasPlugin() {
-		return nil
-	}
-	var offers v09.ResourceOfferList
-	if err := fed.Broker.List(ctx, &offers); err != nil {
-		return err
-	}
-	for i := range offers.Items {
-		if o := &offers.Items[i]; v09.OfferedTo(o) == fed.Consumer.ID && o.Spec.NodeName != "" {
-			if err := fed.Broker.Delete(ctx, o); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 func setNodes(t *testing.T, nodes v1alpha1.Nodes) {
@@ -192,7 +171,7 @@ func nodeHas(ctx context.Context, provider *federation.Cluster, want amount) err
 	if err := fed.Broker.Get(ctx, client.ObjectKey{Name: string(provider.ID)}, &p); err != nil {
 		return err
 	}
-	if fed.Broker.Traits().ProviderLabels && node.Labels[corev1.LabelTopologyRegion] != p.Labels[corev1.LabelTopologyRegion] {
+	if fed.Broker.Has(federation.ProviderLabels) && node.Labels[corev1.LabelTopologyRegion] != p.Labels[corev1.LabelTopologyRegion] {
 		return fmt.Errorf("node %s is in region %q", node.Name, node.Labels[corev1.LabelTopologyRegion])
 	}
 	expected := map[amount]int64{free: p.Status.Free.Memory().Value(), all: p.Status.Offered.Memory().Value(),

@@ -46,7 +46,7 @@ func TestEveryPortKnowsItsCallers(t *testing.T) {
 		t.Fatal(err)
 	}
 	targets := map[*corev1.Pod]map[int]answer{}
-	if !fed.Broker.Traits().Fenced {
+	if !fed.Broker.Has(federation.Fenced) {
 		targets[networkManager(t)] = manager
 	} else {
 		daemon = map[int]answer{8000: {"https://%s/", closed}, 8080: daemon[8080], 8081: daemon[8081], 9443: daemon[9443]}

@@ -47,7 +47,7 @@ const callPatience = 10 * time.Second
 // TestRemoteIPAMRefusesStrangers calls the broker's remote IPAM as the consumer's virtual kubelet does, over the reflected Service,
 // with identities that are not the consumer's.
 func TestRemoteIPAMRefusesStrangers(t *testing.T) {
-	only09(t, "with Liqo 1.x there is no remote IPAM")
+	needs(t, federation.RemoteIPAM)
 	installed(t)
 	ca, err := tls.LoadX509KeyPair(caFile("ca.crt"), caFile("ca.key"))
 	if err != nil {
@@ -111,7 +111,7 @@ func TestRemoteIPAMRefusesStrangers(t *testing.T) {
 
 // TestRemoteIPAMRefusesAddresses asks with the consumer's own identity for addresses that it has no business with.
 func TestRemoteIPAMRefusesAddresses(t *testing.T) {
-	only09(t, "with Liqo 1.x there is no remote IPAM")
+	needs(t, federation.RemoteIPAM)
 	const namespace = "refusals"
 	together(t, v1alpha1.ModeOrchestrated)
 	deploy(t, namespace, federation.Web, 2)
@@ -160,7 +160,7 @@ func TestRemoteIPAMRefusesAddresses(t *testing.T) {
 
 // TestRemoteIPAMHidesProviders asks with the consumer's own identity for the routes, in both modes.
 func TestRemoteIPAMHidesProviders(t *testing.T) {
-	only09(t, "with Liqo 1.x there is no remote IPAM")
+	needs(t, federation.RemoteIPAM)
 	const namespace = "hidden"
 	api := dialRemoteIPAM(t, consumerIdentity(t))
 	check := func(mode v1alpha1.Mode, want ...string) {

@@ -8,7 +8,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -16,14 +15,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
 // TestRelayAddressesLastAsLongAsTheirPods restarts everything that has to do with relay addresses, after which each pod has the one
 // that it had.
 func TestRelayAddressesLastAsLongAsTheirPods(t *testing.T) {
-	only09(t, "with Liqo 1.x there is no remote IPAM")
+	needs(t, federation.RemoteIPAM)
 	const namespace, replicas = "relays", 3
 	start(t, v1alpha1.ModeOrchestrated)
 	toggle(t, fed.ProviderA, false)
@@ -44,7 +42,7 @@ func TestRelayAddressesLastAsLongAsTheirPods(t *testing.T) {
 
 // TestRelayAddressesEndWithTheirPods ends pods, after which their relay addresses are free within a minute.
 func TestRelayAddressesEndWithTheirPods(t *testing.T) {
-	only09(t, "with Liqo 1.x there is no remote IPAM")
+	needs(t, federation.RemoteIPAM)
 	const namespace, replicas = "freed", 3
 	together(t, v1alpha1.ModeOrchestrated)
 	pin(t, namespace, fed.ProviderB)
@@ -58,7 +56,7 @@ func TestRelayAddressesEndWithTheirPods(t *testing.T) {
 	ended := time.Now()
 	eventually(t, time.Minute, func(ctx context.Context) error {
 		var kept []string
-		mapped, err := relayMappings(ctx)
+		mapped, err := fed.RelayMappings(ctx)
 		for _, pod := range pods {
 			if address := pod.Address[fed.Broker.Name]; pod.Name != last[0].Name && mapped[address] != "" {
 				kept = append(kept, address)
@@ -95,7 +93,7 @@ func restart(t *testing.T, c *federation.Cluster, namespace, selector string) {
 // relaysOf returns the relay addresses of pods, by the address that the broker shows.
 func relaysOf(t *testing.T, pods []federation.Copy) map[string]string {
 	t.Helper()
-	mapped, err := relayMappings(t.Context())
+	mapped, err := fed.RelayMappings(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,19 +106,4 @@ func relaysOf(t *testing.T, pods []federation.Copy) map[string]string {
 		relays[address] = mapped[address]
 	}
 	return relays
-}
-
-// relayMappings returns the relay addresses that the broker keeps for the consumer.
-func relayMappings(ctx context.Context) (map[string]string, error) {
-	var mappings v09.NatMappingList
-	if err := fed.Broker.List(ctx, &mappings); err != nil {
-		return nil, err
-	}
-	found := map[string]string{}
-	for i := range mappings.Items {
-		if mappings.Items[i].Spec.ClusterID == string(fed.Consumer.ID) {
-			maps.Copy(found, mappings.Items[i].Spec.ClusterMappings)
-		}
-	}
-	return found, nil
 }

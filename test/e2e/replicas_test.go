@@ -19,7 +19,7 @@ import (
 // TestSecondVirtualKubelet runs two replicas of the consumer's virtual kubelet, and takes away the one that acts: the other one goes on
 // before Kubernetes calls the node not ready, and pods start as before.
 func TestSecondVirtualKubelet(t *testing.T) {
-	only09(t, "with Liqo 1.x virtual kubelets are Liqo's own")
+	needs(t, federation.OurKubelets)
 	const namespace = "replicas"
 	ctx := t.Context()
 	start(t, v1alpha1.ModeOrchestrated)

@@ -68,7 +68,7 @@ func TestServicesReachTheConsumer(t *testing.T) {
 // TestRelayAddressesOfEndpointsLast asks a Service of the consumer, whose pods run on the consumer itself, from a pod on a provider that
 // reaches them by relay, and asks again when addresses that nobody uses would have been freed: the same pods answer at the same addresses.
 func TestRelayAddressesOfEndpointsLast(t *testing.T) {
-	only09(t, "with Liqo 1.x there is no remote IPAM")
+	needs(t, federation.RemoteIPAM)
 	const namespace, replicas = "endpoints", 2
 	together(t, v1alpha1.ModeOrchestrated)
 	pin(t, namespace, fed.ProviderB)

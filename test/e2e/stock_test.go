@@ -177,7 +177,7 @@ func straggler(t *testing.T, provider *federation.Cluster) (end func()) {
 
 // TestTwinOfLiqo has the consumer offload its own namespace liqo, whose twin no policy places: no pod there runs on the broker.
 func TestTwinOfLiqo(t *testing.T) {
-	only09(t, "with Liqo 1.x namespace liqo is offloaded to nobody")
+	needs(t, federation.TwinsOfLiqo)
 	ctx := t.Context()
 	together(t, v1alpha1.ModeOrchestrated)
 	const wish = "wish"

@@ -70,7 +70,7 @@ spec:
 // the pod runs there, its volume is one of that provider's, and the next pod finds what the first has written. The other provider has no
 // storage, and its virtual kubelet leaves the claim alone.
 func TestVolumesOfProviders(t *testing.T) {
-	only09(t, "Liqo's storage is not tried with 1.x")
+	needs(t, federation.Storage)
 	const namespace = "disks"
 	start(t, v1alpha1.ModeAggregated)
 	volume := fmt.Sprintf(disks, namespace)

@@ -25,7 +25,7 @@ import (
 // TestKubeletAPIRefusesStrangers asks the broker's virtual kubelets for the pods of their nodes, from every cluster: only the API
 // server is answered.
 func TestKubeletAPIRefusesStrangers(t *testing.T) {
-	only09(t, "with Liqo 1.x virtual kubelets are Liqo's own")
+	needs(t, federation.OurKubelets)
 	together(t, v1alpha1.ModeOrchestrated)
 	ask := func(from *federation.Cluster, address string, args ...string) string {
 		t.Helper()
@@ -67,7 +67,7 @@ func TestKubeletAPIRefusesStrangers(t *testing.T) {
 
 // TestPeerNamesNoNamespaces has a provider say that it has a namespace of the broker that nobody offloads to it: no Secret follows.
 func TestPeerNamesNoNamespaces(t *testing.T) {
-	only09(t, "with Liqo 1.x test/stock does that")
+	needs(t, federation.HostilePeers)
 	installed(t)
 	const private, loot, secret = "private-of-broker", "loot", "private"
 	ctx := t.Context()

@@ -24,7 +24,7 @@ import (
 // TestWithdrawal has provider-a offer nothing any more while its pods serve. Then it looks at what the broker has learned of the pods'
 // start on provider-b.
 func TestWithdrawal(t *testing.T) {
-	only09(t, "a provider with stock Liqo 1.x takes nothing back while the peering lasts")
+	needs(t, federation.LiveOffers)
 	const namespace, replicas = "withdrawal", 3
 	start(t, v1alpha1.ModeOrchestrated)
 	deployOn(t, namespace, replicas, fed.ProviderA, fed.ProviderB)

@@ -52,13 +52,17 @@ func (f *Federation) Agent() Process {
 
 // AgentHeard returns when the broker has heard from the consumer's agent last, by the consumer's clock.
 func (f *Federation) AgentHeard(ctx context.Context) (time.Time, error) {
+	told, err := f.agentTold(ctx)
+	return told.At, err
+}
+
+// agentTold returns what the consumer's agent has told the broker last.
+func (f *Federation) agentTold(ctx context.Context) (report.Report, error) {
 	var told corev1.ConfigMap
-	key := client.ObjectKey{Namespace: tenantOf(f.Consumer), Name: report.Name}
-	if err := f.Broker.Get(ctx, key, &told); err != nil {
-		return time.Time{}, err
+	if err := f.Broker.Get(ctx, client.ObjectKey{Namespace: tenantOf(f.Consumer), Name: report.Name}, &told); err != nil {
+		return report.Report{}, err
 	}
-	is, err := report.Parse(told.Data[report.Key])
-	return is.At, err
+	return report.Parse(told.Data[report.Key])
 }
 
 // Gateway is the program on a cluster that holds its tunnel to another one. With Liqo 0.9 it holds all of them.

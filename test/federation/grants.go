@@ -6,7 +6,6 @@ package federation
 import (
 	"context"
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 
@@ -17,10 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
-	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/report"
 )
 
 // between is how long a watch that has failed rests.
@@ -54,35 +49,15 @@ type sighting struct {
 	memory int64
 }
 
-// stations are those of a consumer with one node for the broker. With Liqo 0.9 only the end is looked at.
+// stations are those of a consumer with one node for the broker.
 func (f *Federation) stations() []station {
-	object := f.Broker.NodeName()
-	node := station{"the node", f.Consumer, &corev1.NodeList{}, "", object, func(o client.Object) corev1.ResourceList {
+	node := station{"the node", f.Consumer, &corev1.NodeList{}, "", f.Broker.NodeName(), func(o client.Object) corev1.ResourceList {
 		if n, is := o.(*corev1.Node); is {
 			return n.Status.Allocatable
 		}
 		return nil
 	}}
-	if f.Consumer.Line.HasPlugin() {
-		return []station{node}
-	}
-	slice := func(o client.Object) corev1.ResourceList {
-		if s, is := o.(*api.ResourceSlice); is {
-			return s.Status.Resources
-		}
-		return nil
-	}
-	return []station{
-		{"the ResourceSlice at the broker", f.Broker, &api.ResourceSliceList{}, tenantOf(f.Consumer), object, slice},
-		{"the ResourceSlice at the consumer", f.Consumer, &api.ResourceSliceList{}, tenantOf(f.Broker), object, slice},
-		{"the VirtualNode", f.Consumer, &api.VirtualNodeList{}, tenantOf(f.Broker), object, func(o client.Object) corev1.ResourceList {
-			if n, is := o.(*api.VirtualNode); is {
-				return n.Spec.ResourceQuota.Hard
-			}
-			return nil
-		}},
-		node,
-	}
+	return append(f.Consumer.line().stations(f), node)
 }
 
 // WatchGrant begins to watch. Who gets the watch stops it.
@@ -207,31 +182,6 @@ func (w *GrantWatch) Took(ctx context.Context, changed time.Time, before int64, 
 		return nil
 	})
 	return took, err
-}
-
-// ViewsAcknowledged fails unless the agent of the consumer, with Liqo 1.x, has acknowledged the views that the broker tells it of, and no
-// others.
-func (f *Federation) ViewsAcknowledged(ctx context.Context) error {
-	if f.Broker.Line.HasPlugin() {
-		return nil
-	}
-	tenant := tenantOf(f.Consumer)
-	var slice api.ResourceSlice
-	if err := f.Broker.Get(ctx, client.ObjectKey{Namespace: tenant, Name: f.Broker.NodeName()}, &slice); err != nil {
-		return err
-	}
-	var cm corev1.ConfigMap
-	if err := f.Broker.Get(ctx, client.ObjectKey{Namespace: tenant, Name: report.Name}, &cm); err != nil {
-		return err
-	}
-	told, err := report.Parse(cm.Data[report.Key])
-	if err != nil {
-		return err
-	}
-	if granted, _ := liqo.ViewsOf(slice.Status.NodeLabels); !maps.Equal(granted, told.Views) {
-		return fmt.Errorf("the consumer has acknowledged the views %v, of %v", told.Views, granted)
-	}
-	return nil
 }
 
 // passed returns how long after a change each station had less memory than before, or more, up to the first one that still has what it

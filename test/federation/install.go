@@ -132,7 +132,7 @@ var ourImages = []struct {
 	{"liqo-broker", func(f *Federation) []*Cluster { return []*Cluster{f.Broker} }},
 	{"liqo-broker-network-manager", (*Federation).Clusters}, // Its pods at providers test the network.
 	{"liqo-broker-vk", func(f *Federation) []*Cluster {
-		if !f.Broker.Traits().OurKubelets {
+		if !f.Broker.Has(OurKubelets) {
 			return nil
 		}
 		return []*Cluster{f.Broker, f.Consumer}

@@ -6,6 +6,7 @@ package federation
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strconv"
 	"time"
 
@@ -21,9 +22,15 @@ type line09 struct{}
 
 func (line09) traits() Traits {
 	return Traits{
+		Lacks: map[Trait]string{
+			Agents:       "with Liqo 0.9 virtual kubelets tell what consumers run",
+			Fenced:       "with Liqo 0.9 the gateway lets peers pass to all pods of the broker's",
+			HeldGoals:    "with Liqo 0.9 goals of speed are no promises",
+			LiqoctlPeers: "TestFrontDoor does so with Liqo 0.9",
+		},
 		ForeignClusters: "discovery.liqo.io/v1alpha1", ClusterLabel: "discovery.liqo.io/cluster-id",
-		ShadowPods: "virtualkubelet.liqo.io/v1alpha1", KubeletLabel: "app.kubernetes.io/component", IDInTwins: true, OurKubelets: true,
-		ProviderLabels: true, OneGateway: true, offloadings: "offloading.liqo.io/v1alpha1", nodes: "liqo-",
+		ShadowPods: "virtualkubelet.liqo.io/v1alpha1", KubeletLabel: "app.kubernetes.io/component",
+		offloadings: "offloading.liqo.io/v1alpha1", nodes: "liqo-",
 	}
 }
 
@@ -68,4 +75,48 @@ func (line09) parted(ctx context.Context, consumer, provider *Cluster) error {
 		}
 	}
 	return nil
+}
+
+func (line09) stations(*Federation) []station { return nil }
+
+func (line09) viewsAcknowledged(context.Context, *Federation) error { return nil }
+
+// endNodes removes offers, which Liqo keeps.
+func (line09) endNodes(ctx context.Context, f *Federation) error {
+	var offers v09.ResourceOfferList
+	if err := f.Broker.List(ctx, &offers); err != nil {
+		return err
+	}
+	for i := range offers.Items {
+		if o := &offers.Items[i]; v09.OfferedTo(o) == f.Consumer.ID && o.Spec.NodeName != "" {
+			if err := f.Broker.Delete(ctx, o); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (line09) quotaUser(_ context.Context, f *Federation) (string, error) {
+	return string(f.Consumer.ID), nil
+}
+
+func (line09) relays(ctx context.Context, f *Federation) (int, error) {
+	all, err := f.RelayMappings(ctx)
+	return len(all), err
+}
+
+// RelayMappings returns the addresses that the broker's remote IPAM keeps for the consumer, by that which the broker shows for a pod.
+func (f *Federation) RelayMappings(ctx context.Context) (map[string]string, error) {
+	var mappings v09.NatMappingList
+	if err := f.Broker.List(ctx, &mappings); err != nil {
+		return nil, err
+	}
+	found := map[string]string{}
+	for i := range mappings.Items {
+		if mappings.Items[i].Spec.ClusterID == string(f.Consumer.ID) {
+			maps.Copy(found, mappings.Items[i].Spec.ClusterMappings)
+		}
+	}
+	return found, nil
 }

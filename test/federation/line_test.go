@@ -4,8 +4,10 @@
 package federation
 
 import (
+	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,11 +18,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	liqoline "github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/report"
 )
 
 // newCluster returns a cluster with a line of Liqo that has some objects.
@@ -51,8 +55,10 @@ func TestTraits(t *testing.T) {
 					t.Errorf("the kind %s is said to be %s", got, said)
 				}
 			}
-			if got := c.Traits().OurKubelets; got != of.HasPlugin() {
-				t.Errorf("virtual kubelets of this project: %t", got)
+			for trait, has := range map[Trait]bool{OurKubelets: of.HasPlugin(), DirectPaths: of.DirectPaths()} {
+				if c.Has(trait) != has {
+					t.Errorf("%s: %t, and the line itself says %t", trait, c.Has(trait), has)
+				}
 			}
 		})
 	}
@@ -72,7 +78,7 @@ func TestNamesOfLines(t *testing.T) {
 		if got := []string{b.NodeName(), gateway.namespace, gateway.pod}; !slices.Equal(got, want) || gateway.on != a {
 			t.Errorf("Liqo %s: the node and the gateway at %s are %v, want %v", of.Name(), gateway.on.Name, got, want)
 		}
-		if one := gateway == (&Federation{}).Gateway(a, newCluster(t, of, "c")); one != a.Traits().OneGateway {
+		if one := gateway == (&Federation{}).Gateway(a, newCluster(t, of, "c")); one != a.Has(OneGateway) {
 			t.Errorf("Liqo %s: one gateway leads to two clusters: %t", of.Name(), one)
 		}
 	}
@@ -119,6 +125,96 @@ func TestParted(t *testing.T) {
 			}
 			if looked := now.GetLabels()["federation.test/looked-at"] != ""; looked != (tc.of == v09.Line{} && !tc.parted) {
 				t.Errorf("%s Liqo is made to look: %t", tc.reason, looked)
+			}
+		})
+	}
+}
+
+// TestServed holds how a broker with each line serves its consumer.
+func TestServed(t *testing.T) {
+	consumer, other := cluster.Identity{ID: "id-a", Name: "a"}, cluster.Identity{ID: "id-c", Name: "c"}
+	offer := func(to cluster.Identity, name, node string) client.Object {
+		o := liqotest.OfferTo(to, nil)
+		o.Name, o.Spec.NodeName = name, node
+		return o
+	}
+	relays := func(of cluster.Identity, pods ...string) client.Object {
+		m := &v09.NatMapping{ObjectMeta: metav1.ObjectMeta{Name: of.Name}}
+		m.Spec.ClusterID, m.Spec.ClusterMappings = string(of.ID), map[string]string{}
+		for _, pod := range pods {
+			m.Spec.ClusterMappings[pod] = "192.0.2.1"
+		}
+		return m
+	}
+	ip := func(name string) client.Object {
+		return &api.IP{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: name}}
+	}
+	for of, tc := range map[liqoline.Line]struct {
+		has            []client.Object
+		relays, offers int
+		stations       []string
+	}{
+		v09.Line{}: {
+			has: []client.Object{
+				offer(consumer, "all", ""), offer(consumer, "single", "node"), offer(other, "other", "node"),
+				relays(consumer, "10.0.0.1", "10.0.0.2"), relays(other, "10.0.0.3"),
+			},
+			relays: 2, offers: 2, stations: []string{"the node"},
+		},
+		v1.Line{}: {
+			has: []client.Object{ip("one"), ip("two"), ip("three")}, relays: 3,
+			stations: []string{"the ResourceSlice at the broker", "the ResourceSlice at the consumer", "the VirtualNode", "the node"},
+		},
+	} {
+		t.Run(of.Name(), func(t *testing.T) {
+			f := &Federation{Consumer: newCluster(t, of, "a"), Broker: newCluster(t, of, "b", tc.has...)}
+			if got, err := f.Relays(t.Context()); err != nil || got != tc.relays {
+				t.Errorf("the broker has %d addresses for pods of others, want %d: %v", got, tc.relays, err)
+			}
+			if err := f.EndNodes(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			var left v09.ResourceOfferList
+			if err := f.Broker.List(t.Context(), &left); err != nil || len(left.Items) != tc.offers {
+				t.Errorf("offers are left that are not for a single provider, or to others: %d, want %d: %v", len(left.Items), tc.offers, err)
+			}
+			if got := (&GrantWatch{stations: f.stations()}).Stations(); !slices.Equal(got, tc.stations) {
+				t.Errorf("stations %q, want %q", got, tc.stations)
+			}
+		})
+	}
+}
+
+// TestViewsAcknowledged holds when the agent of a consumer has taken note of what the broker tells it.
+func TestViewsAcknowledged(t *testing.T) {
+	granted := map[string]netip.Prefix{"b": netip.MustParsePrefix("10.60.0.0/16")}
+	told := func(views map[string]netip.Prefix) client.Object {
+		text, err := (&report.Report{At: time.Unix(100, 0), Views: views}).Format()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-id-a", Name: report.Name}, Data: map[string]string{report.Key: text},
+		}
+	}
+	slice := &api.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-id-a", Name: "b"}}
+	slice.Status.NodeLabels = liqo.LabelViews(nil, granted)
+	for name, tc := range map[string]struct {
+		reason string
+		of     liqoline.Line
+		has    []client.Object
+		want   bool
+	}{
+		"NoAgent":  {"There is nobody who would.", v09.Line{}, nil, true},
+		"Silent":   {"The agent has told nothing.", v1.Line{}, []client.Object{slice}, false},
+		"NotYet":   {"The agent does not know the views.", v1.Line{}, []client.Object{slice, told(nil)}, false},
+		"Same":     {"It has just these.", v1.Line{}, []client.Object{slice, told(granted)}, true},
+		"NoOffers": {"Nothing is granted.", v1.Line{}, []client.Object{told(granted)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &Federation{Consumer: newCluster(t, tc.of, "a"), Broker: newCluster(t, tc.of, "b", tc.has...)}
+			if err := f.ViewsAcknowledged(t.Context()); (err == nil) != tc.want {
+				t.Errorf("%s %v", tc.reason, err)
 			}
 		})
 	}
