@@ -30,6 +30,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/test/federation"
+	"github.com/capacitorset/liqo-broker/test/walk"
 )
 
 // byLiqoctl has the clusters peer, unless they do.
@@ -333,12 +334,7 @@ func drainAsked(t *testing.T, readme *reader) *reader {
 	t.Helper()
 	r := read(t, "docs/tutorials/drain.md", "TestFrontDoor", placeholders(t, "first"), "--image=curlimages/curl", "--image=lab.local/tools:1",
 		`{"port": 80}`, `{"port": 8080}`, "--target-port=80", "--target-port=8080")
-	t.Cleanup(func() {
-		if _, err := fed.Consumer.Kubectl(context.WithoutCancel(t.Context()), "delete", "pod", "asks", "--namespace=default",
-			"--ignore-not-found", "--now"); err != nil {
-			t.Error(err)
-		}
-	})
+	walk.KubectlAtEnd(t, fed.Consumer, "delete", "pod", "asks", "--namespace=default", "--ignore-not-found", "--now")
 	r.next("kubectl --namespace first patch deployment web")
 	r.next("kubectl --namespace default run asks")
 	// The command waits until no pod is left.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/test/federation"
+	"github.com/capacitorset/liqo-broker/test/walk"
 )
 
 // TestAggregatedOffer changes what a provider can offer: the consumer's node for the broker has the new sum soon.
@@ -61,12 +62,7 @@ spec:
 	if err := fed.ProviderA.ApplyManifests(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_, err := fed.ProviderA.Kubectl(context.WithoutCancel(t.Context()), "delete", "pod", "tenant")
-		if err != nil {
-			t.Error(err)
-		}
-	})
+	walk.KubectlAtEnd(t, fed.ProviderA, "delete", "pod", "tenant")
 
 	eventually(t, 2*time.Minute, func(ctx context.Context) error {
 		after, err := fed.OfferedToBroker(ctx)

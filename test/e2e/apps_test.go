@@ -20,6 +20,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/test/federation"
+	"github.com/capacitorset/liqo-broker/test/walk"
 )
 
 // datagrams are Services of the workload Web: one for UDP, and one for both protocols on ports of the node.
@@ -135,12 +136,8 @@ spec:
 func TestVolumesStayAtHome(t *testing.T) {
 	const namespace, want = "volumes", `persistentvolumeclaim \"data\" not found` // As JSON has it.
 	together(t, v1alpha1.ModeAggregated)
-	t.Cleanup(func() { // After the namespace.
-		if _, err := fed.Consumer.Kubectl(context.WithoutCancel(t.Context()), "delete", "persistentvolume", namespace, "--ignore-not-found",
-			"--wait=false"); err != nil {
-			t.Error(err)
-		}
-	})
+	// After the namespace.
+	walk.KubectlAtEnd(t, fed.Consumer, "delete", "persistentvolume", namespace, "--ignore-not-found", "--wait=false")
 	offloadCapacity(t, fed.Consumer, namespace)
 	keeps := claimingPod(namespace, "brokering.liqo.io/give-back: Never")
 	if err := fed.Consumer.ApplyManifests(t.Context(), fmt.Sprintf(volume, namespace)+"---"+keeps); err != nil {
@@ -332,11 +329,7 @@ func metricsReader(t *testing.T) string {
 			_, err := fed.Broker.Kubectl(ctx, "delete", made[0], made[1], "--namespace=default", "--ignore-not-found")
 			return err
 		}
-		t.Cleanup(func() {
-			if err := remove(context.WithoutCancel(t.Context())); err != nil {
-				t.Error(err)
-			}
-		})
+		walk.AtEnd(t, remove)
 		if err := remove(t.Context()); err != nil { // What a run that was stopped left.
 			t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/test/federation"
+	"github.com/capacitorset/liqo-broker/test/walk"
 )
 
 // What a pod of busy requests of a processor, and what it may use: it uses all of that.
@@ -58,7 +59,7 @@ func TestAutoscaling(t *testing.T) {
 	const namespace = "autoscaling"
 	start(t, v1alpha1.ModeAggregated)
 	for _, c := range []*federation.Cluster{fed.ProviderA, fed.Broker, fed.Consumer} {
-		untilEnd(t, func(ctx context.Context) (func() error, error) { return fed.MetricsServer(ctx, c) })
+		walk.UntilEnd(t, func(ctx context.Context) (func() error, error) { return fed.MetricsServer(ctx, c) })
 	}
 	cordon(t, fed.ProviderB)
 	offloadCapacity(t, fed.Consumer, namespace)
@@ -109,18 +110,4 @@ func cpuOf(ctx context.Context, c *federation.Cluster, namespace string) (*resou
 		return nil, fmt.Errorf("the metrics API of %s has no pod of namespace %s: %s", c.Name, namespace, text)
 	}
 	return &pods.Items[0].Containers[0].Usage.CPU, nil
-}
-
-// untilEnd begins something that lasts until the test ends.
-func untilEnd(t *testing.T, begin func(context.Context) (end func() error, err error)) {
-	t.Helper()
-	end, err := begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := end(); err != nil {
-			t.Error(err)
-		}
-	})
 }

@@ -6,7 +6,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/test/federation"
 	"github.com/capacitorset/liqo-broker/test/percentile"
+	"github.com/capacitorset/liqo-broker/test/walk"
 )
 
 const (
@@ -43,11 +43,7 @@ func TestBusyNode(t *testing.T) {
 	}
 	broker("--namespace=default", "create", "deployment", "busy", "--image=lab.local/tools:1", fmt.Sprintf("--replicas=%d", busyPods),
 		"--", "sh", "-c", "while :; do :; done")
-	t.Cleanup(func() {
-		if _, err := fed.Broker.Kubectl(context.WithoutCancel(t.Context()), "--namespace=default", "delete", "deployment", "busy"); err != nil {
-			t.Error(err)
-		}
-	})
+	walk.KubectlAtEnd(t, fed.Broker, "--namespace=default", "delete", "deployment", "busy")
 	broker("--namespace=default", "rollout", "status", "deployment", "busy", "--timeout=3m")
 
 	// Each turn begins when all answer again: a gateway that is changed starts again.

@@ -21,6 +21,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/test/federation"
+	"github.com/capacitorset/liqo-broker/test/walk"
 )
 
 // hungryNamespace has the pods of hungryPod.
@@ -205,21 +206,15 @@ func checkAccounts(t *testing.T, user *federation.Cluster, part *resource.Quanti
 func secondConsumer(t *testing.T, c *federation.Cluster) {
 	t.Helper()
 	letIn(t, c)
-	t.Cleanup(func() { // After the end of the peering.
+	walk.AtEnd(t, func(ctx context.Context) error { // After the end of the peering.
 		consumer := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(c.ID)}}
-		if err := fed.Broker.Delete(context.WithoutCancel(t.Context()), consumer); client.IgnoreNotFound(err) != nil {
-			t.Error(err)
-		}
+		return client.IgnoreNotFound(fed.Broker.Delete(ctx, consumer))
 	})
 	peer(t, c, fed.Broker)
 	if !fed.Broker.Has(federation.Agents) {
 		return // Liqo's own virtual kubelet tells what it runs.
 	}
-	t.Cleanup(func() {
-		if err := fed.Unprepare(context.WithoutCancel(t.Context()), c, federation.NewProgress(t.Output())); err != nil {
-			t.Error(err)
-		}
-	})
+	walk.AtEnd(t, func(ctx context.Context) error { return fed.Unprepare(ctx, c, federation.NewProgress(t.Output())) })
 	if err := fed.Prepare(t.Context(), c, federation.NewProgress(t.Output())); err != nil {
 		t.Fatal(err)
 	}
@@ -240,21 +235,15 @@ func letIn(t *testing.T, c *federation.Cluster) {
 	r := read(t, "docs/install.md", "TestTwoConsumers", map[string]string{"PROVIDER": fc.Name})
 	r.next("kubectl patch foreigncluster")
 	r.end()
-	t.Cleanup(func() {
-		if err := fed.Broker.Patch(context.WithoutCancel(t.Context()), before.DeepCopy(), client.MergeFrom(open)); err != nil {
-			t.Error(err)
-		}
+	walk.AtEnd(t, func(ctx context.Context) error {
+		return fed.Broker.Patch(ctx, before.DeepCopy(), client.MergeFrom(open))
 	})
 }
 
 // schedule sets the scheduling of a provider, which is Active again when the test ends.
 func schedule(t *testing.T, c *federation.Cluster, scheduling v1alpha1.Scheduling) {
 	t.Helper()
-	t.Cleanup(func() {
-		if err := setScheduling(context.WithoutCancel(t.Context()), c, v1alpha1.SchedulingActive); err != nil {
-			t.Error(err)
-		}
-	})
+	walk.AtEnd(t, func(ctx context.Context) error { return setScheduling(ctx, c, v1alpha1.SchedulingActive) })
 	if err := setScheduling(t.Context(), c, scheduling); err != nil {
 		t.Fatal(err)
 	}
@@ -297,12 +286,7 @@ func offloadCapacity(t *testing.T, c *federation.Cluster, namespace string) {
 	if c == fed.Consumer {
 		removeAtEnd(t, namespace)
 	} else {
-		t.Cleanup(func() {
-			_, err := c.Kubectl(context.WithoutCancel(t.Context()), "delete", "namespace", namespace, "--ignore-not-found", "--timeout=60s")
-			if err != nil {
-				t.Error(err)
-			}
-		})
+		walk.KubectlAtEnd(t, c, "delete", "namespace", namespace, "--ignore-not-found", "--timeout=60s")
 	}
 	// Liqo's webhook admits the offloading in a namespace that it has seen.
 	eventually(t, time.Minute, func(ctx context.Context) error {

@@ -23,6 +23,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/peering"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/peering/outofband"
 	"github.com/capacitorset/liqo-broker/test/federation"
+	"github.com/capacitorset/liqo-broker/test/walk"
 )
 
 // TestPeeringByCredentials has the consumer peer with provider-b by what that one's connector issues, run pods there, drain and part; the
@@ -51,11 +52,7 @@ func TestPeeringByCredentials(t *testing.T) {
 	if err := fed.DeployTo(t.Context(), namespace, fed.ProviderB, replicas); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := fed.Remove(context.WithoutCancel(t.Context()), namespace); err != nil {
-			t.Error(err)
-		}
-	})
+	walk.AtEnd(t, func(ctx context.Context) error { return fed.Remove(ctx, namespace) })
 
 	// A workload is not cut: it is evicted first.
 	eventually(t, time.Minute, func(ctx context.Context) error {

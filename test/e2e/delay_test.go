@@ -21,6 +21,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/test/federation"
 	"github.com/capacitorset/liqo-broker/test/lab/node"
+	"github.com/capacitorset/liqo-broker/test/walk"
 )
 
 // loads is a query for a KPI of the providers.
@@ -193,11 +194,8 @@ func monitor(t *testing.T) *monitoring {
 	t.Helper()
 	m := &monitoring{t: t}
 	m.folder = strings.TrimSpace(m.run("", "mktemp", "-d"))
-	t.Cleanup(func() {
-		remove := node.Command{Args: []string{"rm", "-r", m.folder}, Stderr: os.Stderr}
-		if err := fed.Broker.Lab.Exec(context.WithoutCancel(t.Context()), remove); err != nil {
-			t.Error(err)
-		}
+	walk.AtEnd(t, func(ctx context.Context) error {
+		return fed.Broker.Lab.Exec(ctx, node.Command{Args: []string{"rm", "-r", m.folder}, Stderr: os.Stderr})
 	})
 	m.run(fmt.Sprintf("global: {scrape_interval: 1s}\nscrape_configs: [{job_name: test, static_configs: [{targets: ['127.0.0.1:%d']}]}]\n",
 		exporterPort),
@@ -258,13 +256,5 @@ func (m *monitoring) background(args ...string) (stop func()) {
 // askPrometheus gives the broker's daemon the URL of a Prometheus until the test ends.
 func askPrometheus(t *testing.T, url string) {
 	t.Helper()
-	end, err := fed.RunDaemonWith(t.Context(), "--prometheus="+url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := end(); err != nil {
-			t.Error(err)
-		}
-	})
+	walk.UntilEnd(t, func(ctx context.Context) (func() error, error) { return fed.RunDaemonWith(ctx, "--prometheus="+url) })
 }

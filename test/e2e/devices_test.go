@@ -19,6 +19,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/test/federation"
+	"github.com/capacitorset/liqo-broker/test/walk"
 )
 
 const (
@@ -143,15 +144,8 @@ func hasDevices(node *corev1.Node, want string) error {
 func withDevices(t *testing.T, provider *federation.Cluster, count string) {
 	t.Helper()
 	// At the end the devices go first: Liqo 0.9.4 goes on offering what has gone, until its controller manager starts again.
-	share, err := provider.Share(t.Context(), 100)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := share(); err != nil {
-			t.Error(err)
-		}
-		err := federation.Until(context.WithoutCancel(t.Context()), 2*time.Minute, func(ctx context.Context) error {
+	walk.AtEnd(t, func(ctx context.Context) error {
+		return federation.Until(ctx, 2*time.Minute, func(ctx context.Context) error {
 			var p v1alpha1.Provider
 			if err := fed.Broker.Get(ctx, client.ObjectKey{Name: string(provider.ID)}, &p); err != nil {
 				return err
@@ -161,20 +155,14 @@ func withDevices(t *testing.T, provider *federation.Cluster, count string) {
 			}
 			return fed.CheckOffer(ctx)
 		})
-		if err != nil {
-			t.Error(err)
-		}
 	})
+	walk.UntilEnd(t, func(ctx context.Context) (func() error, error) { return provider.Share(ctx, 100) })
 	set := func(ctx context.Context, amount string) error {
 		_, err := provider.Kubectl(ctx, "patch", "node", provider.Name, "--subresource=status", "--type=merge",
 			fmt.Sprintf(`--patch={"status": {"capacity": {%[1]q: %[2]s}, "allocatable": {%[1]q: %[2]s}}}`, gpu, amount))
 		return err
 	}
-	t.Cleanup(func() {
-		if err := set(context.WithoutCancel(t.Context()), "null"); err != nil {
-			t.Error(err)
-		}
-	})
+	walk.AtEnd(t, func(ctx context.Context) error { return set(ctx, "null") })
 	if err := set(t.Context(), fmt.Sprintf("%q", count)); err != nil {
 		t.Fatal(err)
 	}
@@ -201,11 +189,7 @@ func withDevices(t *testing.T, provider *federation.Cluster, count string) {
 // label labels an object of a cluster until the test ends.
 func label(t *testing.T, c *federation.Cluster, kind, name, key, value string) {
 	t.Helper()
-	t.Cleanup(func() {
-		if _, err := c.Kubectl(context.WithoutCancel(t.Context()), "label", kind, name, key+"-"); err != nil {
-			t.Error(err)
-		}
-	})
+	walk.KubectlAtEnd(t, c, "label", kind, name, key+"-")
 	if _, err := c.Kubectl(t.Context(), "label", "--overwrite", kind, name, key+"="+value); err != nil {
 		t.Fatal(err)
 	}

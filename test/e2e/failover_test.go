@@ -20,6 +20,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/test/federation"
+	"github.com/capacitorset/liqo-broker/test/walk"
 )
 
 const failoverNamespace = "failover"
@@ -104,23 +105,14 @@ spec:
 // lose cuts provider-a off from other clusters, and returns when the broker knew that it has lost it.
 func lose(t *testing.T, from ...*federation.Cluster) (mend func(), lost time.Time) {
 	t.Helper()
-	var ends []func() error
-	mend = func() {
-		t.Helper()
-		for _, end := range ends {
-			if err := end(); err != nil {
-				t.Error(err)
-			}
-		}
-		ends = nil
-	}
-	t.Cleanup(mend)
+	var ends []func()
 	for _, c := range from {
-		end, err := fed.Cut(t.Context(), c, fed.ProviderA)
-		if err != nil {
-			t.Fatal(err)
+		ends = append(ends, walk.UntilEnd(t, cut(c, fed.ProviderA)))
+	}
+	mend = func() {
+		for _, end := range ends {
+			end()
 		}
-		ends = append(ends, end)
 	}
 	cut := time.Now()
 	eventually(t, 2*time.Minute, func(ctx context.Context) error {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/test/federation"
+	"github.com/capacitorset/liqo-broker/test/walk"
 )
 
 // TestStatusWithoutRemoteIPAM restarts a pod's process while nobody answers questions about addresses: the consumer sees the restart,
@@ -29,15 +30,7 @@ func TestStatusWithoutRemoteIPAM(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	end, err := fed.RemoteIPAM().Kill(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := end(); err != nil {
-			t.Error(err)
-		}
-	})
+	walk.UntilEnd(t, fed.RemoteIPAM().Kill)
 	if err := fed.Restart(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/test/federation"
 	"github.com/capacitorset/liqo-broker/test/percentile"
+	"github.com/capacitorset/liqo-broker/test/walk"
 )
 
 const (
@@ -60,11 +61,7 @@ func TestGrantsReachNodes(t *testing.T) {
 			return setScheduling(ctx, fed.ProviderA, v1alpha1.SchedulingActive)
 		}},
 	} {
-		t.Cleanup(func() {
-			if err := kind.to(context.WithoutCancel(t.Context()), false); err != nil {
-				t.Error(err)
-			}
-		})
+		walk.AtEnd(t, func(ctx context.Context) error { return kind.to(ctx, false) })
 		stages, replaced := percentile.Stages{Names: watch.Stations()}, 0
 		for i := range changes {
 			took, again := timeGrant(t, watch, kind.to, i%2 == 0)

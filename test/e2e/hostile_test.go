@@ -28,6 +28,7 @@ import (
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/test/federation"
 	"github.com/capacitorset/liqo-broker/test/hostile"
+	"github.com/capacitorset/liqo-broker/test/walk"
 )
 
 // TestHostilePeers has the consumer and a provider try what no peer must achieve, each with the identity that Liqo gave it at the
@@ -93,12 +94,8 @@ func intruder(t *testing.T, peer, victim *federation.Cluster, twin string) *host
 func checkIdentity(t *testing.T, victim cluster.ID) {
 	t.Helper()
 	const stranger = "00000000-0000-4000-8000-000000000bad"
-	t.Cleanup(func() { // Liqo makes it before it looks at the request.
-		if _, err := fed.Broker.Kubectl(context.WithoutCancel(t.Context()), "delete", "namespace",
-			"--selector=discovery.liqo.io/cluster-id="+stranger); err != nil {
-			t.Error(err)
-		}
-	})
+	// Liqo makes it before it looks at the request.
+	walk.KubectlAtEnd(t, fed.Broker, "delete", "namespace", "--selector=discovery.liqo.io/cluster-id="+stranger)
 	var token corev1.Secret
 	if err := fed.Broker.Get(t.Context(), client.ObjectKey{Namespace: "liqo", Name: "auth-token"}, &token); err != nil {
 		t.Fatal(err)

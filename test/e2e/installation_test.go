@@ -6,7 +6,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -21,6 +20,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/test/federation"
+	"github.com/capacitorset/liqo-broker/test/walk"
 )
 
 // TestInstallation checks that the federation is set up as the README says: Liqo's controller manager on the consumer has the
@@ -70,13 +70,7 @@ spec: {selector: {app: canary}, ports: [{port: 80}]}
 	if err := fed.Broker.ApplyManifests(t.Context(), canary); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_, err := fed.Broker.Kubectl(context.WithoutCancel(t.Context()), "delete", "--namespace=liqo", "secret/canary", "configmap/canary",
-			"service/canary")
-		if err != nil {
-			t.Error(err)
-		}
-	})
+	walk.KubectlAtEnd(t, fed.Broker, "delete", "--namespace=liqo", "secret/canary", "configmap/canary", "service/canary")
 	// Liqo reflects within a second; what has not arrived after this will not arrive.
 	time.Sleep(10 * time.Second)
 

@@ -26,6 +26,7 @@ import (
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
 	"github.com/capacitorset/liqo-broker/test/federation"
+	"github.com/capacitorset/liqo-broker/test/walk"
 )
 
 // TestIPAMPortIsClosed tries to reach Liqo's IPAM on the broker from every cluster, under every address that leads there: nobody
@@ -79,11 +80,7 @@ func TestIPAMPortIsClosed(t *testing.T) {
 func disguised(t *testing.T) *corev1.Pod {
 	t.Helper()
 	const namespace = "ipam-port-disguised"
-	t.Cleanup(func() {
-		if _, err := fed.Broker.Kubectl(context.WithoutCancel(t.Context()), "delete", "namespace", namespace); err != nil {
-			t.Error(err)
-		}
-	})
+	walk.KubectlAtEnd(t, fed.Broker, "delete", "namespace", namespace)
 	err := fed.Broker.ApplyManifests(t.Context(), `
 apiVersion: v1
 kind: Namespace

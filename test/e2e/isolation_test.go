@@ -24,6 +24,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	"github.com/capacitorset/liqo-broker/test/federation"
+	"github.com/capacitorset/liqo-broker/test/walk"
 )
 
 // lonePod is a pod that nothing recreates, with lines that follow in its spec. It requires the broker's node, so that it does not stay at
@@ -389,11 +390,7 @@ func TestPodsAreConfinedWithoutWebhooks(t *testing.T) {
 	if !withPolicies(t) {
 		t.Skip("this Kubernetes has no admission policies")
 	}
-	t.Cleanup(func() {
-		if _, err := fed.Broker.Kubectl(context.WithoutCancel(t.Context()), "delete", "namespace", twin, "--ignore-not-found"); err != nil {
-			t.Error(err)
-		}
-	})
+	walk.KubectlAtEnd(t, fed.Broker, "delete", "namespace", twin, "--ignore-not-found")
 	if err := fed.Broker.ApplyManifests(t.Context(), fmt.Sprintf(`{"apiVersion": "v1", "kind": "Namespace",
 		"metadata": {"name": %q, "labels": {"liqo.io/remote-cluster-id": %q}}}`, twin, fed.Consumer.ID)); err != nil {
 		t.Fatal(err)

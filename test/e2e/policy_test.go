@@ -19,6 +19,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/test/federation"
+	"github.com/capacitorset/liqo-broker/test/walk"
 )
 
 // cheapest is a policy that has one provider at a time.
@@ -88,11 +89,7 @@ func price(t *testing.T, provider *federation.Cluster, cpu string) {
 	if err := set(t.Context(), fmt.Sprintf(`{"currency": "EUR", "cpu": %q}`, cpu)); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := set(context.WithoutCancel(t.Context()), "null"); err != nil {
-			t.Error(err)
-		}
-	})
+	walk.AtEnd(t, func(ctx context.Context) error { return set(ctx, "null") })
 }
 
 // apply makes an object of the broker's API, or changes it. At the end of the test it goes.
@@ -102,12 +99,7 @@ func apply(t *testing.T, manifest string) {
 	if err := yaml.Unmarshal([]byte(manifest), &object); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if _, err := fed.Broker.Kubectl(context.WithoutCancel(t.Context()), "delete", object.Kind, object.Name,
-			"--ignore-not-found"); err != nil {
-			t.Error(err)
-		}
-	})
+	walk.KubectlAtEnd(t, fed.Broker, "delete", object.Kind, object.Name, "--ignore-not-found")
 	if err := fed.Broker.ApplyManifests(t.Context(), manifest); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/test/federation"
+	"github.com/capacitorset/liqo-broker/test/walk"
 )
 
 // TestPools gives the consumer a node for each provider: its scheduler chooses, pods run on the provider of their node, and leave it
@@ -25,8 +27,8 @@ import (
 func TestPools(t *testing.T) {
 	const namespace, replicas = "pools", 3
 	start(t, v1alpha1.ModeOrchestrated)
-	inRegion(t, fed.ProviderA, "north")
-	inRegion(t, fed.ProviderB, "south")
+	label(t, fed.Broker, "provider", string(fed.ProviderA.ID), corev1.LabelTopologyRegion, "north")
+	label(t, fed.Broker, "provider", string(fed.ProviderB.ID), corev1.LabelTopologyRegion, "south")
 	began := time.Now()
 	perProvider(t)
 	for _, provider := range fed.Providers() {
@@ -101,39 +103,17 @@ spec:
     - {name: tools, image: "lab.local/tools:1", imagePullPolicy: IfNotPresent, resources: {requests: {cpu: 10m, memory: 16Mi}}}
 `
 
-// inRegion labels a provider until the test ends.
-func inRegion(t *testing.T, provider *federation.Cluster, region string) {
-	t.Helper()
-	t.Cleanup(func() {
-		if _, err := fed.Broker.Kubectl(context.WithoutCancel(t.Context()), "label", "provider", string(provider.ID),
-			corev1.LabelTopologyRegion+"-"); err != nil {
-			t.Error(err)
-		}
-	})
-	if _, err := fed.Broker.Kubectl(t.Context(), "label", "--overwrite", "provider", string(provider.ID),
-		corev1.LabelTopologyRegion+"="+region); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // perProvider gives the consumer a node for each provider until the test ends. The node of the broker was the first, and stays.
 func perProvider(t *testing.T) {
 	t.Helper()
-	t.Cleanup(func() {
-		ctx := context.WithoutCancel(t.Context())
+	walk.AtEnd(t, func(ctx context.Context) error {
 		setNodes(t, v1alpha1.NodesOne)
-		if err := fed.EndNodes(ctx); err != nil {
-			t.Error(err)
-		}
-		err := federation.Until(ctx, 4*time.Minute, func(ctx context.Context) error {
+		return errors.Join(fed.EndNodes(ctx), federation.Until(ctx, 4*time.Minute, func(ctx context.Context) error {
 			if _, err := fed.Consumer.VirtualNode(ctx, fed.Broker); err != nil {
 				return err
 			}
 			return fed.Consumer.NodesReady(ctx)
-		})
-		if err != nil {
-			t.Error(err)
-		}
+		}))
 	})
 	setNodes(t, v1alpha1.NodesPerProvider)
 }

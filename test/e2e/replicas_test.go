@@ -14,6 +14,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/test/federation"
+	"github.com/capacitorset/liqo-broker/test/walk"
 )
 
 // TestSecondVirtualKubelet runs two replicas of the consumer's virtual kubelet, and takes away the one that acts: the other one goes on
@@ -24,11 +25,7 @@ func TestSecondVirtualKubelet(t *testing.T) {
 	ctx := t.Context()
 	start(t, v1alpha1.ModeOrchestrated)
 	deploy(t, namespace, federation.Web, 2)
-	t.Cleanup(func() {
-		if err := fed.Consumer.RunVirtualKubelets(context.WithoutCancel(ctx), fed.Broker, 1); err != nil {
-			t.Error(err)
-		}
-	})
+	walk.AtEnd(t, func(ctx context.Context) error { return fed.Consumer.RunVirtualKubelets(ctx, fed.Broker, 1) })
 	if err := fed.Consumer.RunVirtualKubelets(ctx, fed.Broker, 2); err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,8 +22,8 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/test/federation"
+	"github.com/capacitorset/liqo-broker/test/walk"
 )
 
 // offeringTo is an offloading of namespace liqo to the virtual nodes that an expression selects.
@@ -148,31 +147,18 @@ func TestInstallationInTheWrongOrder(t *testing.T) {
 // straggler runs one more of the virtual kubelets that the broker has for a provider now, until the returned function or the test ends.
 func straggler(t *testing.T, provider *federation.Cluster) (end func()) {
 	t.Helper()
-	ctx := context.WithoutCancel(t.Context())
-	var pods corev1.PodList
-	if err := fed.Broker.List(ctx, &pods, client.MatchingLabelsSelector{Selector: v09.VirtualKubeletSelector()}); err != nil {
-		t.Fatal(err)
-	}
-	i := slices.IndexFunc(pods.Items, func(pod corev1.Pod) bool { return strings.HasPrefix(pod.Name, "vk-liqo-"+provider.Name) })
-	if i < 0 {
-		t.Fatalf("no virtual kubelet for %s", provider.Name)
+	pods, err := fed.Broker.VirtualKubelets(t.Context(), provider)
+	if err != nil || len(pods) == 0 {
+		t.Fatalf("no virtual kubelet for %s: %v", provider.Name, err)
 	}
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "straggler", Namespace: pods.Items[i].Namespace, Labels: pods.Items[i].Labels},
-		Spec:       pods.Items[i].Spec,
+		ObjectMeta: metav1.ObjectMeta{Name: "straggler", Namespace: pods[0].Namespace, Labels: pods[0].Labels}, Spec: pods[0].Spec,
 	}
 	delete(pod.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
 	pod.Spec.NodeName = ""
-	if err := fed.Broker.Create(ctx, pod); err != nil {
-		t.Fatal(err)
-	}
-	end = sync.OnceFunc(func() {
-		if err := fed.Broker.Delete(ctx, pod); err != nil {
-			t.Errorf("end pod %s: %v", client.ObjectKeyFromObject(pod), err)
-		}
+	return walk.UntilEnd(t, func(ctx context.Context) (func() error, error) {
+		return func() error { return fed.Broker.Delete(context.WithoutCancel(ctx), pod) }, fed.Broker.Create(ctx, pod)
 	})
-	t.Cleanup(end)
-	return end
 }
 
 // TestTwinOfLiqo has the consumer offload its own namespace liqo, whose twin no policy places: no pod there runs on the broker.

@@ -7,6 +7,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/test/federation"
+	"github.com/capacitorset/liqo-broker/test/walk"
 )
 
 // disks is a class of volumes of a provider, and one volume of it on the provider's node: the lab makes none by itself.
@@ -74,32 +76,19 @@ func TestVolumesOfProviders(t *testing.T) {
 	const namespace = "disks"
 	start(t, v1alpha1.ModeAggregated)
 	volume := fmt.Sprintf(disks, namespace)
-	t.Cleanup(func() {
-		ctx := context.WithoutCancel(t.Context())
-		for _, object := range []string{"persistentvolume/" + namespace, "storageclass/disks"} {
-			if _, err := fed.ProviderA.Kubectl(ctx, "delete", object, "--ignore-not-found"); err != nil {
-				t.Error(err)
-			}
-		}
-	})
+	walk.KubectlAtEnd(t, fed.ProviderA, "delete", "persistentvolume/"+namespace, "storageclass/disks", "--ignore-not-found")
 	if err := fed.ProviderA.ApplyManifests(t.Context(), volume); err != nil {
 		t.Fatal(err)
 	}
-	untilEnd(t, func(ctx context.Context) (func() error, error) { return fed.ProviderA.Storage(ctx, "disks") })
+	walk.UntilEnd(t, func(ctx context.Context) (func() error, error) { return fed.ProviderA.Storage(ctx, "disks") })
 	// The only class of the broker is the virtual one, so that the consumer asks for that.
-	untilEnd(t, func(ctx context.Context) (func() error, error) { return fed.Broker.Storage(ctx, "") })
-	untilEnd(t, func(ctx context.Context) (func() error, error) { return fed.Consumer.Storage(ctx, "") })
+	walk.UntilEnd(t, func(ctx context.Context) (func() error, error) { return fed.Broker.Storage(ctx, "") })
+	walk.UntilEnd(t, func(ctx context.Context) (func() error, error) { return fed.Consumer.Storage(ctx, "") })
 	storing(t, fed.Broker, fed.ProviderA, "disks")
 	storing(t, fed.Consumer, fed.Broker, federation.VirtualClass)
 	// Liqo removes the volumes of claims that are gone, as long as its storage is on.
-	t.Cleanup(func() {
-		ctx := context.WithoutCancel(t.Context())
-		if err := fed.Removed(ctx, namespace); err != nil {
-			t.Error(err)
-		}
-		if err := federation.Until(ctx, 2*time.Minute, noVirtualVolumes); err != nil {
-			t.Error(err)
-		}
+	walk.AtEnd(t, func(ctx context.Context) error {
+		return errors.Join(fed.Removed(ctx, namespace), federation.Until(ctx, 2*time.Minute, noVirtualVolumes))
 	})
 	cordon(t, fed.ProviderB)
 	offloadCapacity(t, fed.Consumer, namespace)
@@ -135,7 +124,7 @@ func TestVolumesOfProviders(t *testing.T) {
 // both have seen that there is storage.
 func storing(t *testing.T, c, other *federation.Cluster, class string) {
 	t.Helper()
-	untilEnd(t, func(ctx context.Context) (func() error, error) {
+	walk.UntilEnd(t, func(ctx context.Context) (func() error, error) {
 		return c.RunVirtualKubeletWith(ctx, other, "--enable-storage=true", "--remote-real-storage-class-name="+class)
 	})
 	eventually(t, 2*time.Minute, func(ctx context.Context) error {

@@ -20,6 +20,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/test/federation"
+	"github.com/capacitorset/liqo-broker/test/walk"
 )
 
 // TestKubeletAPIRefusesStrangers asks the broker's virtual kubelets for the pods of their nodes, from every cluster: only the API
@@ -71,13 +72,8 @@ func TestPeerNamesNoNamespaces(t *testing.T) {
 	installed(t)
 	const private, loot, secret = "private-of-broker", "loot", "private"
 	ctx := t.Context()
-	t.Cleanup(func() {
-		for c, namespace := range map[*federation.Cluster]string{fed.Broker: private, fed.ProviderA: loot} {
-			if _, err := c.Kubectl(context.WithoutCancel(ctx), "delete", "namespace", namespace, "--ignore-not-found"); err != nil {
-				t.Error(err)
-			}
-		}
-	})
+	walk.KubectlAtEnd(t, fed.Broker, "delete", "namespace", private, "--ignore-not-found")
+	walk.KubectlAtEnd(t, fed.ProviderA, "delete", "namespace", loot, "--ignore-not-found")
 	if err := fed.Broker.ApplyManifests(ctx, fmt.Sprintf(`
 apiVersion: v1
 kind: Namespace

@@ -9,7 +9,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/test/federation"
+	"github.com/capacitorset/liqo-broker/test/walk"
 )
 
 // TestWithdrawal has provider-a offer nothing any more while its pods serve. Then it looks at what the broker has learned of the pods'
@@ -31,7 +31,7 @@ func TestWithdrawal(t *testing.T) {
 
 	watch := watchReady(t, namespace)
 	began := time.Now()
-	share := shareNothing(t, fed.ProviderA)
+	share := walk.UntilEnd(t, func(ctx context.Context) (func() error, error) { return fed.ProviderA.Share(ctx, 0) })
 	readiness(t, fed.ProviderA, metav1.ConditionFalse, v1alpha1.ReasonWithdrawn)
 	pods := copies(t, namespace, replicas, fed.ProviderB)
 	t.Logf("%d replicas moved in %.1f s, with the restart of Liqo that withdraws the offer", replicas, time.Since(began).Seconds())
@@ -82,22 +82,6 @@ func deployOn(t *testing.T, namespace string, replicas int, on, other *federatio
 	deploy(t, namespace, federation.Web, replicas)
 	copies(t, namespace, replicas, on)
 	toggle(t, other, true)
-}
-
-// shareNothing has a provider take back its offer until the returned function is called, at the end of the test at the latest.
-func shareNothing(t *testing.T, provider *federation.Cluster) (end func()) {
-	t.Helper()
-	share, err := provider.Share(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	end = sync.OnceFunc(func() {
-		if err := share(); err != nil {
-			t.Error(err)
-		}
-	})
-	t.Cleanup(end)
-	return end
 }
 
 // readiness waits until the condition Ready of a Provider is what it should be, for a reason or, if it is empty, for any.

@@ -29,6 +29,7 @@ import (
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/test/federation"
 	"github.com/capacitorset/liqo-broker/test/hostile"
+	"github.com/capacitorset/liqo-broker/test/walk"
 )
 
 // TestUnguarded takes the guard from a seller: nobody is told of its offers any more, until it is guarded again.
@@ -42,11 +43,7 @@ func TestUnguarded(t *testing.T) {
 	guarded := func(ctx context.Context) error {
 		return fed.Guard(ctx, fed.ProviderA, federation.NewProgress(os.Stderr))
 	}
-	t.Cleanup(func() {
-		if err := guarded(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
-		}
-	})
+	walk.AtEnd(t, guarded)
 	eventually(t, 2*time.Minute, func(ctx context.Context) error {
 		return fed.ProviderA.Is(ctx, &connectorv1alpha1.Offer{}, "compute", connectorv1alpha1.ConditionPublished,
 			connectorv1alpha1.ReasonUnguarded)
@@ -116,11 +113,7 @@ func TestLiqoAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() {
-			if err := end(); err != nil {
-				t.Error(err)
-			}
-		})
+		walk.AtEnd(t, func(context.Context) error { return end() })
 		both[i].guard = end
 	}
 	eventually(t, time.Minute, could(refused))

@@ -20,6 +20,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/test/federation"
+	"github.com/capacitorset/liqo-broker/test/walk"
 )
 
 // TestSellerConsumesNothing has a seller ask its buyer for resources in turn, as Liqo does for who wants to consume. The buyer's Liqo gives
@@ -58,15 +59,7 @@ func TestSellerConsumesNothing(t *testing.T) {
 		t.Errorf("%s, which sells, is offered %g cores of %s, which buys: %v", seller.Name, cores, buyer.Name, err)
 	}
 
-	bounded, err := buyer.ShareWithAll(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := bounded(); err != nil {
-			t.Error(err)
-		}
-	})
+	bounded := walk.UntilEnd(t, buyer.ShareWithAll)
 	refuse := peering(t, buyer, seller, func(fc *v09.ForeignCluster) { fc.Spec.IncomingPeeringEnabled = discoveryv1alpha1.PeeringEnabledAuto })
 	eventually(t, time.Minute, func(ctx context.Context) error {
 		cores, err := offered(ctx)
@@ -95,9 +88,7 @@ func TestSellerConsumesNothing(t *testing.T) {
 		return err
 	})
 	refuse()
-	if err := bounded(); err != nil {
-		t.Error(err)
-	}
+	bounded()
 	eventually(t, time.Minute, func(ctx context.Context) error {
 		return fed.Consumer.Is(ctx, bought, bought.Name, connectorv1alpha1.ConditionReady, connectorv1alpha1.ReasonActive)
 	})
@@ -121,28 +112,16 @@ func peering(t *testing.T, at, other *federation.Cluster, change func(*v09.Forei
 		change(fc)
 		return at.Patch(ctx, fc, client.MergeFrom(before))
 	}
-	var was discoveryv1alpha1.ForeignClusterSpec
-	done := false
-	back = func() {
-		t.Helper()
-		if done {
-			return
-		}
-		done = true
-		err := patch(context.WithoutCancel(t.Context()), func(fc *v09.ForeignCluster) {
-			fc.Spec.OutgoingPeeringEnabled, fc.Spec.IncomingPeeringEnabled = was.OutgoingPeeringEnabled, was.IncomingPeeringEnabled
+	return walk.UntilEnd(t, func(ctx context.Context) (func() error, error) {
+		var was discoveryv1alpha1.ForeignClusterSpec
+		err := patch(ctx, func(fc *v09.ForeignCluster) {
+			was = fc.Spec
+			change(fc)
 		})
-		if err != nil {
-			t.Error(err)
-		}
-	}
-	err := patch(t.Context(), func(fc *v09.ForeignCluster) {
-		was = fc.Spec
-		change(fc)
+		return func() error {
+			return patch(context.WithoutCancel(ctx), func(fc *v09.ForeignCluster) {
+				fc.Spec.OutgoingPeeringEnabled, fc.Spec.IncomingPeeringEnabled = was.OutgoingPeeringEnabled, was.IncomingPeeringEnabled
+			})
+		}, err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(back)
-	return back
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/test/federation"
 	"github.com/capacitorset/liqo-broker/test/hostile"
+	"github.com/capacitorset/liqo-broker/test/walk"
 )
 
 // TestTakenOver tries with the tokens of a buyer's connector, and of its seller's guard, what these must not be able to do. Each attempt is
@@ -51,11 +52,7 @@ func TestTakenOver(t *testing.T) {
 			if err := client.IgnoreAlreadyExists(tc.at.Create(t.Context(), bait)); err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() {
-				if err := tc.at.Delete(context.WithoutCancel(t.Context()), bait); err != nil {
-					t.Error(err)
-				}
-			})
+			walk.AtEnd(t, func(ctx context.Context) error { return tc.at.Delete(ctx, bait) })
 			config, err := tc.at.Lab.RESTConfig()
 			if err != nil {
 				t.Fatal(err)

@@ -26,6 +26,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/trade/registry/registrytest"
 	"github.com/capacitorset/liqo-broker/pkg/trade/registry/registryv1"
 	"github.com/capacitorset/liqo-broker/test/federation"
+	"github.com/capacitorset/liqo-broker/test/walk"
 )
 
 // tooLarge is a body that nobody needs.
@@ -259,11 +260,7 @@ func TestHostile(t *testing.T) {
 		if err := fed.Consumer.Create(t.Context(), liar); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() {
-			if err := fed.Consumer.Delete(context.WithoutCancel(t.Context()), liar); err != nil {
-				t.Error(err)
-			}
-		})
+		walk.AtEnd(t, func(ctx context.Context) error { return fed.Consumer.Delete(ctx, liar) })
 		eventually(t, time.Minute, func(ctx context.Context) error {
 			return fed.Consumer.Is(ctx, &connectorv1alpha1.Registry{}, "liar", connectorv1alpha1.ConditionFollowing,
 				connectorv1alpha1.ReasonMisbehaving)

@@ -21,6 +21,7 @@ import (
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 	"github.com/capacitorset/liqo-broker/test/federation"
+	"github.com/capacitorset/liqo-broker/test/walk"
 )
 
 // hide has the liqo-auth of a cluster say that it is at a port where nobody is, or no longer. It waits until the connectors look again.
@@ -53,11 +54,7 @@ func TestNotReachable(t *testing.T) {
 		{fed.Consumer, "the seller does not reach liqo-auth of cluster " + string(fed.Consumer.ID), true},
 	} {
 		t.Run(tc.hidden.Name, func(t *testing.T) {
-			t.Cleanup(func() {
-				if err := hide(context.WithoutCancel(t.Context()), tc.hidden, false); err != nil {
-					t.Error(err)
-				}
-			})
+			walk.AtEnd(t, func(ctx context.Context) error { return hide(ctx, tc.hidden, false) })
 			if err := hide(t.Context(), tc.hidden, true); err != nil {
 				t.Fatal(err)
 			}
