@@ -70,11 +70,11 @@ func TestFrontDoor(t *testing.T) {
 		}
 		r := read(t, "README.md", "TestFrontDoor", placeholders(t, "shop"))
 		first := read(t, "docs/tutorials/first-pod.md", "TestFrontDoor", placeholders(t, "first"))
-		first.insteadOf(r, "kubectl liqo-broker install")
+		first.InsteadOf(r, "kubectl liqo-broker install")
 		if out := mustPlugin(t, fed.Broker, "install"); strings.Contains(out, "done in") {
 			t.Errorf("installed twice, the second time changes something:\n%s", out)
 		}
-		first.insteadOf(r, "kubectl liqo-broker join")
+		first.InsteadOf(r, "kubectl liqo-broker join")
 		mustPlugin(t, fed.Broker, "join", "--provider", fed.ProviderB.Lab.KubeconfigPath())
 		again := mustPlugin(t, fed.Broker, "join", "--provider", fed.ProviderA.Lab.KubeconfigPath(),
 			"--consumer", fed.Consumer.Lab.KubeconfigPath(), "--direct")
@@ -89,96 +89,96 @@ func TestFrontDoor(t *testing.T) {
 		if consumer.EffectiveScheduling() != v1alpha1.SchedulingDrained {
 			t.Errorf("the consumer provides, and nobody has asked it to: %+v", consumer.Spec)
 		}
-		first.next("kubectl get nodes")
-		tested := first.insteadOf(r, "kubectl liqo-broker test")
+		first.Next("kubectl get nodes")
+		tested := first.InsteadOf(r, "kubectl liqo-broker test")
 		if !strings.Contains(tested, "The Service answered 20 of 20 requests, from 4 of 4 pods.") || strings.Contains(tested, "! ") {
 			t.Errorf("the test of the network says\n%s", tested)
 		}
 		t.Log(tested)
-		r.next("kubectl liqo-broker status")
-		r.next("kubectl liqo-broker diagnose")
+		r.Next("kubectl liqo-broker status")
+		r.Next("kubectl liqo-broker diagnose")
 		for _, c := range fed.Clusters() {
 			var err error
 			if byReadme[c], err = fed.SetUp(ctx, c); err != nil {
 				t.Fatal(err)
 			}
 		}
-		r.next("kubectl --namespace liqo delete secret auth-token")
+		r.Next("kubectl --namespace liqo delete secret auth-token")
 
-		made := first.begin("kubectl create namespace first")
-		r.next("kubectl create namespace shop")
+		made := first.Begin("kubectl create namespace first")
+		r.Next("kubectl create namespace shop")
 		made()
 		pods := copies(t, "shop", 2)
 		checkAddresses(t, pods)
-		where := r.next("kubectl liqo-broker where shop")
+		where := r.Next("kubectl liqo-broker where shop")
 		for _, pod := range pods {
 			if !strings.Contains(where, pod.Name) || !strings.Contains(where, pod.Address[fed.Consumer.Name]) ||
 				!strings.Contains(where, pod.RunsOn.Name) && !strings.Contains(where, string(pod.RunsOn.ID)) {
 				t.Errorf("pod %s at %s of %s is not in\n%s", pod.Name, pod.Address[fed.Consumer.Name], pod.RunsOn.Name, where)
 			}
 		}
-		explained := r.next("kubectl liqo-broker explain shop")
+		explained := r.Next("kubectl liqo-broker explain shop")
 		for _, provider := range fed.Providers() {
 			if !strings.Contains(explained, provider.Name) {
 				t.Errorf("nothing is explained of %s:\n%s", provider.Name, explained)
 			}
 		}
-		first.next("kubectl liqo-broker where first")
-		first.next("kubectl liqo-broker explain first")
+		first.Next("kubectl liqo-broker where first")
+		first.Next("kubectl liqo-broker explain first")
 		drain := drainAsked(t, r)
-		deleted := first.begin("kubectl delete namespace first")
-		if where := r.next("kubectl liqo-broker where shop"); strings.Contains(where, fed.ProviderA.Name) {
+		deleted := first.Begin("kubectl delete namespace first")
+		if where := r.Next("kubectl liqo-broker where shop"); strings.Contains(where, fed.ProviderA.Name) {
 			t.Errorf("a pod is still on the provider that is drained:\n%s", where)
 		}
 		checkAddresses(t, copies(t, "shop", 2, fed.ProviderB))
-		drain.insteadOf(r, "kubectl liqo-broker enable PROVIDER")
-		drain.next("kubectl --namespace default delete pod asks")
-		drain.end()
+		drain.InsteadOf(r, "kubectl liqo-broker enable PROVIDER")
+		drain.Next("kubectl --namespace default delete pod asks")
+		drain.End()
 
 		deleted()
-		r.next("kubectl delete namespace shop")
-		first.next("kubectl liqo-broker unprepare")
-		first.insteadOf(r, "kubectl liqo-broker uninstall")
-		r.end()
-		first.end()
+		r.Next("kubectl delete namespace shop")
+		first.Next("kubectl liqo-broker unprepare")
+		first.InsteadOf(r, "kubectl liqo-broker uninstall")
+		r.End()
+		first.End()
 		stockEverywhere(t)
 	})
 	t.Run("ByHand", func(t *testing.T) {
 		byLiqoctl(t)
 		r := read(t, "docs/install.md", "TestFrontDoor", nil)
-		r.next("kubectl apply -k deploy")
+		r.Next("kubectl apply -k deploy")
 		if policies := "kubectl apply -k deploy/admission"; withPolicies(t) {
-			r.next(policies)
+			r.Next(policies)
 		} else {
-			r.skip(policies)
+			r.Skip(policies)
 		}
-		r.next("kubectl patch clusterrole")
-		r.brokerByHand()
-		r.next("kubectl patch clusterrole")
+		r.Next("kubectl patch clusterrole")
+		brokerByHand(r)
+		r.Next("kubectl patch clusterrole")
 		r.Values = arrived(t)
-		r.next("kubectl get services -A")
-		r.next("sed s/REMOTE_IPAM/")
-		r.next("kubectl get virtualnodes")
-		r.end()
+		r.Next("kubectl get services -A")
+		r.Next("sed s/REMOTE_IPAM/")
+		r.Next("kubectl get virtualnodes")
+		r.End()
 		completeAndLeave(t)
 	})
 	t.Run("Helm", func(t *testing.T) {
 		byLiqoctl(t)
 		r := read(t, "docs/helm.md", "TestFrontDoor", nil, "https://helm.liqo.io/", serveLiqosCharts(t))
-		r.next("kubectl apply -f deploy/broker/namespace.yaml")
-		r.next("helm repo add liqo")
+		r.Next("kubectl apply -f deploy/broker/namespace.yaml")
+		r.Next("helm repo add liqo")
 		byHand := read(t, "docs/install.md", "TestFrontDoor", nil)
-		byHand.skip("kubectl apply -k deploy", "kubectl apply -k deploy/admission", "kubectl patch clusterrole")
-		byHand.brokerByHand()
+		byHand.Skip("kubectl apply -k deploy", "kubectl apply -k deploy/admission", "kubectl patch clusterrole")
+		brokerByHand(byHand)
 		r.Values = arrived(t)
-		r.next("helm repo add liqo")
+		r.Next("helm repo add liqo")
 		byHand.Values = r.Values
-		byHand.skip("kubectl patch clusterrole", "kubectl get services -A", "sed s/REMOTE_IPAM/")
-		byHand.next("kubectl get virtualnodes")
+		byHand.Skip("kubectl patch clusterrole", "kubectl get services -A", "sed s/REMOTE_IPAM/")
+		byHand.Next("kubectl get virtualnodes")
 		complete(t)
-		r.next("kubectl liqo-broker unprepare")
-		r.next("kubectl liqo-broker uninstall")
-		r.end()
+		r.Next("kubectl liqo-broker unprepare")
+		r.Next("kubectl liqo-broker uninstall")
+		r.End()
 		stockEverywhere(t)
 	})
 	t.Run("Federation", func(t *testing.T) {
@@ -236,62 +236,62 @@ func TestFrontDoor1(t *testing.T) {
 		without(t)
 		r := read(t, "README.md", "TestFrontDoor", placeholders(t, "shop"))
 		here := read(t, "README.md", "TestFrontDoor1", placeholders(t, "shop"), "liqoctl peer", "liqoctl peer --gw-server-service-type NodePort")
-		r.next("kubectl liqo-broker install")
-		here.next("kubectl liqo-broker join")
-		r.skip("kubectl liqo-broker join")
-		if tested := r.next("kubectl liqo-broker test"); !strings.Contains(tested, "The Service answered 20 of 20 requests, from 4 of 4 pods.") {
+		r.Next("kubectl liqo-broker install")
+		here.Next("kubectl liqo-broker join")
+		r.Skip("kubectl liqo-broker join")
+		if tested := r.Next("kubectl liqo-broker test"); !strings.Contains(tested, "The Service answered 20 of 20 requests, from 4 of 4 pods.") {
 			t.Errorf("the test of the network says\n%s", tested)
 		}
-		r.next("kubectl liqo-broker status")
-		r.next("kubectl liqo-broker diagnose")
-		r.skip("kubectl --namespace liqo delete secret auth-token")
+		r.Next("kubectl liqo-broker status")
+		r.Next("kubectl liqo-broker diagnose")
+		r.Skip("kubectl --namespace liqo delete secret auth-token")
 
 		// A workload, where it is and why, and elsewhere.
-		here.next("kubectl create namespace shop")
-		r.skip("kubectl create namespace shop")
+		here.Next("kubectl create namespace shop")
+		r.Skip("kubectl create namespace shop")
 		pods := copies(t, "shop", 2)
 		checkAddresses(t, pods)
-		where := r.next("kubectl liqo-broker where shop")
+		where := r.Next("kubectl liqo-broker where shop")
 		for _, pod := range pods {
 			if !strings.Contains(where, pod.Name) || !strings.Contains(where, pod.Address[fed.Consumer.Name]) {
 				t.Errorf("pod %s at %s is not in\n%s", pod.Name, pod.Address[fed.Consumer.Name], where)
 			}
 		}
-		explained := r.next("kubectl liqo-broker explain shop")
+		explained := r.Next("kubectl liqo-broker explain shop")
 		for _, provider := range fed.Providers() {
 			if !strings.Contains(explained, provider.Name) {
 				t.Errorf("nothing is explained of %s:\n%s", provider.Name, explained)
 			}
 		}
-		if drained := r.next("kubectl liqo-broker drain PROVIDER"); !strings.Contains(drained, " drained\n") {
+		if drained := r.Next("kubectl liqo-broker drain PROVIDER"); !strings.Contains(drained, " drained\n") {
 			t.Errorf("it does not say that the provider is drained:\n%s", drained)
 		}
-		if where := r.next("kubectl liqo-broker where shop"); strings.Contains(where, fed.ProviderA.Name) {
+		if where := r.Next("kubectl liqo-broker where shop"); strings.Contains(where, fed.ProviderA.Name) {
 			t.Errorf("a pod is still on the provider that is drained:\n%s", where)
 		}
 		checkAddresses(t, copies(t, "shop", 2, fed.ProviderB))
-		r.next("kubectl liqo-broker enable PROVIDER")
+		r.Next("kubectl liqo-broker enable PROVIDER")
 
 		// Out.
-		r.next("kubectl delete namespace shop")
-		r.next("kubectl liqo-broker uninstall")
-		r.end()
-		here.end()
+		r.Next("kubectl delete namespace shop")
+		r.Next("kubectl liqo-broker uninstall")
+		r.End()
+		here.End()
 		gone(t, nil)
 	})
 	// Charts bring all of it twice: there are two ways to leave, and by Helm alone some of it is kept for who comes back.
 	t.Run("Helm", func(t *testing.T) {
 		without(t)
 		r := byCharts(t)
-		r.next("kubectl liqo-broker unprepare")
-		r.next("kubectl liqo-broker uninstall --force")
+		r.Next("kubectl liqo-broker unprepare")
+		r.Next("kubectl liqo-broker uninstall --force")
 		gone(t, nil)
 
 		r = byCharts(t)
-		r.skip("kubectl liqo-broker unprepare", "kubectl liqo-broker uninstall --force")
-		r.next("kubectl annotate foreignclusters")
-		r.next("helm uninstall liqo-broker --namespace")
-		r.end()
+		r.Skip("kubectl liqo-broker unprepare", "kubectl liqo-broker uninstall --force")
+		r.Next("kubectl annotate foreignclusters")
+		r.Next("helm uninstall liqo-broker --namespace")
+		r.End()
 		// The chart keeps its kinds, and does not bring the namespace.
 		gone(t, regexp.MustCompile(`^(CustomResourceDefinition /|Namespace /liqo-broker:|\w+ liqo-broker/)`))
 		without(t)
@@ -301,10 +301,10 @@ func TestFrontDoor1(t *testing.T) {
 
 // byCharts has a broker and a consumer with Liqo 1.x by their charts, as docs/helm.md says, and pods that the consumer reaches. It returns
 // who reads the page, and has come to how one leaves.
-func byCharts(t *testing.T) *reader {
+func byCharts(t *testing.T) *walk.Reader {
 	t.Helper()
 	r := read(t, "docs/helm.md", "TestFrontDoor1", placeholders(t, ""))
-	said := r.next("helm install liqo-broker deploy/chart")
+	said := r.Next("helm install liqo-broker deploy/chart")
 	if strings.Contains(said, "done in") {
 		t.Errorf("the plugin changes something of what Helm has installed:\n%s", said)
 	}
@@ -314,13 +314,13 @@ func byCharts(t *testing.T) *reader {
 			t.Fatal(err)
 		}
 	}
-	r.next("kubectl -n liqo-broker-transit get firewallconfigurations")
+	r.Next("kubectl -n liqo-broker-transit get firewallconfigurations")
 	for _, peering := range [][2]*federation.Cluster{{fed.Broker, fed.ProviderA}, {fed.Broker, fed.ProviderB}, {fed.Consumer, fed.Broker}} {
 		if err := fed.Peer(t.Context(), peering[0], peering[1]); err != nil {
 			t.Fatal(err)
 		}
 	}
-	r.next("kubectl apply -f deploy/agent/namespace.yaml")
+	r.Next("kubectl apply -f deploy/agent/namespace.yaml")
 	eventually(t, 3*time.Minute, fed.CheckOffer)
 	if tested := mustPlugin(t, fed.Consumer, "test"); !strings.Contains(tested, "The Service answered 20 of 20 requests, from 4 of 4 pods.") {
 		t.Errorf("the test of the network says\n%s", tested)
@@ -330,32 +330,31 @@ func byCharts(t *testing.T) *reader {
 
 // drainAsked drains provider-a by the tutorial, in the place of the README: somebody asks a Service on it meanwhile, and no request is
 // lost. The reader has what comes after that.
-func drainAsked(t *testing.T, readme *reader) *reader {
+func drainAsked(t *testing.T, readme *walk.Reader) *walk.Reader {
 	t.Helper()
 	r := read(t, "docs/tutorials/drain.md", "TestFrontDoor", placeholders(t, "first"), "--image=curlimages/curl", "--image=lab.local/tools:1",
 		`{"port": 80}`, `{"port": 8080}`, "--target-port=80", "--target-port=8080")
 	walk.KubectlAtEnd(t, fed.Consumer, "delete", "pod", "asks", "--namespace=default", "--ignore-not-found", "--now")
-	r.next("kubectl --namespace first patch deployment web")
-	r.next("kubectl --namespace default run asks")
+	r.Next("kubectl --namespace first patch deployment web")
+	r.Next("kubectl --namespace default run asks")
 	// The command waits until no pod is left.
-	if drained := r.insteadOf(readme, "kubectl liqo-broker drain PROVIDER"); !strings.Contains(drained, " drained\n") {
+	if drained := r.InsteadOf(readme, "kubectl liqo-broker drain PROVIDER"); !strings.Contains(drained, " drained\n") {
 		t.Errorf("it does not say that the provider is drained:\n%s", drained)
 	}
-	counted := r.next("kubectl --namespace default logs asks")
+	counted := r.Next("kubectl --namespace default logs asks")
 	if t.Log(counted); !strings.Contains(counted, " asked, 0 lost") {
 		t.Errorf("requests are lost while a provider is drained: %s", counted)
 	}
-	if where := r.next("kubectl liqo-broker where first"); strings.Contains(where, fed.ProviderA.Name) {
+	if where := r.Next("kubectl liqo-broker where first"); strings.Contains(where, fed.ProviderA.Name) {
 		t.Errorf("a pod is still on the provider that is drained:\n%s", where)
 	}
 	return r
 }
 
 // brokerByHand gives virtual nodes our virtual kubelet, and offers namespace liqo.
-func (r *reader) brokerByHand() {
-	r.t.Helper()
-	r.next("kubectl get virtualnodes")
-	r.next("kubectl apply -f deploy/liqo/namespaceoffloading.yaml")
+func brokerByHand(r *walk.Reader) {
+	r.Next("kubectl get virtualnodes")
+	r.Next("kubectl apply -f deploy/liqo/namespaceoffloading.yaml")
 }
 
 // arrived waits until the Service of the broker has arrived at the consumer, and returns what stands for what in the pages.

@@ -233,8 +233,8 @@ func letIn(t *testing.T, c *federation.Cluster) {
 	before, open := fc.DeepCopy(), fc.DeepCopy()
 	v09.Provide(open)
 	r := read(t, "docs/install.md", "TestTwoConsumers", map[string]string{"PROVIDER": fc.Name})
-	r.next("kubectl patch foreigncluster")
-	r.end()
+	r.Next("kubectl patch foreigncluster")
+	r.End()
 	walk.AtEnd(t, func(ctx context.Context) error {
 		return fed.Broker.Patch(ctx, before.DeepCopy(), client.MergeFrom(open))
 	})

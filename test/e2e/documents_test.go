@@ -16,94 +16,28 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/test/docs"
 	"github.com/capacitorset/liqo-broker/test/federation"
+	"github.com/capacitorset/liqo-broker/test/walk"
 )
 
 // root is the root of the repository.
 const root = "../.."
 
-// reader is somebody who does what a page says.
-type reader struct {
-	*federation.Reader
-
-	t *testing.T
-}
-
 // read begins with the blocks of a page that a test runs; empty is the test that runs what no journey does. The pairs are texts of
 // commands, and what the federation has in their place.
-func read(t *testing.T, page, in string, values map[string]string, instead ...string) *reader {
+func read(t *testing.T, page, in string, values map[string]string, instead ...string) *walk.Reader {
 	t.Helper()
 	r, err := fed.Read(page, in, instead...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	})
 	r.Values = values
-	return &reader{r, t}
-}
-
-// next runs the next block, which has a command that begins like this, and returns what it prints.
-func (r *reader) next(command string) string {
-	r.t.Helper()
-	blocks, began := r.Blocks, time.Now()
-	out, err := r.Next(r.t.Context(), command)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	r.t.Logf("%s took %.1f s", blocks[0], time.Since(began).Seconds())
-	return out
-}
-
-// insteadOf runs the next block in the place of that of another page, which has the same commands, and returns what it prints.
-func (r *reader) insteadOf(of *reader, command string) string {
-	r.t.Helper()
-	out, err := r.Instead(r.t.Context(), of.Reader.Reader, command)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return out
-}
-
-// begin runs the next block while the test goes on. The returned function waits until it has ended. Nothing else of the page runs
-// meanwhile.
-func (r *reader) begin(command string) (end func()) {
-	done := make(chan error, 1)
-	go func() {
-		_, err := r.Next(r.t.Context(), command)
-		done <- err
-	}()
-	return func() {
-		r.t.Helper()
-		if err := <-done; err != nil {
-			r.t.Fatal(err)
-		}
-	}
-}
-
-// skip passes over blocks that begin with these commands, in this order.
-func (r *reader) skip(commands ...string) {
-	r.t.Helper()
-	if err := r.Skip(commands...); err != nil {
-		r.t.Fatal(err)
-	}
-}
-
-// end fails the test if blocks are left.
-func (r *reader) end() {
-	r.t.Helper()
-	if err := r.End(); err != nil {
-		r.t.Error(err)
-	}
+	return walk.Follow(t, r)
 }
 
 // placeholders are the values of what stands in capital letters in the pages, for a namespace of the consumer.
@@ -158,7 +92,7 @@ func runPage(t *testing.T, page string, values map[string]string) {
 			t.Fatal(err)
 		}
 		r.Values["NODE"], r.Values["TENANT_NAMESPACE"] = node.Name, tenantNamespace(t, cluster, peer)
-		r.next("")
+		r.Next("")
 	}
 }
 

@@ -26,82 +26,17 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/trade/registry/store"
 	"github.com/capacitorset/liqo-broker/test/federation"
 	"github.com/capacitorset/liqo-broker/test/lab/node"
+	"github.com/capacitorset/liqo-broker/test/walk"
 )
 
-// a reader does what a page says.
-type reader struct {
-	*federation.Reader
-
-	t *testing.T
-}
-
 // read begins with the blocks of a page that a test runs.
-func read(t *testing.T, page, in string) reader {
+func read(t *testing.T, page, in string) *walk.Reader {
 	t.Helper()
 	r, err := fed.ReadRelease(page, in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return readOn(t, r)
-}
-
-// readOn goes on with a reader, until the test ends.
-func readOn(t *testing.T, r *federation.Reader) reader {
-	t.Helper()
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return reader{r, t}
-}
-
-// next runs the next block, which has a command that begins like this, and returns what it prints.
-func (r reader) next(command string) string {
-	r.t.Helper()
-	blocks, began := r.Blocks, time.Now()
-	out, err := r.Next(r.t.Context(), command)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	r.t.Logf("%s took %.1f s", blocks[0], time.Since(began).Seconds())
-	return out
-}
-
-// insteadOf runs the next block in the place of that of another page, which has the same commands, and returns what it prints.
-func (r reader) insteadOf(of reader, command string) string {
-	r.t.Helper()
-	out, err := r.Instead(r.t.Context(), of.Reader.Reader, command)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return out
-}
-
-// said runs the command in the running text that begins like this, and returns what it prints.
-func (r reader) said(on, command string) string {
-	r.t.Helper()
-	out, err := r.Said(r.t.Context(), on, command)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return out
-}
-
-// end fails the test if blocks are left.
-func (r reader) end() {
-	r.t.Helper()
-	if err := r.End(); err != nil {
-		r.t.Error(err)
-	}
-}
-
-// edit changes an example as the page says.
-func (r reader) edit(file string, changes ...string) {
-	r.t.Helper()
-	if err := r.Edit(file, changes...); err != nil {
-		r.t.Fatal(err)
-	}
+	return walk.Follow(t, r)
 }
 
 // anybody stands in the examples for a party.
@@ -115,19 +50,19 @@ func TestOperator(t *testing.T) {
 	if err := fed.Load(t.Context(), "liqo-broker-registry", fed.Broker); err != nil {
 		t.Fatal(err)
 	}
-	r.next("kubectl apply -k deploy/registry")
-	r.next("kubectl -n liqo-broker-registry exec statefulset/liqo-broker-registry -- /usr/bin/registry parties list")
-	invited, err := discovery.ParseInvitation(strings.TrimSpace(r.next("registry invite")))
+	r.Next("kubectl apply -k deploy/registry")
+	r.Next("kubectl -n liqo-broker-registry exec statefulset/liqo-broker-registry -- /usr/bin/registry parties list")
+	invited, err := discovery.ParseInvitation(strings.TrimSpace(r.Next("registry invite")))
 	if err != nil || invited.URL != "https://registry.example:30443" || invited.Fingerprint != registry.Fingerprint || invited.Token == "" {
 		t.Errorf("the registry invites to %s with the key %s, %v", invited.URL, invited.Fingerprint, err)
 	}
 	tutorial := read(t, "docs/tutorials/trade.md", "TestOperator")
-	if invited, err = discovery.ParseInvitation(strings.TrimSpace(tutorial.next("registry invite"))); err != nil || invited.Token == "" {
+	if invited, err = discovery.ParseInvitation(strings.TrimSpace(tutorial.Next("registry invite"))); err != nil || invited.Token == "" {
 		t.Errorf("the registry of the tutorial invites by %+v, %v", invited, err)
 	}
-	tutorial.end()
+	tutorial.End()
 	fingerprint := strings.TrimSpace(
-		r.next("kubectl -n liqo-broker-registry exec statefulset/liqo-broker-registry -- /usr/bin/registry fingerprint"),
+		r.Next("kubectl -n liqo-broker-registry exec statefulset/liqo-broker-registry -- /usr/bin/registry fingerprint"),
 	)
 	first, second := newStranger(t, newParty(t)), newStranger(t, newParty(t))
 	for _, s := range []*stranger{first, second} {
@@ -139,13 +74,13 @@ func TestOperator(t *testing.T) {
 	})
 
 	// A token is worth nothing when it was deleted.
-	token, listed, _ := strings.Cut(r.next("registry tokens create"), "\n")
+	token, listed, _ := strings.Cut(r.Next("registry tokens create"), "\n")
 	id := store.Digest(token)[:12]
 	if !strings.Contains(listed, id) || !strings.Contains(listed, "for whom") {
 		t.Errorf("token %s is not listed:\n%s", id, listed)
 	}
 	r.Values["TOKEN_ID"] = id
-	r.next("registry tokens delete")
+	r.Next("registry tokens delete")
 	enrolled := func(s *stranger) string { return registryv1.Base + "/parties/" + s.ID }
 	atFirst := first.at(t, registry.URL, registry.Fingerprint)
 	if status, said, err := atFirst.call(t.Context(), http.MethodPut, enrolled(first), first.Enrolment(t, 1, token)); err != nil ||
@@ -156,12 +91,12 @@ func TestOperator(t *testing.T) {
 	// Who has none waits for the operator, who lets in and puts out.
 	atFirst.get(t, http.MethodPut, enrolled(first), first.Enrolment(t, 2, ""), nil)
 	r.Values["PARTY"] = first.ID
-	r.next("registry parties revoke")
+	r.Next("registry parties revoke")
 	admits := read(t, "docs/trade/registry.md", "TestOperator")
 	admits.Values["PARTY"] = second.ID
 	atSecond := second.at(t, registry.URL, registry.Fingerprint)
 	atSecond.get(t, http.MethodPut, enrolled(second), second.Enrolment(t, 1, ""), nil)
-	if said := admits.next("registry tokens create"); !strings.Contains(said, second.ID+" approved") || strings.Contains(said, first.ID) {
+	if said := admits.Next("registry tokens create"); !strings.Contains(said, second.ID+" approved") || strings.Contains(said, first.ID) {
 		t.Errorf("only %s waits, and is approved:\n%s", second.ID, said)
 	}
 	reads := func(of caller, status int) {
@@ -170,27 +105,27 @@ func TestOperator(t *testing.T) {
 	}
 	reads(atSecond, http.StatusOK)
 	reads(atFirst, http.StatusForbidden)
-	if said := admits.next("registry parties revoke"); !strings.Contains(said, second.ID+" revoked") {
+	if said := admits.Next("registry parties revoke"); !strings.Contains(said, second.ID+" revoked") {
 		t.Errorf("%s is not revoked:\n%s", second.ID, said)
 	}
 	reads(atSecond, http.StatusForbidden)
-	admits.end()
+	admits.End()
 
 	// What the text says besides: the schema is that of this program, and who waits is forgotten.
-	if said := strings.TrimSpace(admits.said("registry", "registry fingerprint")); said != registry.Fingerprint {
+	if said := strings.TrimSpace(admits.Said("registry", "registry fingerprint")); said != registry.Fingerprint {
 		t.Errorf("the fingerprint is %s, want %s", said, registry.Fingerprint)
 	}
-	r.said("registry", "registry migrate")
+	r.Said("registry", "registry migrate")
 	third := newStranger(t, newParty(t))
 	third.Clusters = []registryv1.Cluster{{ID: third.ID[:8]}}
 	third.at(t, registry.URL, registry.Fingerprint).get(t, http.MethodPut, enrolled(third), third.Enrolment(t, 1, ""), nil)
-	if said := r.said("registry", "registry parties drop --pending"); !strings.Contains(said, "parties dropped") ||
+	if said := r.Said("registry", "registry parties drop --pending"); !strings.Contains(said, "parties dropped") ||
 		strings.HasPrefix(said, "0 ") {
 		t.Errorf("who waits is not forgotten:\n%s", said)
 	}
 
-	r.next("kubectl delete -k deploy/registry")
-	r.end()
+	r.Next("kubectl delete -k deploy/registry")
+	r.End()
 }
 
 // answers fails unless a path of a registry is answered with a status.
@@ -280,38 +215,38 @@ func TestTraders(t *testing.T) {
 	bills, tutorial := read(t, "docs/trade/billing.md", "TestTraders"), read(t, "docs/tutorials/trade.md", "TestTraders")
 
 	party := seller(t, fed.ProviderA)
-	if said := sells.next("kubectl -n liqo-broker-connector logs"); !strings.Contains(said, string(party)) {
+	if said := sells.Next("kubectl -n liqo-broker-connector logs"); !strings.Contains(said, string(party)) {
 		t.Errorf("the log does not say that the party is %s:\n%s", party, said)
 	}
-	if said := sells.next("kubectl liqo-broker diagnose"); !strings.Contains(said, "\nConnector\n") {
+	if said := sells.Next("kubectl liqo-broker diagnose"); !strings.Contains(said, "\nConnector\n") {
 		t.Errorf("nothing is said of the connector:\n%s", said)
 	}
 	buyer := string(seller(t, fed.Consumer))
-	if said := tutorial.next("kubectl -n liqo-broker-connector logs"); !strings.Contains(said, buyer) {
+	if said := tutorial.Next("kubectl -n liqo-broker-connector logs"); !strings.Contains(said, buyer) {
 		t.Errorf("the log does not say that the party is %s:\n%s", buyer, said)
 	}
-	tutorial.edit("deploy/examples/trade/offer.yaml", anybody, buyer)
-	tutorial.insteadOf(sells, "kubectl apply -f deploy/examples/trade/offer.yaml")
+	tutorial.Edit("deploy/examples/trade/offer.yaml", anybody, buyer)
+	tutorial.InsteadOf(sells, "kubectl apply -f deploy/examples/trade/offer.yaml")
 	eventually(t, time.Minute, func(ctx context.Context) error { return fed.Published(ctx, fed.ProviderA) })
 
 	// What the consumer needs, what it sees and chooses, and what it orders from that seller, who has to agree.
-	tutorial.insteadOf(buys, "kubectl apply -f deploy/examples/trade/capacityrequest.yaml")
+	tutorial.InsteadOf(buys, "kubectl apply -f deploy/examples/trade/capacityrequest.yaml")
 	has := func(want v1alpha1.Quantities) {
 		t.Helper()
 		eventually(t, 2*time.Minute, func(ctx context.Context) error { return fed.Consumer.HasBought(ctx, fed.ProviderA, want) })
 	}
 	has(eighths("250m", "512Mi", "6"))
-	tutorial.next("kubectl liqo-broker contracts show nightly")
-	if said := buys.next("kubectl liqo-broker offers"); !strings.Contains(said, "compute/small") || strings.Count(said, " buys ") != 2 {
+	tutorial.Next("kubectl liqo-broker contracts show nightly")
+	if said := buys.Next("kubectl liqo-broker offers"); !strings.Contains(said, "compute/small") || strings.Count(said, " buys ") != 2 {
 		t.Errorf("an offer is not seen, or there are not two contracts:\n%s", said)
 	}
 	has(eighths("500m", "1Gi", "12"))
-	if said := buys.said("consumer", "kubectl liqo-broker offers --output wide"); !strings.Contains(said, string(party)) {
+	if said := buys.Said("consumer", "kubectl liqo-broker offers --output wide"); !strings.Contains(said, string(party)) {
 		t.Errorf("the seller's party is not shown:\n%s", said)
 	}
 	end := time.Now().Add(2 * time.Hour).UTC().Format(time.RFC3339)
-	buys.edit("deploy/examples/trade/purchase.yaml", anybody, string(party), "2027-01-31T18:00:00Z", end)
-	buys.next("kubectl apply -f deploy/examples/trade/purchase.yaml")
+	buys.Edit("deploy/examples/trade/purchase.yaml", anybody, string(party), "2027-01-31T18:00:00Z", end)
+	buys.Next("kubectl apply -f deploy/examples/trade/purchase.yaml")
 	eventually(t, time.Minute, func(ctx context.Context) error {
 		var sales connectorv1alpha1.SaleList
 		if err := fed.ProviderA.List(ctx, &sales); err != nil {
@@ -325,43 +260,43 @@ func TestTraders(t *testing.T) {
 		}
 		return fmt.Errorf("of %d sales none waits for an approval", len(sales.Items))
 	})
-	if said := sells.next("kubectl liqo-broker contracts"); !strings.Contains(said, "AwaitsApproval") {
+	if said := sells.Next("kubectl liqo-broker contracts"); !strings.Contains(said, "AwaitsApproval") {
 		t.Errorf("nobody has to approve the sale:\n%s", said)
 	}
 	has(eighths("875m", "1792Mi", "16"))
-	if said := sells.said("provider-a", "kubectl liqo-broker contracts --output wide"); !strings.Contains(said, "TERMS") {
+	if said := sells.Said("provider-a", "kubectl liqo-broker contracts --output wide"); !strings.Contains(said, "TERMS") {
 		t.Errorf("the documents of a contract are not shown:\n%s", said)
 	}
-	said := bills.next("kubectl liqo-broker contracts export")
+	said := bills.Next("kubectl liqo-broker contracts export")
 	if !strings.Contains(said, "BilledCost") || !strings.Contains(said, sells.Values["SALE"]) {
 		t.Errorf("it is not said what is owed for sale %s:\n%s", sells.Values["SALE"], said)
 	}
-	bills.end()
+	bills.End()
 
-	tutorial.insteadOf(buys, "kubectl get nodes")
+	tutorial.InsteadOf(buys, "kubectl get nodes")
 	copies, err := fed.Copies(t.Context(), "shop")
 	if err != nil || len(copies) != 1 || copies[0].RunsOn != fed.ProviderA {
 		t.Errorf("what was offloaded does not run on the seller: %+v, %v", copies, err)
 	}
 	for _, side := range []string{"--sold", "--bought"} {
-		if said := tutorial.next("kubectl liqo-broker contracts export"); !strings.Contains(said, "BilledCost") || strings.Count(said, "\n") < 3 {
+		if said := tutorial.Next("kubectl liqo-broker contracts export"); !strings.Contains(said, "BilledCost") || strings.Count(said, "\n") < 3 {
 			t.Errorf("the bill of what was %s has no contract:\n%s", side, said)
 		}
 	}
-	tutorial.next("kubectl delete namespace shop")
+	tutorial.Next("kubectl delete namespace shop")
 	if err := fed.Removed(t.Context(), "shop"); err != nil {
 		t.Fatal(err)
 	}
 
 	// One contract is ended by its seller, and what is left of it by its buyer.
-	if said := sells.said("provider-a", "kubectl get sales --output wide"); !strings.Contains(said, sells.Values["SALE"]) {
+	if said := sells.Said("provider-a", "kubectl get sales --output wide"); !strings.Contains(said, sells.Values["SALE"]) {
 		t.Errorf("sale %s is not listed:\n%s", sells.Values["SALE"], said)
 	}
-	sells.said("provider-a", "kubectl patch sale SALE")
+	sells.Said("provider-a", "kubectl patch sale SALE")
 	eventually(t, 2*time.Minute, func(ctx context.Context) error {
 		return fed.Consumer.Is(ctx, &connectorv1alpha1.Purchase{}, "render", connectorv1alpha1.ConditionReady, connectorv1alpha1.ReasonEndedEarly)
 	})
-	buys.said("consumer", "kubectl delete purchase render")
+	buys.Said("consumer", "kubectl delete purchase render")
 	if err := fed.Consumer.HasNoPurchase(t.Context(), "render"); err != nil {
 		t.Error(err)
 	}
@@ -381,24 +316,24 @@ func TestTraders(t *testing.T) {
 	}
 
 	// Both leave. The kinds stay that Helm keeps, and the namespace with the buyer's key.
-	tutorial.insteadOf(buys, "kubectl delete capacityrequests,purchases")
-	tutorial.end()
+	tutorial.InsteadOf(buys, "kubectl delete capacityrequests,purchases")
+	tutorial.End()
 	eventually(t, 2*time.Minute, func(ctx context.Context) error { return fed.Consumer.HasParted(ctx, fed.ProviderA) })
 	for _, command := range leftovers {
-		buys.said("consumer", command)
+		buys.Said("consumer", command)
 	}
-	buys.said("consumer", "kubectl -n liqo rollout restart deployment liqo-gateway")
+	buys.Said("consumer", "kubectl -n liqo rollout restart deployment liqo-gateway")
 	if said, err := fed.Consumer.Kubectl(t.Context(), "-n", "liqo", "rollout", "status", "deployment", "liqo-gateway",
 		"--timeout=1m"); err != nil {
 		t.Fatalf("%v: %s", err, said)
 	}
-	buys.next("kubectl delete registries")
-	buys.end()
-	sells.next("kubectl delete offers,sales")
-	sells.next("kubectl delete -k deploy/connector")
-	sells.next("kubectl liqo-broker unguard")
-	sells.said("provider-a", "kubectl get resourcerequests --all-namespaces")
-	sells.end()
+	buys.Next("kubectl delete registries")
+	buys.End()
+	sells.Next("kubectl delete offers,sales")
+	sells.Next("kubectl delete -k deploy/connector")
+	sells.Next("kubectl liqo-broker unguard")
+	sells.Said("provider-a", "kubectl get resourcerequests --all-namespaces")
+	sells.End()
 	for _, c := range both {
 		for what, text := range setUp(t, c) {
 			kept := c == fed.Consumer && (strings.HasPrefix(what, "CustomResourceDefinition ") || strings.Contains(what, "liqo-broker-connector/") ||
@@ -449,7 +384,7 @@ func comesBack(t *testing.T, ctx context.Context, c *federation.Cluster) error {
 	if err != nil {
 		return err
 	}
-	return readOn(t, r).All(ctx)
+	return walk.Follow(t, r).All(ctx)
 }
 
 // setUp returns what is set up on a cluster.

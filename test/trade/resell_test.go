@@ -179,7 +179,7 @@ func TestResell(t *testing.T) {
 	})
 	buyer := read(t, "docs/trade/buyer.md", "TestResell")
 	buyer.Values["BROKER"] = fed.Broker.Name
-	buyer.next("kubectl liqo-broker prepare --broker BROKER")
+	buyer.Next("kubectl liqo-broker prepare --broker BROKER")
 	runWeb(t, "resold", fed.Broker)
 	copies, err := fed.Copies(t.Context(), "resold")
 	if err != nil || len(copies) != 1 || copies[0].RunsOn != fed.ProviderA && copies[0].RunsOn != fed.ProviderB {
@@ -196,8 +196,8 @@ func TestResell(t *testing.T) {
 	if err := fed.Remove(context.WithoutCancel(t.Context()), "resold"); err != nil {
 		t.Error(err)
 	}
-	buyer.next("kubectl liqo-broker unprepare")
-	buyer.end()
+	buyer.Next("kubectl liqo-broker unprepare")
+	buyer.End()
 	if err := fed.Broker.DeleteAllOf(t.Context(), &connectorv1alpha1.Purchase{}); err != nil {
 		t.Fatal(err)
 	}
