@@ -535,15 +535,11 @@ func stockLiqo(t *testing.T, c *federation.Cluster) liqoState {
 	}
 	// A provider has no virtual kubelet: what Liqo would give to one.
 	if len(state.Kubelets) == 0 {
-		args, err := c.ControllerManagerArgs(t.Context())
+		image, err := c.KubeletImage(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, arg := range args {
-			if image, found := strings.CutPrefix(arg, "--kubelet-image="); found {
-				state.Kubelets = append(state.Kubelets, image)
-			}
-		}
+		state.Kubelets = []string{image}
 	}
 	var service corev1.Service
 	var role rbacv1.ClusterRole

@@ -297,16 +297,12 @@ func leftBy(t *testing.T, token string) left {
 	if l.relays, err = fed.Relays(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	var pods corev1.PodList
-	if err := fed.Broker.List(t.Context(), &pods, client.InNamespace("liqo-broker"),
-		client.MatchingLabels{"app.kubernetes.io/name": "liqo-broker"}); err != nil {
+	daemon, err := fed.Daemon().Pod(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
-	if len(pods.Items) != 1 {
-		t.Fatalf("the daemon has %d pods", len(pods.Items))
-	}
 	metrics, err := fed.Broker.Curl(t.Context(), "--insecure", "--fail", "--header", "Authorization: Bearer "+token,
-		fmt.Sprintf("https://%s:8080/metrics", pods.Items[0].Status.PodIP))
+		fmt.Sprintf("https://%s:8080/metrics", daemon.Status.PodIP))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,10 +9,7 @@ import (
 	"fmt"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
@@ -58,16 +55,9 @@ spec:
 // twinOf returns the name of the twin on the broker of a namespace of the consumer.
 func twinOf(t *testing.T, namespace string) string {
 	t.Helper()
-	var namespaces corev1.NamespaceList
-	if err := fed.Broker.List(t.Context(), &namespaces); err != nil {
+	twin, err := fed.Broker.Twin(t.Context(), fed.Consumer, namespace)
+	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range namespaces.Items {
-		twin := &namespaces.Items[i]
-		if owner, ok := liqo.TwinOf(twin); ok && owner == fed.Consumer.ID && liqo.OriginalName(twin) == namespace {
-			return twin.Name
-		}
-	}
-	t.Fatalf("the broker has no twin of namespace %s", namespace)
-	return ""
+	return twin
 }

@@ -13,9 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
@@ -119,16 +116,11 @@ func TestAPIRefusesStrangers(t *testing.T) {
 // do not even begin to talk, and the probes say nothing but how the daemon is.
 func TestDaemonRefusesPeers(t *testing.T) {
 	installed(t)
-	var daemons corev1.PodList
-	err := fed.Broker.List(t.Context(), &daemons, client.InNamespace("liqo-broker"),
-		client.MatchingLabels{"app.kubernetes.io/name": "liqo-broker"})
+	daemons, err := fed.Daemon().Pods(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(daemons.Items) == 0 {
-		t.Fatal("the broker has no daemon")
-	}
-	address := seen(t, fed.Consumer, fed.Broker, daemons.Items[0].Status.PodIP)
+	address := seen(t, fed.Consumer, fed.Broker, daemons[0].Status.PodIP)
 	got, err := fed.Consumer.Curl(t.Context(), "--insecure", "https://"+address+":8000/api/clusters")
 	if (err != nil) != fed.Broker.Has(federation.Fenced) {
 		t.Fatalf("the consumer's pod is answered %q by the daemon's, %v", got, err)

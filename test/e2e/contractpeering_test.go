@@ -19,7 +19,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/peering"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/peering/outofband"
 	"github.com/capacitorset/liqo-broker/test/federation"
@@ -107,18 +106,9 @@ func part(ctx context.Context, t *testing.T, buyer peering.Buyer, seller peering
 
 // unknown fails if a cluster has anything that is about another one, but for its tenant namespace, which Liqo leaves.
 func unknown(ctx context.Context, c, other *federation.Cluster) error {
-	fc, err := v09.ForeignClusterOf(ctx, c, other.ID)
-	if err == nil && fc != nil {
-		err = fmt.Errorf("%s knows %s as ForeignCluster %s", c.Name, other.Name, fc.Name)
+	err := c.Get(ctx, client.ObjectKey{Namespace: liqo.DefaultNamespace, Name: "remote-token-" + string(other.ID)}, &corev1.Secret{})
+	if err == nil {
+		err = fmt.Errorf("%s has a token of %s", c.Name, other.Name)
 	}
-	var nodes corev1.NodeList
-	err2 := c.List(ctx, &nodes, client.MatchingLabels{liqo.LabelRemoteClusterID: string(other.ID)})
-	if err2 == nil && len(nodes.Items) > 0 {
-		err2 = fmt.Errorf("%s has a node for %s", c.Name, other.Name)
-	}
-	err3 := c.Get(ctx, client.ObjectKey{Namespace: liqo.DefaultNamespace, Name: "remote-token-" + string(other.ID)}, &corev1.Secret{})
-	if err3 == nil {
-		err3 = fmt.Errorf("%s has a token of %s", c.Name, other.Name)
-	}
-	return errors.Join(err, err2, client.IgnoreNotFound(err3))
+	return errors.Join(c.HasForgotten(ctx, other), client.IgnoreNotFound(err))
 }

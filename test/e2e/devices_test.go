@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/test/federation"
 	"github.com/capacitorset/liqo-broker/test/walk"
 )
@@ -117,17 +116,14 @@ func TestDevicesPerProvider(t *testing.T) {
 
 // isModel returns an error unless the consumer's node of a provider has so many GPUs, and says that they are of a model; empty for none.
 func isModel(ctx context.Context, provider *federation.Cluster, count, model string) error {
-	var nodes corev1.NodeList
-	if err := fed.Consumer.List(ctx, &nodes, client.MatchingLabels{liqo.LabelProvider: string(provider.ID)}); err != nil {
+	node, err := nodeOf(ctx, provider)
+	if err != nil {
 		return err
 	}
-	if len(nodes.Items) != 1 {
-		return fmt.Errorf("the consumer has %d nodes of %s", len(nodes.Items), provider.Name)
+	if got := node.Labels[gpuProduct]; got != model {
+		return fmt.Errorf("node %s says that its GPUs are %q, want %q", node.Name, got, model)
 	}
-	if got := nodes.Items[0].Labels[gpuProduct]; got != model {
-		return fmt.Errorf("node %s says that its GPUs are %q, want %q", nodes.Items[0].Name, got, model)
-	}
-	return hasDevices(&nodes.Items[0], count)
+	return hasDevices(node, count)
 }
 
 // hasDevices returns an error unless so many GPUs of a node can be requested.

@@ -145,11 +145,11 @@ func restore[T client.Object](ctx context.Context, was, now T, also func(was, no
 // tenantNamespace returns the namespace in which a cluster keeps what it has to do with a peer.
 func tenantNamespace(t *testing.T, c, peer *federation.Cluster) string {
 	t.Helper()
-	known, err := c.Peer(t.Context(), peer)
-	if err != nil || known == nil {
-		t.Fatalf("%s has no peer %s: %v", c.Name, peer.Name, err)
+	tenant, err := c.Tenant(t.Context(), peer)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return known.Tenant
+	return tenant
 }
 
 // serveLiqosCharts serves Liqo's chart as its repository does, and returns the address.

@@ -306,16 +306,11 @@ func waits(t *testing.T, namespace, name string) {
 	t.Helper()
 	var pod corev1.Pod
 	eventually(t, time.Minute, func(ctx context.Context) error {
-		var namespaces corev1.NamespaceList
-		if err := fed.Broker.List(ctx, &namespaces); err != nil {
+		twin, err := fed.Broker.Twin(ctx, fed.Consumer, namespace)
+		if err != nil {
 			return err
 		}
-		for i := range namespaces.Items {
-			if strings.HasPrefix(namespaces.Items[i].Name, namespace+"-") {
-				return fed.Broker.Get(ctx, client.ObjectKey{Namespace: namespaces.Items[i].Name, Name: name}, &pod)
-			}
-		}
-		return fmt.Errorf("the broker has no twin of namespace %s", namespace)
+		return fed.Broker.Get(ctx, client.ObjectKey{Namespace: twin, Name: name}, &pod)
 	})
 	for range 5 {
 		time.Sleep(time.Second)

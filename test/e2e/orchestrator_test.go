@@ -9,7 +9,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/netip"
 	"sync"
 	"testing"
 	"time"
@@ -19,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
@@ -117,7 +115,11 @@ func checkCallers(t *testing.T, pods []federation.Copy) {
 		if err := json.Unmarshal([]byte(output), &answer); err != nil {
 			t.Fatalf("pod %s answered %q: %v", p.Name, output, err)
 		}
-		want := podCIDRAt(t, p.RunsOn, fed.Broker).Masked().Addr().String()
+		toBroker, err := p.RunsOn.Link(t.Context(), fed.Broker)
+		if err != nil || toBroker == nil {
+			t.Fatalf("%s has no tunnel to %s: %v", p.RunsOn.Name, fed.Broker.Name, err)
+		}
+		want := toBroker.Path.Pods.Seen.Masked().Addr().String()
 		if p.Path == federation.PathDirect {
 			want = seen(t, p.RunsOn, fed.Consumer, caller)
 		}
@@ -125,28 +127,6 @@ func checkCallers(t *testing.T, pods []federation.Copy) {
 			t.Errorf("pod %s, reached by path %q, was called from %s, want %s", p.Name, p.Path, answer.Client, want)
 		}
 	}
-}
-
-// podCIDRAt returns the pod CIDR of a peer as a cluster sees it.
-func podCIDRAt(t *testing.T, observer, peer *federation.Cluster) netip.Prefix {
-	t.Helper()
-	var tunnels v09.TunnelEndpointList
-	if err := observer.List(t.Context(), &tunnels); err != nil {
-		t.Fatal(err)
-	}
-	for i := range tunnels.Items {
-		spec := &tunnels.Items[i].Spec
-		if spec.ClusterIdentity.ClusterID != string(peer.ID) {
-			continue
-		}
-		seen := spec.RemotePodCIDR
-		if spec.RemoteNATPodCIDR != "None" && spec.RemoteNATPodCIDR != "" {
-			seen = spec.RemoteNATPodCIDR
-		}
-		return netip.MustParsePrefix(seen)
-	}
-	t.Fatalf("%s has no tunnel to %s", observer.Name, peer.Name)
-	return netip.Prefix{}
 }
 
 // checkBypassesBroker downloads 50 MB from a pod and looks at what arrives at the broker meanwhile.

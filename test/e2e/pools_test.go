@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/test/federation"
 	"github.com/capacitorset/liqo-broker/test/walk"
@@ -137,16 +138,24 @@ const (
 	nothing amount = "nothing"
 )
 
-// nodeHas returns an error unless the consumer's node of a provider has so much memory, and the provider's labels.
-func nodeHas(ctx context.Context, provider *federation.Cluster, want amount) error {
+// nodeOf returns the consumer's node of a provider.
+func nodeOf(ctx context.Context, provider *federation.Cluster) (*corev1.Node, error) {
 	var nodes corev1.NodeList
 	if err := fed.Consumer.List(ctx, &nodes, client.MatchingLabels{liqo.LabelProvider: string(provider.ID)}); err != nil {
-		return err
+		return nil, err
 	}
 	if len(nodes.Items) != 1 {
-		return fmt.Errorf("the consumer has %d nodes of %s", len(nodes.Items), provider.Name)
+		return nil, fmt.Errorf("the consumer has %d nodes of %s", len(nodes.Items), provider.Name)
 	}
-	node := &nodes.Items[0]
+	return &nodes.Items[0], nil
+}
+
+// nodeHas returns an error unless the consumer's node of a provider has so much memory, and the provider's labels.
+func nodeHas(ctx context.Context, provider *federation.Cluster, want amount) error {
+	node, err := nodeOf(ctx, provider)
+	if err != nil {
+		return err
+	}
 	var p v1alpha1.Provider
 	if err := fed.Broker.Get(ctx, client.ObjectKey{Name: string(provider.ID)}, &p); err != nil {
 		return err
@@ -156,9 +165,7 @@ func nodeHas(ctx context.Context, provider *federation.Cluster, want amount) err
 	}
 	expected := map[amount]int64{free: p.Status.Free.Memory().Value(), all: p.Status.Offered.Memory().Value(),
 		used: p.Status.Used.Memory().Value()}[want]
-	ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
+	ready := liqo.NodeReady(node)
 	if got := node.Status.Allocatable.Memory().Value(); got != expected || ready != (want != nothing) || (got == 0) != (want == nothing) {
 		return fmt.Errorf("node %s has %d bytes of memory, ready: %t; want %d: %s", node.Name, got, ready, expected, want)
 	}
@@ -199,10 +206,8 @@ func running(t *testing.T, namespace string) []string {
 	}
 	var uids []string
 	for i := range pods.Items {
-		for _, c := range pods.Items[i].Status.Conditions {
-			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
-				uids = append(uids, string(pods.Items[i].UID))
-			}
+		if podstate.Ready(&pods.Items[i]) {
+			uids = append(uids, string(pods.Items[i].UID))
 		}
 	}
 	slices.Sort(uids)

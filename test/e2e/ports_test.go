@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/test/federation"
@@ -40,9 +39,8 @@ func TestEveryPortKnowsItsCallers(t *testing.T) {
 	}
 	kubelet := map[int]answer{10250: {"https://%s/pods", "401"}}
 
-	var daemons corev1.PodList
-	if err := fed.Broker.List(t.Context(), &daemons, client.InNamespace("liqo-broker"),
-		client.MatchingLabels{"app.kubernetes.io/name": "liqo-broker"}); err != nil {
+	daemons, err := fed.Daemon().Pods(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
 	targets := map[*corev1.Pod]map[int]answer{}
@@ -57,8 +55,8 @@ func TestEveryPortKnowsItsCallers(t *testing.T) {
 		}
 		targets[transit] = map[int]answer{6003: {"http://%s/healthz", closed}}
 	}
-	for i := range daemons.Items {
-		targets[&daemons.Items[i]] = daemon
+	for _, pod := range daemons {
+		targets[pod] = daemon
 	}
 	for _, pod := range virtualKubelets(t) {
 		targets[pod] = kubelet

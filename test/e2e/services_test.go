@@ -162,16 +162,11 @@ func askService(t *testing.T, namespace string, from federation.Copy, name strin
 
 // pathBetween tells how a provider reaches an endpoint of the consumer.
 func pathBetween(ctx context.Context, provider *federation.Cluster, address netip.Addr) (federation.Path, error) {
-	links, err := provider.Liqo().Links(ctx)
-	if err != nil {
-		return "", err
+	link, err := provider.Link(ctx, fed.Consumer)
+	if link != nil && link.Path.Pods.Seen.Contains(address) {
+		return federation.PathDirect, nil
 	}
-	for _, link := range links {
-		if link.Negotiating == nil && link.Peer == fed.Consumer.ID && link.Path.Pods.Seen.Contains(address) {
-			return federation.PathDirect, nil
-		}
-	}
-	return federation.PathRelay, nil
+	return federation.PathRelay, err
 }
 
 // resolve looks a Service of the pod's own namespace up, in the DNS of the cluster where the pod runs.

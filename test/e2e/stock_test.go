@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -171,38 +170,20 @@ func TestTwinOfLiqo(t *testing.T) {
 		offeringTo(fmt.Sprintf("{key: liqo.io/remote-cluster-id, operator: In, values: [%s]}", fed.Broker.ID))); err != nil {
 		t.Fatal(err)
 	}
-	name := func(namespace *corev1.Namespace) bool {
-		owner, ok := liqo.TwinOf(namespace)
-		return ok && owner == fed.Consumer.ID && liqo.OriginalName(namespace) == "liqo"
-	}
 	var twin string
-	find := func(ctx context.Context) error {
-		var namespaces corev1.NamespaceList
-		if err := fed.Broker.List(ctx, &namespaces); err != nil {
-			return err
-		}
-		i := slices.IndexFunc(namespaces.Items, func(n corev1.Namespace) bool { return name(&n) })
-		if i < 0 {
-			return errNoTwin
-		}
-		twin = namespaces.Items[i].Name
-		return nil
+	find := func(ctx context.Context) (err error) {
+		twin, err = fed.Broker.Twin(ctx, fed.Consumer, "liqo")
+		return err
 	}
-	t.Cleanup(func() {
-		ctx := context.WithoutCancel(ctx)
-		if _, err := fed.Consumer.Kubectl(ctx, "delete", "--namespace=liqo", "namespaceoffloading", "offloading"); err != nil {
-			t.Error(err)
-		}
-		err := federation.Until(ctx, time.Minute, func(ctx context.Context) error {
-			if err := find(ctx); !errors.Is(err, errNoTwin) {
+	walk.AtEnd(t, func(ctx context.Context) error {
+		return federation.Until(ctx, time.Minute, func(ctx context.Context) error {
+			if err := find(ctx); !errors.Is(err, federation.ErrNoTwin) {
 				return fmt.Errorf("the broker still has namespace %s: %w", twin, err)
 			}
 			return nil
 		})
-		if err != nil {
-			t.Error(err)
-		}
 	})
+	walk.KubectlAtEnd(t, fed.Consumer, "delete", "--namespace=liqo", "namespaceoffloading", "offloading")
 	eventually(t, time.Minute, find)
 
 	bindings := watchBindings(t, twin+"/")
@@ -225,10 +206,7 @@ func TestTwinOfLiqo(t *testing.T) {
 	bindings.none(t)
 }
 
-var (
-	errNotReflected = errors.New("not reflected")
-	errNoTwin       = errors.New("the broker has no twin of namespace liqo")
-)
+var errNotReflected = errors.New("not reflected")
 
 // hasSecret returns errNotReflected unless a cluster has a Secret of the broker's namespace liqo.
 func hasSecret(ctx context.Context, t *testing.T, c *federation.Cluster, name string) error {

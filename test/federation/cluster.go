@@ -111,6 +111,52 @@ func (c *Cluster) Peer(ctx context.Context, other *Cluster) (*liqo.Peer, error) 
 	return nil, nil
 }
 
+// Link returns the cluster's tunnel to another one, once it is known how addresses are seen there; nil if there is none.
+//
+//nolint:nilnil // That there is none is an answer.
+func (c *Cluster) Link(ctx context.Context, other *Cluster) (*liqo.Link, error) {
+	links, err := c.Liqo().Links(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range links {
+		if links[i].Negotiating == nil && links[i].Peer == other.ID {
+			return &links[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// Tenant returns the namespace in which the cluster keeps what it has to do with a peer.
+func (c *Cluster) Tenant(ctx context.Context, peer *Cluster) (string, error) {
+	known, err := c.Peer(ctx, peer)
+	if err != nil {
+		return "", err
+	}
+	if known == nil {
+		return "", fmt.Errorf("%s has no peer %s", c.Name, peer.Name)
+	}
+	return known.Tenant, nil
+}
+
+// ErrNoTwin is why Twin has no name.
+var ErrNoTwin = errors.New("there is no twin of this namespace")
+
+// Twin returns the name of the twin that a namespace of another cluster has at the cluster.
+func (c *Cluster) Twin(ctx context.Context, of *Cluster, namespace string) (string, error) {
+	var all corev1.NamespaceList
+	if err := c.List(ctx, &all); err != nil {
+		return "", err
+	}
+	for i := range all.Items {
+		twin := &all.Items[i]
+		if owner, is := liqo.TwinOf(twin); is && owner == of.ID && liqo.OriginalName(twin) == namespace {
+			return twin.Name, nil
+		}
+	}
+	return "", fmt.Errorf("%s of %s at %s: %w", namespace, of.Name, c.Name, ErrNoTwin)
+}
+
 // Kubectl runs kubectl of the cluster's version and returns what it prints.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 	output, err := c.Lab.Kubectl(ctx, args...)

@@ -82,7 +82,7 @@ func (f *Federation) VirtualKubelet(c, other *Cluster) Process {
 // Kill kills the process in all of its pods, so that no replica takes over, and keeps its successors from running until the returned
 // function is called.
 func (p Process) Kill(ctx context.Context) (end func() error, err error) {
-	pods, err := p.pods(ctx)
+	pods, err := p.Pods(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func (p Process) Evict(ctx context.Context) (end func() error, err error) {
 		}
 		return p.on.rollout(ctx, p.namespace, p.pod)
 	}
-	pods, err := p.pods(ctx)
+	pods, err := p.Pods(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func (p Process) Evict(ctx context.Context) (end func() error, err error) {
 
 // Describe says where the process is: container, pods, and how often it was started again in each.
 func (p Process) Describe(ctx context.Context) (string, error) {
-	pods, err := p.pods(ctx)
+	pods, err := p.Pods(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -180,7 +180,15 @@ func (p Process) Victim(ctx context.Context) (*Victim, error) {
 // Kill kills the process with SIGKILL, and removes its pod, so that another one comes at once: the kubelet would wait longer each time
 // before it starts a container again.
 func (v *Victim) Kill(ctx context.Context) error {
-	processes, err := v.container.Processes()
+	if err := killIn(ctx, v.container); err != nil {
+		return err
+	}
+	return client.IgnoreNotFound(v.of.on.Delete(ctx, v.pod, client.GracePeriodSeconds(0)))
+}
+
+// killIn kills all processes of a container.
+func killIn(ctx context.Context, container lab.Container) error {
+	processes, err := container.Processes()
 	if err != nil {
 		return err
 	}
@@ -189,7 +197,7 @@ func (v *Victim) Kill(ctx context.Context) error {
 			return err
 		}
 	}
-	return client.IgnoreNotFound(v.of.on.Delete(ctx, v.pod, client.GracePeriodSeconds(0)))
+	return nil
 }
 
 // Replaced waits until another pod works. The dead one's lease, if there is one of the Deployment's name, is not waited for.
@@ -212,7 +220,7 @@ func (v *Victim) Replaced(ctx context.Context) error {
 
 // Pod returns the only pod in which the process is.
 func (p Process) Pod(ctx context.Context) (*corev1.Pod, error) {
-	found, err := p.pods(ctx)
+	found, err := p.Pods(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -222,8 +230,8 @@ func (p Process) Pod(ctx context.Context) (*corev1.Pod, error) {
 	return found[0], nil
 }
 
-// pods returns the pods in which the process is, of which there is one at least.
-func (p Process) pods(ctx context.Context) ([]*corev1.Pod, error) {
+// Pods returns the pods in which the process is, of which there is one at least.
+func (p Process) Pods(ctx context.Context) ([]*corev1.Pod, error) {
 	var pods corev1.PodList
 	if err := p.on.List(ctx, &pods, client.InNamespace(p.namespace)); err != nil {
 		return nil, err
@@ -263,16 +271,7 @@ func (f *Federation) Restart(ctx context.Context, copied Copy) error {
 		if err != nil {
 			return err
 		}
-		processes, err := container.Processes()
-		if err != nil {
-			return err
-		}
-		for _, each := range processes {
-			if err := each.Kill(ctx); err != nil {
-				return err
-			}
-		}
-		return nil
+		return killIn(ctx, container)
 	}
 	return fmt.Errorf("cluster %s has no pod %s", copied.RunsOn.Name, copied.Name)
 }

@@ -63,14 +63,11 @@ func (line1) gateway(c, other *Cluster) Process {
 }
 
 func (line1) credentials(ctx context.Context, peer, broker *Cluster) (*Credentials, error) {
-	known, err := peer.Peer(ctx, broker)
+	tenant, err := peer.Tenant(ctx, broker)
 	if err != nil {
 		return nil, err
 	}
-	if known == nil {
-		return nil, fmt.Errorf("%s has no peer %s", peer.Name, broker.Name)
-	}
-	key, _, err := v1.IdentityAt(ctx, peer, broker.ID, known.Tenant)
+	key, _, err := v1.IdentityAt(ctx, peer, broker.ID, tenant)
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ import (
 
 	vkv1alpha1 "github.com/liqotech/liqo/apis/virtualkubelet/v1alpha1"
 
+	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
@@ -40,6 +41,20 @@ func withFlags(args, flags []string) []string {
 // ControllerManagerArgs returns the command line of Liqo's controller manager.
 func (c *Cluster) ControllerManagerArgs(ctx context.Context) ([]string, error) {
 	return c.args(ctx, liqoNamespace, controllerManager)
+}
+
+// KubeletImage returns the image of the virtual kubelets that Liqo's controller manager makes.
+func (c *Cluster) KubeletImage(ctx context.Context) (string, error) {
+	args, err := c.ControllerManagerArgs(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, arg := range args {
+		if image, found := strings.CutPrefix(arg, "--kubelet-image="); found {
+			return image, nil
+		}
+	}
+	return "", fmt.Errorf("%s of %s does not say which virtual kubelet Liqo has: %q", controllerManager, c.Name, args)
 }
 
 // Share makes a cluster share a part of its resources with others, in percent, until the returned function is called.
@@ -123,18 +138,9 @@ func (c *Cluster) runWith(ctx context.Context, namespace, name string, args []st
 // StockVirtualKubelet gives the virtual node of a cluster that stands for another one Liqo's own virtual kubelet, as it was
 // before the installation. Install undoes it.
 func (f *Federation) StockVirtualKubelet(ctx context.Context, c, other *Cluster) error {
-	args, err := f.ProviderA.ControllerManagerArgs(ctx) // Nothing is installed on providers.
+	stock, err := f.ProviderA.KubeletImage(ctx) // Nothing is installed on providers.
 	if err != nil {
 		return err
-	}
-	stock := ""
-	for _, arg := range args {
-		if image, found := strings.CutPrefix(arg, "--kubelet-image="); found {
-			stock = image
-		}
-	}
-	if stock == "" {
-		return fmt.Errorf("%s of %s does not say which virtual kubelet Liqo has: %q", controllerManager, f.ProviderA.Name, args)
 	}
 	node, err := c.virtualNode(ctx, other)
 	if err != nil {
@@ -229,7 +235,7 @@ func (c *Cluster) RunVirtualKubelets(ctx context.Context, other *Cluster, replic
 		}
 		running := 0
 		for i := range pods {
-			if podReady(&pods[i]) {
+			if podstate.Ready(&pods[i]) {
 				running++
 			}
 		}

@@ -108,19 +108,16 @@ func (c *Cluster) Seen(ctx context.Context, owner *Cluster, podIP string) (strin
 	if err != nil {
 		return "", fmt.Errorf("a pod of %s: %w", owner.Name, err)
 	}
-	links, err := c.Liqo().Links(ctx)
-	if err != nil {
+	link, err := c.Link(ctx, owner)
+	switch {
+	case err != nil:
 		return "", err
+	case link == nil:
+		return "", fmt.Errorf("%s has no tunnel to %s", c.Name, owner.Name)
 	}
-	for _, link := range links {
-		if link.Negotiating != nil || link.Peer != owner.ID {
-			continue
-		}
-		seen, err := link.Path.Pods.ToObserver(address)
-		if err != nil {
-			return "", fmt.Errorf("%s as %s sees it: %w", podIP, c.Name, err)
-		}
-		return seen.String(), nil
+	seen, err := link.Path.Pods.ToObserver(address)
+	if err != nil {
+		return "", fmt.Errorf("%s as %s sees it: %w", podIP, c.Name, err)
 	}
-	return "", fmt.Errorf("%s has no tunnel to %s", c.Name, owner.Name)
+	return seen.String(), nil
 }

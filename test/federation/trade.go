@@ -122,36 +122,34 @@ func (c *Cluster) HasBought(ctx context.Context, seller *Cluster, want v1alpha1.
 			return fmt.Errorf("node %s has %s of %s, not %s", found.Name, has.String(), name, quantity.String())
 		}
 	}
-	for _, condition := range found.Status.Conditions {
-		if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
-			return nil
-		}
+	if !liqo.NodeReady(found) {
+		return fmt.Errorf("node %s is not ready", found.Name)
 	}
-	return fmt.Errorf("node %s is not ready", found.Name)
+	return nil
 }
 
 // HasParted fails while anything of a contract is left at a buyer or its seller.
 func (c *Cluster) HasParted(ctx context.Context, seller *Cluster) error {
-	var errs []error
-	for _, pair := range [][2]*Cluster{{c, seller}, {seller, c}} {
-		at, other := pair[0], pair[1]
-		fc, err := v09.ForeignClusterOf(ctx, at, other.ID)
-		if err == nil && fc != nil {
-			err = fmt.Errorf("%s knows %s as ForeignCluster %s", at.Name, other.Name, fc.Name)
-		}
-		var nodes corev1.NodeList
-		err2 := at.List(ctx, &nodes, client.MatchingLabels{liqo.LabelRemoteClusterID: string(other.ID)})
-		if err2 == nil && len(nodes.Items) > 0 {
-			err2 = fmt.Errorf("%s has a node for %s", at.Name, other.Name)
-		}
-		errs = append(errs, err, err2)
-	}
 	books := &connectorv1alpha1.SalesLedger{}
 	err := seller.Get(ctx, client.ObjectKey{Name: connectorv1alpha1.LedgerName}, books)
 	if err == nil && len(books.Holds) > 0 {
 		err = fmt.Errorf("%s holds %+v", seller.Name, books.Holds)
 	}
-	return errors.Join(append(errs, err)...)
+	return errors.Join(c.HasForgotten(ctx, seller), seller.HasForgotten(ctx, c), err)
+}
+
+// HasForgotten fails while the cluster knows another one, or has a node for it.
+func (c *Cluster) HasForgotten(ctx context.Context, other *Cluster) error {
+	fc, err := v09.ForeignClusterOf(ctx, c, other.ID)
+	if err == nil && fc != nil {
+		err = fmt.Errorf("%s knows %s as ForeignCluster %s", c.Name, other.Name, fc.Name)
+	}
+	var nodes corev1.NodeList
+	err2 := c.List(ctx, &nodes, client.MatchingLabels{liqo.LabelRemoteClusterID: string(other.ID)})
+	if err2 == nil && len(nodes.Items) > 0 {
+		err2 = fmt.Errorf("%s has a node for %s", c.Name, other.Name)
+	}
+	return errors.Join(err, err2)
 }
 
 // HasNoPurchase returns an error while a purchase of the cluster is there.

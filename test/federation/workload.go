@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	liqoline "github.com/capacitorset/liqo-broker/pkg/liqo/line"
 )
@@ -282,16 +283,8 @@ func (f *Federation) LookAgain(ctx context.Context, namespace string, copies []C
 
 // Connected reports whether the consumer's tunnel to another cluster is up.
 func (f *Federation) Connected(ctx context.Context, other *Cluster) (bool, error) {
-	links, err := f.Consumer.Liqo().Links(ctx)
-	if err != nil {
-		return false, err
-	}
-	for i := range links {
-		if links[i].Negotiating == nil && links[i].Peer == other.ID {
-			return links[i].Connected, nil
-		}
-	}
-	return false, nil
+	link, err := f.Consumer.Link(ctx, other)
+	return link != nil && link.Connected, err
 }
 
 // trace notes what a cluster shows for the copies. Liqo gives a pod the same name on all clusters, and a namespace one that
@@ -320,16 +313,10 @@ func (f *Federation) trace(ctx context.Context, c *Cluster, copies []Copy, names
 			copies[at].RunsOn = c
 		}
 		if c == f.Consumer {
-			copies[at].Ready = podReady(pod)
+			copies[at].Ready = podstate.Ready(pod)
 		}
 	}
 	return nil
-}
-
-func podReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
-		return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
-	})
 }
 
 // setPaths says how the consumer reaches each copy: directly, if the address that it shows is one that it has given to the pods of

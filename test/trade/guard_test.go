@@ -219,15 +219,9 @@ func intruder(t *testing.T, peer, at *federation.Cluster, twin string) *hostile.
 // twinAt returns the twin of the shared namespace of a peer at a cluster.
 func twinAt(t *testing.T, at, of *federation.Cluster) string {
 	t.Helper()
-	var namespaces corev1.NamespaceList
-	if err := at.List(t.Context(), &namespaces, client.MatchingLabels{liqo.LabelRemoteClusterID: string(of.ID)}); err != nil {
+	twin, err := at.Twin(t.Context(), of, shared)
+	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range namespaces.Items {
-		if twin := &namespaces.Items[i]; liqo.OriginalName(twin) == shared {
-			return twin.Name
-		}
-	}
-	t.Fatalf("%s has no twin of namespace %s of %s", at.Name, shared, of.Name)
-	return ""
+	return twin
 }

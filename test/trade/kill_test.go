@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
@@ -134,13 +133,7 @@ func TestKilled(t *testing.T) {
 		killed, seller *federation.Cluster
 	}{{"Buyer", fed.Consumer, fed.ProviderA}, {"Seller", fed.ProviderB, fed.ProviderB}} {
 		t.Run(side.name, func(t *testing.T) {
-			l := life{seller: side.seller, purchase: &connectorv1alpha1.Purchase{
-				ObjectMeta: metav1.ObjectMeta{Name: "killed-" + strings.ToLower(side.name)},
-				Spec: connectorv1alpha1.PurchaseSpec{
-					Seller: seller(t, side.seller), Offer: "compute", Plan: "elastic", Resources: federation.Sold("250m"),
-					Duration: &metav1.Duration{Duration: time.Hour}, MaxPrice: anyPrice(),
-				},
-			}}
+			l := life{seller: side.seller, purchase: elastic(t, "killed-"+strings.ToLower(side.name), side.seller)}
 			if err := fed.Consumer.Create(t.Context(), l.purchase); err != nil {
 				t.Fatal(err)
 			}

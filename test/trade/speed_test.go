@@ -13,10 +13,8 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
 	"github.com/capacitorset/liqo-broker/pkg/trade/negotiation/negotiationv1"
 	"github.com/capacitorset/liqo-broker/pkg/trade/party"
@@ -93,13 +91,7 @@ func TestNegotiationSpeed(t *testing.T) {
 	t.Run("Cluster", func(t *testing.T) {
 		var took []time.Duration
 		for n := range byCluster {
-			p := &connectorv1alpha1.Purchase{
-				ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("quick-", n)},
-				Spec: connectorv1alpha1.PurchaseSpec{
-					Seller: seller(t, fed.ProviderB), Offer: "compute", Plan: "elastic", Resources: federation.Sold("250m"),
-					Duration: &metav1.Duration{Duration: time.Hour}, MaxPrice: anyPrice(),
-				},
-			}
+			p := elastic(t, fmt.Sprint("quick-", n), fed.ProviderB)
 			began := time.Now()
 			if err := fed.Consumer.Create(t.Context(), p); err != nil {
 				t.Fatal(err)
