@@ -2,16 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package report tells brokers, from a consumer with Liqo 1.x, which views are installed, and how the consumer's own tunnels are. A report
-// is a sign of life as well: it is written again and again. The package knows what brokers may believe by what it has told them.
+// is a sign of life as well: it is written again and again.
 //
-// It does not decide what is acknowledged.
+// It does not decide what is acknowledged, nor when that is told, nor what brokers may believe then: package views of the core does.
 package report
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/netip"
 	"sync"
@@ -38,9 +37,6 @@ const (
 	every = time.Minute
 	// patience is how long a broker may take to answer before it is tried again.
 	patience = 10 * time.Second
-	// lasting is how long a plan counts that is not made again: who plans does so more often, unless the networks are gone or cannot be
-	// written, and then nobody knows any more what is installed.
-	lasting = 90 * time.Second
 	// maxAnswer is how much of what a broker answers is read, and maxSaid how much of why it cannot be told is logged: brokers write both.
 	maxAnswer, maxSaid = 1 << 20, 512
 )
@@ -68,14 +64,10 @@ type Reporter struct {
 	brokers map[cluster.ID]*known
 }
 
-// known is what is to be told to a broker, and what it may believe.
+// known is a broker, and in which namespace here is what concerns it.
 type known struct {
-	tenant       string
-	acknowledged map[string]netip.Prefix
-	planned      time.Time // Zero if nothing was.
-	belief       *views.Belief
-	// due tells that it is to be told, and telling that it is being told.
-	due, telling bool
+	*views.Telling
+	tenant string
 }
 
 // New returns a Reporter.
@@ -83,35 +75,29 @@ func New(cfg Config) *Reporter {
 	return &Reporter{cfg: cfg, wake: make(chan struct{}, 1), brokers: map[cluster.ID]*known{}}
 }
 
-// Planned notes what a plan acknowledges to a broker, which is told so for as long as plans are made. One that acknowledges nothing is
-// told, too: silence would let what was told last count for minutes.
+// Planned notes what a plan acknowledges to a broker, which is told so, at once if it is new.
 func (r *Reporter) Planned(broker cluster.ID, tenant string, p *views.Plan) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	k := r.known(broker)
-	if k.planned.IsZero() || !maps.Equal(k.acknowledged, p.Acknowledged) {
-		k.due = true
+	if k.tenant = tenant; k.Plan(p.Acknowledged, r.cfg.Clock.Now()) {
 		r.look()
 	}
-	k.tenant, k.acknowledged, k.planned = tenant, p.Acknowledged, r.cfg.Clock.Now()
 }
 
-// Believed returns what a broker may believe until another plan is noted: what it was told, may have been told, or is about to be. Of one
-// that was told nothing by this Reporter nobody knows what it believes.
+// Believed returns what a broker may believe until another plan is noted. Of one that this Reporter has told nothing nobody knows what it
+// believes.
 func (r *Reporter) Believed(broker cluster.ID) *views.Belief {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	k := r.known(broker)
-	b := k.belief.Clone()
-	b.Tell(k.acknowledged, r.cfg.Clock.Now())
-	return b
+	return r.known(broker).Believed(r.cfg.Clock.Now())
 }
 
-// known returns what is known of a broker. The caller holds the lock.
+// known returns a broker. The caller holds the lock.
 func (r *Reporter) known(broker cluster.ID) *known {
 	k, is := r.brokers[broker]
 	if !is {
-		k = &known{belief: views.NewBelief(r.cfg.Clock.Now())}
+		k = &known{Telling: views.NewTelling(r.cfg.Clock.Now())}
 		r.brokers[broker] = k
 	}
 	return k
@@ -140,14 +126,14 @@ func (r *Reporter) Start(ctx context.Context) error {
 			isTime = true
 		case <-r.wake:
 		}
-		for _, t := range r.due(isTime) {
+		for _, t := range r.beginTelling(isTime) {
 			telling.Go(func() {
 				err := r.tell(ctx, &t)
 				if err != nil {
 					said := errors.New(excerpt.Of(err.Error(), maxSaid))
 					ctrl.LoggerFrom(ctx).Error(said, "Cannot tell a broker which views are installed", "broker", t.broker)
 				}
-				r.told(&t, err == nil)
+				r.endTelling(t.broker, err == nil)
 			})
 		}
 	}
@@ -161,36 +147,28 @@ type telling struct {
 	at           time.Time
 }
 
-// due returns what brokers are to be told now, all of them if it is time to. From then on they may believe it.
-func (r *Reporter) due(all bool) []telling {
+// beginTelling returns what brokers are told now, all of them if it is time to.
+func (r *Reporter) beginTelling(all bool) []telling {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.cfg.Clock.Now()
-	var due []telling
+	var begun []telling
 	for broker, k := range r.brokers {
-		switch isOld := now.Sub(k.planned) > lasting; {
-		case k.telling: // What is due is told then.
-		case isOld && k.belief.IsOver(now):
+		if acknowledged, begins := k.Begin(all, now); begins {
+			begun = append(begun, telling{broker: broker, tenant: k.tenant, acknowledged: acknowledged, at: now})
+		} else if k.IsOver(now) {
 			delete(r.brokers, broker)
-		case !isOld && (k.due || all):
-			k.due, k.telling = false, true
-			k.belief.Tell(k.acknowledged, now)
-			due = append(due, telling{broker: broker, tenant: k.tenant, acknowledged: k.acknowledged, at: now})
 		}
 	}
-	return due
+	return begun
 }
 
-// told notes that a broker was told something, or that nobody knows whether it was.
-func (r *Reporter) told(t *telling, arrived bool) {
+// endTelling notes that a broker was told something, or that nobody knows whether it was.
+func (r *Reporter) endTelling(broker cluster.ID, arrived bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	k := r.known(t.broker)
-	if k.telling = false; k.due {
+	if r.known(broker).End(arrived, r.cfg.Clock.Now()) {
 		r.look()
-	}
-	if arrived {
-		k.belief.Arrived(t.acknowledged, r.cfg.Clock.Now())
 	}
 }
 

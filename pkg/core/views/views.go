@@ -3,10 +3,10 @@
 
 // Package views decides, on a consumer with Liqo 1.x, which networks it reaches through a broker: those of the broker itself, and the
 // views that the broker grants, which are the prefixes under which it sees the pods of providers. It says in which order they are listed,
-// which virtual kubelets must be replaced because they have read another list, and which views the broker may rely on.
+// which virtual kubelets must be replaced because they have read another list, which views the broker may rely on, and when it is told so.
 //
-// It decides on values and remembers nothing: what it has to know again is in [Record]. It does not know how a list is written, nor how
-// packets travel.
+// It decides on values and remembers nothing: what it has to know again is in [Record] and [Telling]. It does not know how a list is
+// written, nor how packets travel.
 package views
 
 import (

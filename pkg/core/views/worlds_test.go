@@ -49,11 +49,10 @@ type world struct {
 	known        map[netip.Prefix]netip.Prefix // What the agent has seen of seen.
 	held         int                           // So much was acknowledged while Liqo decided.
 
-	belief *views.Belief // What the agent knows of what the broker believes; nil if it has not looked yet.
-	// toTell is what the agent is to tell, and sent the reports that may arrive yet, the last one of which it waits for.
-	toTell map[string]netip.Prefix
-	sent   []told
-	waits  bool
+	// telling is what the agent tells the broker, and sent the reports that may arrive yet, the last one of which it waits for.
+	telling *views.Telling
+	sent    []told
+	waits   bool
 	// ahead is by how much the clock of the consumer is.
 	ahead time.Duration
 	// told is what the broker was told, of what it has read the last one alone.
@@ -85,13 +84,8 @@ func (w *world) write(list []netip.Prefix) {
 func (w *world) state() *views.State {
 	s := &views.State{
 		Granted: w.granted, Generation: w.generation, Decided: w.decided == w.generation, Record: w.record, Looked: w.looked, Now: w.now,
-		Observed: w.decided, Acknowledged: w.acknowledged,
+		Observed: w.decided, Acknowledged: w.acknowledged, Belief: w.telling.Believed(w.now),
 	}
-	if w.belief == nil {
-		w.belief = views.NewBelief(w.now)
-	}
-	s.Belief = w.belief.Clone()
-	s.Belief.Tell(w.toTell, w.now)
 	if w.at == w.generation {
 		s.Since = w.since
 	}
@@ -117,6 +111,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 		pool:   list("10.65.0.0/16", "10.66.0.0/16", "10.67.0.0/16", "10.68.0.0/16"),
 		remaps: list("10.100.0.0/16", "10.101.0.0/16", "10.102.0.0/16", "10.103.0.0/16"),
 		seen:   map[netip.Prefix]netip.Prefix{own: own}, list: []netip.Prefix{own}, status: []netip.Prefix{own},
+		telling: views.NewTelling(at(0)),
 	}
 	w.start()
 	return w
@@ -217,36 +212,41 @@ func (w *world) look() {
 		w.now = w.now.Add(time.Duration(w.rand.IntN(1500)) * time.Millisecond)
 		w.start()
 	}
-	w.toTell = plan.Acknowledged
+	w.telling.Plan(plan.Acknowledged, w.now)
 }
 
 // tell has the agent begin to tell the broker what it has planned, or wait until it has. One report in three is lost, and of one in three
 // the agent does not learn whether it has arrived.
 func (w *world) tell() {
-	if w.belief == nil {
+	if acknowledged, begins := w.telling.Begin(true, w.now); begins {
+		w.sent, w.waits = append(w.sent, told{acknowledged: maps.Clone(acknowledged), at: w.now.Add(w.ahead)}), true
 		return
 	}
-	if w.waits = !w.waits; w.waits {
-		w.belief.Tell(w.toTell, w.now)
-		w.sent = append(w.sent, told{acknowledged: maps.Clone(w.toTell), at: w.now.Add(w.ahead)})
-		return
-	}
-	last := len(w.sent) - 1
-	switch lost := w.rand.IntN(3); {
+	switch last, lost := len(w.sent)-1, w.rand.IntN(3); {
+	case !w.waits: // It has planned nothing for long.
 	case lost == 0 || w.cut:
 		w.sent = w.sent[:last]
 	case lost == 1: // It may arrive yet.
 	default:
-		w.belief.Arrived(w.sent[last].acknowledged, w.now)
 		w.arrive(last)
+		w.end(true)
 	}
+	w.end(false) // Unless it has heard of it.
+}
+
+// end has the agent wait for nothing any more.
+func (w *world) end(arrived bool) {
+	if w.waits {
+		w.telling.End(arrived, w.now)
+	}
+	w.waits = false
 }
 
 // late has a report arrive from which the agent has heard nothing. It cannot write another one then that it has begun to.
 func (w *world) late() {
 	if len(w.sent) > 0 {
 		w.arrive(w.rand.IntN(len(w.sent)))
-		w.waits = false
+		w.end(false)
 	}
 }
 
@@ -308,7 +308,7 @@ func (w *world) check(plan *views.Plan) {
 
 // begin has the agent start again: it remembers nothing. What it told may arrive yet.
 func (w *world) begin() {
-	w.looked, w.at, w.acknowledged, w.belief, w.toTell, w.waits = time.Time{}, 0, nil, nil, nil, false
+	w.looked, w.at, w.acknowledged, w.telling, w.waits = time.Time{}, 0, nil, views.NewTelling(w.now), false
 }
 
 // grant has the broker grant a view, as it does or otherwise, or withdraw one.
