@@ -4,7 +4,6 @@
 package roundtrips_test
 
 import (
-	"context"
 	"strconv"
 	"testing"
 	"time"
@@ -24,14 +23,8 @@ import (
 func TestRecord(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Unix(1_800_000_000, 0))
 	writes := 0
-	c := snapshottest.NewClient(t, interceptor.Funcs{
-		SubResourcePatch: func(
-			ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption,
-		) error {
-			writes++
-			return c.SubResource(sub).Patch(ctx, o, p, opts...)
-		},
-	}, &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "id-c"}}, &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "id-d"}})
+	c := snapshottest.NewClient(t, snapshottest.OnPatch(func(client.Object) { writes++ }),
+		&v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "id-c"}}, &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "id-d"}})
 	r := roundtrips.New(c, clock)
 	for _, step := range []struct {
 		reason string

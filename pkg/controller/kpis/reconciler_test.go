@@ -4,7 +4,6 @@
 package kpis
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +15,6 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
@@ -44,15 +42,8 @@ type harness struct {
 func begin(t *testing.T, objects ...client.Object) *harness {
 	t.Helper()
 	h := &harness{t: t, clock: testingclock.NewFakeClock(now)}
-	h.client = snapshottest.NewClient(t, interceptor.Funcs{
-		SubResourcePatch: func(
-			ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption,
-		) error {
-			h.writes++
-			return c.SubResource(sub).Patch(ctx, o, p, opts...)
-		},
-	}, append(objects, &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(providerA.ID)}},
-		liqotest.ForeignCluster(providerA, true, false))...)
+	h.client = snapshottest.NewClient(t, snapshottest.OnPatch(func(client.Object) { h.writes++ }), append(objects,
+		&v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(providerA.ID)}}, liqotest.ForeignCluster(providerA, true, false))...)
 	h.restart()
 	return h
 }

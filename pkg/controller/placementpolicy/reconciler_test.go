@@ -87,26 +87,20 @@ func begin(t *testing.T, objects ...client.Object) *harness {
 			h.writes++
 		}
 	}
-	h.client = snapshottest.NewClient(t, interceptor.Funcs{
-		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			count(o)
-			return c.Create(ctx, o, opts...)
-		},
-		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
-			count(o)
-			return c.Update(ctx, o, opts...)
-		},
-		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			count(o)
-			return c.Delete(ctx, o, opts...)
-		},
-		SubResourcePatch: func(
-			ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption,
-		) error {
-			h.writes++
-			return c.SubResource(sub).Patch(ctx, o, p, opts...)
-		},
-	}, objects...)
+	funcs := snapshottest.OnPatch(func(client.Object) { h.writes++ })
+	funcs.Create = func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+		count(o)
+		return c.Create(ctx, o, opts...)
+	}
+	funcs.Update = func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+		count(o)
+		return c.Update(ctx, o, opts...)
+	}
+	funcs.Delete = func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+		count(o)
+		return c.Delete(ctx, o, opts...)
+	}
+	h.client = snapshottest.NewClient(t, funcs, objects...)
 	h.r = New(Config{
 		Client: h.client, Reader: snapshottest.Reader(h.client, ""), Recorder: h.recorder, Clock: h.clock, Asker: promquery.None{},
 	})

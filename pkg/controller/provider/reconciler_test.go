@@ -773,18 +773,8 @@ func plans() Plans { return twin.NewPlanner(record.NewFakeRecorder(100), clock.R
 // TestQuiet reconciles a settled provider: nothing is written.
 func TestQuiet(t *testing.T) {
 	writes := 0
-	c := snapshottest.NewClient(t, interceptor.Funcs{
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			writes++
-			return c.Patch(ctx, o, p, opts...)
-		},
-		SubResourcePatch: func(
-			ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption,
-		) error {
-			writes++
-			return c.SubResource(sub).Patch(ctx, o, p, opts...)
-		},
-	}, liqotest.ForeignCluster(providerA, true, false), liqotest.Offer(providerA, amount("2")), liqotest.VirtualNode(providerA, true))
+	c := snapshottest.NewClient(t, snapshottest.OnPatch(func(client.Object) { writes++ }),
+		liqotest.ForeignCluster(providerA, true, false), liqotest.Offer(providerA, amount("2")), liqotest.VirtualNode(providerA, true))
 	if err := settle(t, c); err != nil {
 		t.Fatalf("Reconcile(): %v", err)
 	}

@@ -4,7 +4,6 @@
 package provider
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -17,7 +16,6 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
@@ -31,18 +29,7 @@ import (
 func anyProvider(t *testing.T, r *rand.Rand) {
 	objects := anyObjects(r)
 	writes := 0
-	c := snapshottest.NewClient(t, interceptor.Funcs{
-		SubResourcePatch: func(
-			ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption,
-		) error {
-			writes++
-			return c.SubResource(sub).Patch(ctx, o, p, opts...)
-		},
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			writes++
-			return c.Patch(ctx, o, p, opts...)
-		},
-	}, objects...)
+	c := snapshottest.NewClient(t, snapshottest.OnPatch(func(client.Object) { writes++ }), objects...)
 	clock := testingclock.NewFakeClock(time.Unix(1_000_000, 0))
 	key := client.ObjectKey{Name: string(providerA.ID)}
 	reconciler := New(Config{Client: c, Reader: snapshottest.Reader(c, ""), Clock: clock, Plans: plans()})

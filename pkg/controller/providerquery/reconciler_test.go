@@ -18,7 +18,6 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/promquery"
@@ -65,16 +64,11 @@ func provider(id, name string) *v1alpha1.Provider {
 func begin(t *testing.T, objects ...client.Object) *harness {
 	t.Helper()
 	h := &harness{t: t, clock: testingclock.NewFakeClock(now), recorder: record.NewFakeRecorder(100)}
-	h.client = snapshottest.NewClient(t, interceptor.Funcs{
-		SubResourcePatch: func(
-			ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption,
-		) error {
-			if _, ok := o.(*v1alpha1.Provider); ok {
-				h.writes++
-			}
-			return c.SubResource(sub).Patch(ctx, o, p, opts...)
-		},
-	}, objects...)
+	h.client = snapshottest.NewClient(t, snapshottest.OnPatch(func(o client.Object) {
+		if _, ok := o.(*v1alpha1.Provider); ok {
+			h.writes++
+		}
+	}), objects...)
 	h.r = New(Config{Client: h.client, Recorder: h.recorder, Clock: h.clock, Asker: h})
 	return h
 }

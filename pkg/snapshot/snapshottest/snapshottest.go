@@ -1,12 +1,12 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package snapshottest makes fake clients with the indexes that a reader reads
-// by, and providers that are lost, and decisions of policies. The clients know no other behaviour of an API server than
-// controller-runtime's fake client does.
+// Package snapshottest makes fake clients with the indexes that a reader reads by, which tell what is patched, providers that are lost, and
+// decisions of policies. The clients know no other behaviour of an API server than controller-runtime's fake client does.
 package snapshottest
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -46,6 +46,22 @@ func Decision(policy *v1alpha1.PlacementPolicy, consumer cluster.ID, chosen ...c
 // Reader returns one that reads Liqo 0.9 by a client, on a cluster that runs all modes.
 func Reader(objects client.Reader, own cluster.ID) *snapshot.Reader {
 	return snapshot.New(v09.Line{}, objects, own, nil)
+}
+
+// OnPatch has a function called before each patch of an object or of its status.
+func OnPatch(called func(client.Object)) interceptor.Funcs {
+	return interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			called(o)
+			return c.Patch(ctx, o, p, opts...)
+		},
+		SubResourcePatch: func(
+			ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption,
+		) error {
+			called(o)
+			return c.SubResource(sub).Patch(ctx, o, p, opts...)
+		},
+	}
 }
 
 // NewClient returns a client that holds the objects.
