@@ -20,16 +20,15 @@ import (
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	k8sfake "k8s.io/client-go/kubernetes/fake"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	agent "github.com/capacitorset/liqo-broker/pkg/agent/report"
 	"github.com/capacitorset/liqo-broker/pkg/core/views"
+	"github.com/capacitorset/liqo-broker/pkg/daemon"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/report"
@@ -40,11 +39,9 @@ const tenant, there = "liqo-tenant-broker", "liqo-tenant-home"
 // newHome returns what makes the objects of a consumer.
 func newHome(t *testing.T) *fake.ClientBuilder {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, api.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
+	scheme, err := daemon.Kinds(api.AddToScheme)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return fake.NewClientBuilder().WithScheme(scheme)
 }

@@ -11,14 +11,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/agent/stale"
+	"github.com/capacitorset/liqo-broker/pkg/daemon"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
 )
 
@@ -58,11 +57,9 @@ func newHome() *home {
 // start returns a client of the cluster, and what it deletes with.
 func (h *home) start(t *testing.T) (c client.WithWatch, deleted *[]client.DeleteOptions) {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, api.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
+	scheme, err := daemon.Kinds(api.AddToScheme)
+	if err != nil {
+		t.Fatal(err)
 	}
 	deleted = &[]client.DeleteOptions{}
 	note := func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
