@@ -87,7 +87,7 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 	classes := predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return v1.GivesClasses(e.Object) },
 		DeleteFunc: func(e event.DeleteEvent) bool { return v1.GivesClasses(e.Object) },
-		UpdateFunc: func(e event.UpdateEvent) bool { return v1.ClassesChanged(e.ObjectOld, e.ObjectNew) },
+		UpdateFunc: watch.Changed(v1.ClassesChanged),
 	}
 	b := ctrl.NewControllerManagedBy(mgr).Named("grants").For(&v1alpha1.Consumer{}).
 		// A queue with priorities has one entry for a consumer: one that is looked at now is not looked at a moment later any more, though
@@ -99,9 +99,7 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 		Watches(slice, watch.Later(watch.OfTenant(cfg.Reader)))
 	// A provider that leaves takes its nodes along.
 	kinds := cfg.Reader.Line().Kinds()
-	leaves := builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return v1.RoleChanged(e.ObjectOld, e.ObjectNew)
-	}})
+	leaves := builder.WithPredicates(predicate.Funcs{UpdateFunc: watch.Changed(v1.RoleChanged)})
 	for _, kind := range append(kinds.Peering, kinds.Record) {
 		b = b.Watches(kind, watch.Later(watch.EveryConsumer(cfg.Client)), leaves)
 	}
@@ -121,11 +119,9 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 
 // rescheduled lets pass the updates of a Provider by which people want it to take pods, or not any more.
 func rescheduled() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, one := e.ObjectOld.(*v1alpha1.Provider)
-		after, other := e.ObjectNew.(*v1alpha1.Provider)
-		return one && other && before.EffectiveScheduling() != after.EffectiveScheduling()
-	}}
+	return predicate.Funcs{UpdateFunc: watch.Changed(func(before, after *v1alpha1.Provider) bool {
+		return before.EffectiveScheduling() != after.EffectiveScheduling()
+	})}
 }
 
 // Reconcile answers what a consumer asks for. Of one that does not peer, or that has to go, nothing is answered: Liqo removes what it asks

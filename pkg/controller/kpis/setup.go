@@ -46,9 +46,9 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 
 // nodeChanged lets a node pass that became ready or ceased to be.
 func nodeChanged() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return liqo.NodeReady(e.ObjectOld.(*corev1.Node)) != liqo.NodeReady(e.ObjectNew.(*corev1.Node))
-	}}
+	return predicate.Funcs{UpdateFunc: watch.Changed(func(before, after *corev1.Node) bool {
+		return liqo.NodeReady(before) != liqo.NodeReady(after)
+	})}
 }
 
 // offerChanged lets an offer pass that changed its prices, or came into force.

@@ -102,12 +102,11 @@ func (r *Reconciler) ofPod(ctx context.Context, pod *corev1.Pod) (id cluster.ID,
 // nodeChanged lets only those changes of a node pass that a Provider's status
 // depends on, and not the heartbeats.
 func nodeChanged() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, after := e.ObjectOld.(*corev1.Node), e.ObjectNew.(*corev1.Node)
+	return predicate.Funcs{UpdateFunc: watch.Changed(func(before, after *corev1.Node) bool {
 		return liqo.NodeReadiness(before) != liqo.NodeReadiness(after) ||
 			liqo.OnlyBare(before) != liqo.OnlyBare(after) ||
 			liqo.NodeCluster(before) != liqo.NodeCluster(after) ||
 			!equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable) ||
 			!equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints)
-	}}
+	})}
 }

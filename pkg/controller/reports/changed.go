@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/controller/watch"
 	"github.com/capacitorset/liqo-broker/pkg/core/grant"
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/report"
@@ -22,11 +23,9 @@ import (
 func Changed() predicate.Predicate {
 	return predicate.And(
 		predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == report.Name }),
-		predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-			before, one := e.ObjectOld.(*corev1.ConfigMap)
-			after, other := e.ObjectNew.(*corev1.ConfigMap)
-			return one && other && before.Data[report.Key] != after.Data[report.Key]
-		}},
+		predicate.Funcs{UpdateFunc: watch.Changed(func(before, after *corev1.ConfigMap) bool {
+			return before.Data[report.Key] != after.Data[report.Key]
+		})},
 	)
 }
 
@@ -34,15 +33,10 @@ func Changed() predicate.Predicate {
 // silence that was too long. An agent writes each minute, and a consumer may have a thousand namespaces. That a silence begins no event
 // tells: [grant.Views.Turns] does.
 func ViewsChanged(now clock.PassiveClock) predicate.Predicate {
-	return predicate.And(Changed(), predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, one := e.ObjectOld.(*corev1.ConfigMap)
-		after, other := e.ObjectNew.(*corev1.ConfigMap)
-		if !one || !other {
-			return false
-		}
+	return predicate.And(Changed(), predicate.Funcs{UpdateFunc: watch.Changed(func(before, after *corev1.ConfigMap) bool {
 		was, is := toldIn(before, now), toldIn(after, now)
 		return was.IsFresh() != is.IsFresh() || !maps.Equal(was.Acknowledged, is.Acknowledged)
-	}})
+	})})
 }
 
 // toldIn returns what a report tells at this moment; nothing if it cannot be read.
@@ -63,7 +57,7 @@ func gone() predicate.Predicate {
 func SeenChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool { return v1.PodsChanged(e.ObjectOld, e.ObjectNew) },
+		UpdateFunc: watch.Changed(v1.PodsChanged),
 	}
 }
 
@@ -73,11 +67,7 @@ func GrantedChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, one := e.ObjectOld.(*v1alpha1.Provider)
-			after, other := e.ObjectNew.(*v1alpha1.Provider)
-			return one && other && isReached(before) != isReached(after)
-		},
+		UpdateFunc: watch.Changed(func(before, after *v1alpha1.Provider) bool { return isReached(before) != isReached(after) }),
 	}
 }
 

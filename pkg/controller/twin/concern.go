@@ -9,11 +9,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/controller/watch"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
@@ -52,9 +52,7 @@ func (r *Reconciler) following(ctx context.Context, o client.Object) []reconcile
 
 // choiceChanged lets only those updates of a decision pass by which others are chosen.
 func choiceChanged() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return snapshot.ChoiceChanged(e.ObjectOld.(*v1alpha1.PlacementDecision), e.ObjectNew.(*v1alpha1.PlacementDecision))
-	}}
+	return predicate.Funcs{UpdateFunc: watch.Changed(snapshot.ChoiceChanged)}
 }
 
 // ofConsumer returns the twin namespaces of a consumer.

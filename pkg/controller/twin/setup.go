@@ -29,6 +29,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
+	"github.com/capacitorset/liqo-broker/pkg/controller/watch"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
@@ -96,11 +97,10 @@ func ofNamespace(_ context.Context, o client.Object) []reconcile.Request {
 func servingChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, after := e.ObjectOld.(*v1alpha1.Consumer), e.ObjectNew.(*v1alpha1.Consumer)
+		UpdateFunc: watch.Changed(func(before, after *v1alpha1.Consumer) bool {
 			return before.Spec.Mode != after.Spec.Mode || before.IsSuspended() != after.IsSuspended() ||
 				before.HasToAcknowledge() != after.HasToAcknowledge()
-		},
+		}),
 	}
 }
 
@@ -120,9 +120,8 @@ func providerChanged() predicate.Predicate {
 		}
 		return v
 	}
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, after := e.ObjectOld.(*v1alpha1.Provider), e.ObjectNew.(*v1alpha1.Provider)
+	return predicate.Funcs{UpdateFunc: watch.Changed(func(before, after *v1alpha1.Provider) bool {
 		return before.EffectiveScheduling() != after.EffectiveScheduling() || usable(before) != usable(after) ||
 			before.Status.ClusterName != after.Status.ClusterName
-	}}
+	})}
 }

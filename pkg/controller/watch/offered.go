@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -43,9 +42,7 @@ func Offered(b *builder.Builder, consumers client.Reader, accounts Accounts) *bu
 	for _, kind := range append([]client.Object{kinds.Offer}, kinds.Peering...) {
 		b = b.Watches(kind, handler.EnqueueRequestsFromMapFunc(OfTenant(accounts)))
 	}
-	changed := builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return accounts.AccountChanged(e.ObjectOld, e.ObjectNew)
-	}})
+	changed := builder.WithPredicates(predicate.Funcs{UpdateFunc: Changed(accounts.AccountChanged)})
 	for _, kind := range []client.Object{
 		&v1alpha1.Provider{}, &v1alpha1.Consumer{}, &v1alpha1.PlacementPolicy{}, &v1alpha1.PlacementDecision{}, &corev1.Pod{},
 	} {
@@ -56,18 +53,7 @@ func Offered(b *builder.Builder, consumers client.Reader, accounts Accounts) *bu
 
 // EveryConsumer is for all Consumers. It returns a handler.MapFunc.
 func EveryConsumer(consumers client.Reader) handler.MapFunc {
-	return func(ctx context.Context, _ client.Object) []reconcile.Request {
-		var all v1alpha1.ConsumerList
-		if err := consumers.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Cannot list the consumers")
-			return nil
-		}
-		requests := make([]reconcile.Request, len(all.Items))
-		for i := range all.Items {
-			requests[i].Name = all.Items[i].Name
-		}
-		return requests
-	}
+	return Every[v1alpha1.ConsumerList](consumers, "Cannot list the consumers")
 }
 
 // Promptly handles an update at once, unless it has handled another one a moment ago: of many that people make in a row the first does not

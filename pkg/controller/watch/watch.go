@@ -1,9 +1,8 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package watch tells which Provider an object is about, for the controllers
-// that keep something of each Provider; or which Consumer, as both have the name of
-// their cluster.
+// Package watch tells which Provider an object is about, for the controllers that keep something of each Provider; or which Consumer, as
+// both have the name of their cluster. It also finds all objects of a kind, for controllers that look at each of them.
 //
 // It does not know what they keep, nor which changes of the object matter to it.
 package watch
@@ -14,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -21,6 +21,38 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 )
+
+// Changed has a predicate.Funcs let pass those updates of objects of one type that a function tells from others.
+func Changed[T any](has func(before, after T) bool) func(event.UpdateEvent) bool {
+	return func(e event.UpdateEvent) bool {
+		before, one := e.ObjectOld.(T)
+		after, other := e.ObjectNew.(T)
+		return one && other && has(before, after)
+	}
+}
+
+// Every is for all objects of the kind of a list; for none if they cannot be listed, of which the log tells by a message. It returns a
+// handler.MapFunc.
+func Every[L any, List interface {
+	*L
+	client.ObjectList
+}](objects client.Reader, message string) handler.MapFunc {
+	return func(ctx context.Context, _ client.Object) []reconcile.Request {
+		var requests []reconcile.Request
+		all := List(new(L))
+		err := objects.List(ctx, all, client.UnsafeDisableDeepCopy)
+		if err == nil {
+			err = line.Each(all, func(o client.Object) {
+				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)})
+			})
+		}
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, message)
+			return nil
+		}
+		return requests
+	}
+}
 
 // Provider returns a request for the Provider or Consumer of a cluster; none for an empty ID.
 func Provider(id cluster.ID) []reconcile.Request {

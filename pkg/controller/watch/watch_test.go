@@ -118,6 +118,37 @@ func TestLater(t *testing.T) {
 	}
 }
 
+// TestEvery finds all objects of a kind, by their names and namespaces.
+func TestEvery(t *testing.T) {
+	pod := func(namespace string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}
+	}
+	c := snapshottest.NewClient(t, interceptor.Funcs{}, pod("a"), pod("b"), &corev1.Node{})
+	if got := fmt.Sprint(watch.Every[corev1.PodList](c, "Cannot list the pods")(t.Context(), nil)); got != "[a/web b/web]" {
+		t.Errorf("it finds %s", got)
+	}
+}
+
+// TestChanged lets an update pass if it is of the type that is looked at, and changes what is.
+func TestChanged(t *testing.T) {
+	called := func(name string) *corev1.Node { return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}} }
+	changed := watch.Changed(func(before, after *corev1.Node) bool { return before.Name == "a" && after.Name == "b" })
+	for reason, tc := range map[string]struct {
+		before, after client.Object
+		want          bool
+	}{
+		"It is another one.":               {called("a"), called("b"), true},
+		"It is the same.":                  {called("a"), called("a"), false},
+		"It was something else.":           {&corev1.Pod{}, called("b"), false},
+		"It is something else.":            {called("a"), &corev1.Pod{}, false},
+		"Nobody knows what it was before.": {nil, called("b"), false},
+	} {
+		if got := changed(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}); got != tc.want {
+			t.Errorf("%s It passes: %t, want %t", reason, got, tc.want)
+		}
+	}
+}
+
 // TestPromptly changes an object some times: who it concerns is looked at once in each second, and at the first change at once.
 func TestPromptly(t *testing.T) {
 	c := snapshottest.NewClient(t, interceptor.Funcs{}, &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "id-a"}})

@@ -25,6 +25,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
 	"github.com/capacitorset/liqo-broker/pkg/controller/placementpolicy"
+	"github.com/capacitorset/liqo-broker/pkg/controller/watch"
 )
 
 // Config is what the controller needs.
@@ -32,7 +33,7 @@ type Config = placementpolicy.Config
 
 // Setup registers the controller with a manager.
 func Setup(mgr ctrl.Manager, cfg Config) error {
-	all := handler.EnqueueRequestsFromMapFunc(all(cfg.Client))
+	all := handler.EnqueueRequestsFromMapFunc(watch.Every[v1alpha1.PlacementPolicyList](cfg.Client, "Cannot list the placement policies"))
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("placementpolicy").
 		For(&v1alpha1.PlacementPolicy{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -51,22 +52,6 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 	return nil
 }
 
-// all returns what finds every policy.
-func all(c client.Client) handler.MapFunc {
-	return func(ctx context.Context, _ client.Object) []reconcile.Request {
-		var policies v1alpha1.PlacementPolicyList
-		if err := c.List(ctx, &policies, client.UnsafeDisableDeepCopy); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Cannot list the placement policies")
-			return nil
-		}
-		requests := make([]reconcile.Request, len(policies.Items))
-		for i := range policies.Items {
-			requests[i].Name = policies.Items[i].Name
-		}
-		return requests
-	}
-}
-
 // policyOf returns the policy of a decision.
 func policyOf(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: o.(*v1alpha1.PlacementDecision).Policy}}}
@@ -79,8 +64,7 @@ func meddled() predicate.Predicate {
 
 // providerChanged lets those changes of a Provider pass that a decision depends on.
 func providerChanged() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, after := e.ObjectOld.(*v1alpha1.Provider), e.ObjectNew.(*v1alpha1.Provider)
+	return predicate.Funcs{UpdateFunc: watch.Changed(func(before, after *v1alpha1.Provider) bool {
 		return before.EffectiveScheduling() != after.EffectiveScheduling() || before.Status.ClusterName != after.Status.ClusterName ||
 			before.Status.ObservedGeneration != after.Status.ObservedGeneration ||
 			meta.IsStatusConditionTrue(before.Status.Conditions, v1alpha1.ConditionReady) !=
@@ -88,7 +72,7 @@ func providerChanged() predicate.Predicate {
 			!equality.Semantic.DeepEqual(before.Labels, after.Labels) ||
 			!equality.Semantic.DeepEqual(before.Status.KPIs, after.Status.KPIs) ||
 			!equality.Semantic.DeepEqual(before.Status.QueriedKPIs, after.Status.QueriedKPIs)
-	}}
+	})}
 }
 
 // came lets objects pass that come and go, and not their changes.
