@@ -43,7 +43,7 @@ func TestKnown(t *testing.T) {
 		"All":         {"It knows the cluster.", of(b), true, true, true, false},
 		"Another":     {"It knows another cluster.", of(c), false, false, false, true},
 		"Nobody":      {"It knows nobody.", nil, false, false, false, true},
-		"Negotiating": {"Nobody knows yet how addresses are seen.", []client.Object{liqotest.Tunnel(b, "1ms", time.Unix(1, 0))}, false, false, false, true},
+		"Negotiating": {"Nobody knows how addresses are seen.", []client.Object{liqotest.Tunnel(b, "", time.Time{})}, false, false, false, true},
 		"Node":        {"A node is left.", []client.Object{liqotest.VirtualNode(b, true)}, false, false, false, false},
 		"OtherNode":   {"A node of another cluster is none.", []client.Object{liqotest.VirtualNode(c, true)}, false, false, false, true},
 		"NoTwin":      {"A namespace that Liqo has not made is no twin.", []client.Object{plain}, false, false, false, true},
@@ -65,8 +65,8 @@ func TestKnown(t *testing.T) {
 			}
 		})
 	}
-	if image, err := newCluster(t, v09.Line{}, "a", manager("--b", "--kubelet-image=example.com/vk:1")).KubeletImage(t.Context()); err != nil ||
-		image != "example.com/vk:1" {
+	says := newCluster(t, v09.Line{}, "a", manager("--b", "--kubelet-image=example.com/vk:1"))
+	if image, err := says.KubeletImage(t.Context()); err != nil || image != "example.com/vk:1" {
 		t.Errorf("the virtual kubelet is %q, %v", image, err)
 	}
 	if image, err := newCluster(t, v09.Line{}, "a", manager("--b")).KubeletImage(t.Context()); err == nil {

@@ -270,7 +270,8 @@ func endsTopUp(t *testing.T, base *connectorv1alpha1.Purchase) {
 		if err == nil && node.Spec.Unschedulable {
 			err = fmt.Errorf("node %s is closed", node.Name)
 		}
-		return errors.Join(err, fed.Consumer.HasBought(ctx, fed.ProviderA, federation.Sold("500m")), ready(1)(ctx), fed.Consumer.HasNoPurchase(ctx, second.Name))
+		return errors.Join(err, fed.Consumer.HasBought(ctx, fed.ProviderA, federation.Sold("500m")), ready(1)(ctx),
+			fed.Consumer.HasNoPurchase(ctx, second.Name))
 	})
 	t.Logf("%.1f s after the second contract was ended, the nodes are as small as the first one, and open", time.Since(began).Seconds())
 	if err := fed.Remove(t.Context(), namespace); err != nil {
