@@ -28,6 +28,7 @@ import (
 // TestPeeringByCredentials has the consumer peer with provider-b by what that one's connector issues, run pods there, drain and part; the
 // credentials are withdrawn, and open nothing any more. Nothing is left on either side.
 func TestPeeringByCredentials(t *testing.T) {
+	needs(t, federation.Trade)
 	const namespace, replicas = "bought", 2
 	start(t, v1alpha1.ModeOrchestrated)
 	buyer, seller := newDriver(t, fed.Consumer), newDriver(t, fed.ProviderB)

@@ -46,6 +46,7 @@ const allVirtualNodes = "{key: liqo.io/type, operator: In, values: [virtual-node
 // TestInstallationInTheWrongOrder offers namespace liqo while Liqo's own virtual kubelet runs for a provider, and nothing of the broker
 // is there to refuse it: the provider gets the Secrets. The installation takes them away again, and goes on to the end.
 func TestInstallationInTheWrongOrder(t *testing.T) {
+	needs(t, federation.OurKubelets)
 	installed(t)
 	ctx := t.Context()
 	const canary = "early-canary"

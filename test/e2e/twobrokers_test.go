@@ -41,8 +41,10 @@ func TestTwoBrokers(t *testing.T) {
 	fed = first
 	checkAddresses(t, pods)
 
-	for _, broker := range []*federation.Cluster{first.Broker, second.Broker} {
-		checkUsesRemoteIPAM(t, broker)
+	if fed.Consumer.Has(federation.RemoteIPAM) {
+		for _, broker := range []*federation.Cluster{first.Broker, second.Broker} {
+			checkUsesRemoteIPAM(t, broker)
+		}
 	}
 }
 

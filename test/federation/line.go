@@ -88,6 +88,8 @@ const (
 	Storage Trait = "Storage"
 	// TokensPass is that pods elsewhere get tokens for the API server of their own cluster.
 	TokensPass Trait = "TokensPass"
+	// Trade is that clusters which do not know each other peer by contracts.
+	Trade Trait = "Trade"
 	// TwinsOfLiqo is that namespace liqo of a cluster may have twins at others.
 	TwinsOfLiqo Trait = "TwinsOfLiqo"
 	// Usage is that what pods elsewhere use is passed on.

@@ -42,6 +42,7 @@ func (line1) traits() Traits {
 			RemoteIPAM:      "with Liqo 1.x there is no remote IPAM",
 			Storage:         "Liqo's storage is not tried with 1.x",
 			TokensPass:      "with Liqo 1.x tokens for the API server of a consumer do not pass",
+			Trade:           "the trade is not there with Liqo 1.x",
 			TwinsOfLiqo:     "with Liqo 1.x namespace liqo is offloaded to nobody",
 			Usage:           "the agent by which Liqo 1.x passes usage on shows each peer that of all, and is off",
 		},
