@@ -772,7 +772,7 @@ func (i *Installer) traces(ctx context.Context) ([]change, error) {
 			return leases, client.IgnoreNotFound(err)
 		}
 		marks, err := i.mutate(ctx, node, func() error {
-			node.Spec.Taints = emptyIsNil(slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == liqo.TaintCordoned }))
+			untaint(node)
 			// Liqo's virtual kubelet keeps the sign if the last write of ours and its first cross.
 			delete(node.Labels, liqo.LabelVirtualKubelet)
 			delete(node.Annotations, liqo.LabelVirtualKubelet)
@@ -781,6 +781,11 @@ func (i *Installer) traces(ctx context.Context) ([]change, error) {
 		return append(leases, marks...), err
 	})
 	return append(all, changes...), err
+}
+
+// untaint takes the taint off a virtual node by which the broker keeps new pods from a provider that was cordoned or drained.
+func untaint(node *corev1.Node) {
+	node.Spec.Taints = emptyIsNil(slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == liqo.TaintCordoned }))
 }
 
 // paths returns the changes that take the annotations off pods by which their paths are told.

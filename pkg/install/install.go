@@ -203,6 +203,9 @@ func (i *Installer) Prepare(ctx context.Context, seen *Setup) error {
 	if err := i.forward(ctx, seen); err != nil {
 		return err
 	}
+	if err := i.mayBecomeConsumer(seen); err != nil {
+		return err
+	}
 	broker, err := i.findBroker(ctx, seen.line)
 	if err != nil {
 		return err

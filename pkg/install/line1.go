@@ -224,10 +224,30 @@ func (line1) brokerUndo(i *Installer) ([]step, error) {
 		return nil, err
 	}
 	return append(i.daemonUndo(base, admission),
+		step{"let new pods go to all providers again", i.untainted, nil},
 		i.removing("remove the transit", transit, func(ctx context.Context) error { return i.gone(ctx, transit) }),
 		step{"have Liqo's gateways pass everything again", i.opened, nil},
 		step{"remove what peers were told by the broker", i.toldReports, nil},
 	), nil
+}
+
+// untainted returns the changes by which new pods may go to the nodes of providers that were cordoned or drained: nobody is left who could
+// say it of a provider.
+func (i *Installer) untainted(ctx context.Context) ([]change, error) {
+	var nodes corev1.NodeList
+	if err := i.List(ctx, &nodes, client.MatchingLabels{liqo.LabelNodeType: liqo.NodeTypeVirtual}); err != nil {
+		return nil, fmt.Errorf("list the virtual nodes: %w", err)
+	}
+	var all []change
+	for n := range nodes.Items {
+		node := &nodes.Items[n]
+		changes, err := i.mutateRead(node, func() error { untaint(node); return nil })
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, changes...)
+	}
+	return all, nil
 }
 
 // opened returns the changes that remove what was kept for the transit. Gateways forget no rule whose object is gone: they start again.

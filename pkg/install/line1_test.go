@@ -333,6 +333,14 @@ func TestRefused1(t *testing.T) {
 			"consumers still use this broker: 1 namespaces of theirs are here (shop-rome)",
 		},
 		"Nobody": {"It has no peer.", stock1(), Options{}, commands{prepare}, "no peer of this cluster is the broker"},
+		"NobodyOfThem": {
+			"It was mistyped.", stock1(together(peer1("milan", true), peer1("oslo", true))...), Options{Broker: "milano"},
+			commands{prepare, unprepare}, `is the broker (--broker="milano"): peer with it first. Its peers: milan, oslo`,
+		},
+		"PreparesBroker": {
+			"The kubeconfig is that of the broker, whose only peer is its provider.", stock1(together(broker.DeepCopy(), peer1("turin", true))...),
+			Options{}, commands{prepare}, "this cluster is a broker: if it is to be the consumer of another broker besides, say --broker",
+		},
 		"TwoPeers": {
 			"Any may be it.", stock1(together(peer1("milan", true), peer1("oslo", true))...), Options{}, commands{prepare},
 			"which peer is the broker?",
@@ -447,7 +455,8 @@ func TestJourneys1(t *testing.T) {
 				"keep peers apart on the way through this cluster", "create the kinds of the broker", "run the daemon and the guard", rules + "daemon",
 			}, "apply Namespace liqo-broker-transit", "apply ValidatingAdmissionPolicyBinding"},
 			journey{"", (*Installer).Uninstall, []string{
-				"remove the rules that hold without the daemon", "remove the daemon, its kinds and the guard", "remove the transit",
+				"remove the rules that hold without the daemon", "remove the daemon, its kinds and the guard",
+				"let new pods go to all providers again", "remove the transit",
 				"have Liqo's gateways pass everything again", "remove what peers were told by the broker",
 			}, "delete ValidatingAdmissionPolicyBinding", "delete RoleBinding liqo-tenant-rome/liqo-broker-report"},
 		},
@@ -479,7 +488,12 @@ func TestJourneys1(t *testing.T) {
 				"networking.liqo.io/component": "gateway"}}}
 			other := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "gw", Labels: gateway.Labels}}
 			own := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "liqo-broker"}}
-			cluster := stock1(together(tc.objects, strange, other, own, gateway.DeepCopy())...)
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "turin", Labels: map[string]string{
+				liqo.LabelNodeType: liqo.NodeTypeVirtual}}}
+			node.Spec.Taints = []corev1.Taint{{Key: "virtual-node.liqo.io/not-allowed", Effect: corev1.TaintEffectNoExecute}}
+			worker := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker"}}
+			worker.Spec.Taints = []corev1.Taint{{Key: liqo.TaintCordoned, Value: "of people", Effect: corev1.TaintEffectNoSchedule}}
+			cluster := stock1(together(tc.objects, strange, other, own, node, worker, gateway.DeepCopy())...)
 			to := cluster.client(t)
 			before := everything(t, to)
 
@@ -509,6 +523,13 @@ func TestJourneys1(t *testing.T) {
 				"Guard": {bounds},
 			}[name] {
 				if err := to.Create(t.Context(), o); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if name == "Broker" { // Its provider is drained.
+				drained := node.DeepCopy()
+				drained.Spec.Taints = append(drained.Spec.Taints, corev1.Taint{Key: liqo.TaintCordoned, Effect: corev1.TaintEffectNoSchedule})
+				if err := to.Patch(t.Context(), drained, client.MergeFrom(node)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -561,7 +582,7 @@ func look1(t *testing.T, c client.Client) Setup {
 	return setup
 }
 
-// everything returns what is on a cluster, by kinds and names, and annotations of records.
+// everything returns what is on a cluster, by kinds and names, annotations of records and taints of nodes.
 func everything(t *testing.T, c client.Client) []string {
 	t.Helper()
 	var all []string
@@ -577,8 +598,12 @@ func everything(t *testing.T, c client.Client) []string {
 		for n := range list.Items {
 			o := &list.Items[n]
 			text := describe(o)
-			if o.GetKind() == "ForeignCluster" {
+			switch o.GetKind() {
+			case "ForeignCluster":
 				text += fmt.Sprint(o.GetAnnotations())
+			case "Node":
+				taints, _, _ := unstructured.NestedSlice(o.Object, "spec", "taints")
+				text += fmt.Sprint(taints)
 			}
 			all = append(all, text)
 		}

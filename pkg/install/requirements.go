@@ -4,6 +4,7 @@
 package install
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -193,14 +194,20 @@ func choosePeer(peers []cluster.Identity, wanted string) (cluster.Identity, erro
 	}
 	switch len(found) {
 	case 0:
-		return cluster.Identity{}, requirement("%w is the broker (--broker=%q): peer with it first", errNoPeer, wanted)
+		return cluster.Identity{}, requirement("%w is the broker (--broker=%q): peer with it first. Its peers: %s", errNoPeer, wanted,
+			cmp.Or(calledAll(peers), "none"))
 	case 1:
 		return found[0], nil
 	default:
-		names := make([]string, len(found))
-		for n := range found {
-			names[n] = called(found[n])
-		}
-		return cluster.Identity{}, requirement("which peer is the broker? Say --broker with the ID of one of %s", strings.Join(names, ", "))
+		return cluster.Identity{}, requirement("which peer is the broker? Say --broker with the ID of one of %s", calledAll(found))
 	}
+}
+
+// calledAll returns what clusters are called, with commas between them.
+func calledAll(all []cluster.Identity) string {
+	names := make([]string, len(all))
+	for n := range all {
+		names[n] = called(all[n])
+	}
+	return strings.Join(names, ", ")
 }

@@ -54,6 +54,16 @@ func (i *Installer) mayBecomeBroker(s *Setup) error {
 		strings.Join(s.Roles(), " and a "))
 }
 
+// mayBecomeConsumer returns an error if a broker with Liqo 1.x is to be the consumer of a peer that nobody has named: the only one that it
+// has may be a provider or a consumer of its own. With Liqo 0.9 a broker is known by its Service, which is waited for.
+func (i *Installer) mayBecomeConsumer(s *Setup) error {
+	if !s.Broker || !s.Liqo1() || i.options.Broker != "" {
+		return nil
+	}
+	return requirement("this cluster is a %s: if it is to be the consumer of another broker besides, say --broker",
+		strings.Join(s.Roles(), " and a "))
+}
+
 // isBroker returns an error that says what to do instead if the cluster is no broker.
 func (s *Setup) isBroker() error {
 	switch {
