@@ -39,8 +39,9 @@ func (r *reading) diagnoseCommand() *cobra.Command {
 		Use:   "diagnose",
 		Short: "Look at each step of the set-up of a broker, a consumer or a provider, and say what to do",
 		Long: "Look at each step of the set-up of this cluster, as a broker, a consumer or a provider: Liqo's version and flags, virtual " +
-			"kubelets, the daemon,\nServices, certificates, peerings and tunnels, to whom namespace liqo is offered, relay addresses. Each is as " +
-			"it should be, a problem (!),\na note (*), or cannot be known (?). Nothing is written. With a problem, the exit code is 3.\n\n" +
+			"kubelets, the daemon,\nServices, certificates, peerings and tunnels; with Liqo 0.9, to whom namespace liqo is offered, and relay " +
+			"addresses; with 1.x, what brokers grant,\nand gateways. Each is as it should be, a problem (!), a note (*), or cannot be known (?). " +
+			"Nothing is written. With a problem, the\nexit code is 3.\n\n" +
 			"With --bundle, an archive for a bug report is written too: objects, events and logs, without Secrets and what looks like one. " +
 			"Look at it\nbefore you send it; MANIFEST.txt in it says what was left out.",
 		Example:           "  kubectl liqo-broker diagnose\n  kubectl liqo-broker diagnose --bundle report.tar.gz",

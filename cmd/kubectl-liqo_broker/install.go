@@ -99,10 +99,10 @@ func addInstallation(parent *cobra.Command, s *session) {
 			flags: func(c *cobra.Command, o *install.Options) {
 				c.Flags().StringVar(&o.Broker, "broker", "", "the broker to leave: its name, or the beginning of its cluster ID (default all)")
 			},
-			done: "Nothing of the broker is left on this cluster.", doneOne: "This cluster is no consumer of that broker any more.",
+			done: "This cluster is no consumer of a broker any more.", doneOne: "This cluster is no consumer of that broker any more.",
 		},
 		{
-			use: "guard", short: "Keep the peers in bounds that contracts bring to this cluster",
+			use: "guard", short: "Keep the peers of this cluster in bounds",
 			long: "Keep the peers in bounds that contracts bring to this cluster, which runs Liqo 0.9 and a connector: the guard, its rules, our " +
 				"virtual kubelet, and Liqo asking the connector what to offer. Without it nothing is bought or sold. A broker has the guard already. " +
 				"With Liqo 1.x it is for any cluster whose peers are to be kept in bounds, without a connector: the guard and its rules.",
@@ -112,7 +112,7 @@ func addInstallation(parent *cobra.Command, s *session) {
 				exportFlag(c, o)
 				pullFlag(c, o)
 			},
-			done: "This cluster is guarded: its connector buys and sells.",
+			done: "This cluster is guarded. If it has a connector, that buys and sells from now on.",
 		},
 		{
 			use: "unguard", short: "Take the guard from a cluster that does not trade any more",
