@@ -309,8 +309,25 @@ func (line1) consumer(i *Installer, broker cluster.Identity) ([]step, error) {
 			func(ctx context.Context) error { _, err := i.credentials(ctx, broker); return err },
 		},
 		{fmt.Sprintf("let the agent read these credentials, and no others of %s, and ask it for nodes", called(broker)), i.readable(broker), nil},
-		{fmt.Sprintf("tell the agent that %s is a broker", called(broker)), i.saying(broker.ID, true), nil},
+		{fmt.Sprintf("tell the agent that %s is a broker", called(broker)), i.telling(broker), nil},
 	}, nil
+}
+
+// telling returns what computes the change by which the agent learns that a peer is a broker. Nobody sees here whether it is one; but one
+// that grants as Liqo does by itself may be none, of which people are warned.
+func (i *Installer) telling(broker cluster.Identity) func(context.Context) ([]change, error) {
+	return func(ctx context.Context) ([]change, error) {
+		granted, err := v1.GrantedAlone(ctx, i, broker.ID)
+		if err != nil {
+			return nil, err
+		}
+		if len(granted) > 0 {
+			fmt.Fprintf(i.run.out, "      warning: %s has granted what ResourceSlice %s asks for as Liqo does by itself. If it is a broker, "+
+				"install says there how it takes that over; if it is none: kubectl liqo-broker unprepare --broker %s\n", called(broker),
+				strings.Join(granted, ", "), quoted(string(broker.ID)))
+		}
+		return i.saying(broker.ID, true)(ctx)
+	}
 }
 
 // credentials returns the Secret with this cluster's credentials at a broker; an error until Liqo has them.
@@ -575,7 +592,7 @@ func (line1) exportConsumer(ctx context.Context, i *Installer, broker cluster.Id
 		return err
 	}
 	fmt.Fprintf(i.run.out, "      Liqo itself keeps the record of %s, which no repository has: when the rest is applied, kubectl annotate "+
-		"foreignclusters.%s %s %s\n", called(broker), api.CoreGroup, record.GetName(), v1.BrokerAnnotation)
+		"%s %s %s\n", called(broker), v1.BrokerRecordKind, record.GetName(), v1.BrokerAnnotation)
 	return nil
 }
 

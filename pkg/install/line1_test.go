@@ -679,6 +679,31 @@ func TestWaitsForCredentials(t *testing.T) {
 	}
 }
 
+// TestWarnsOfLiqo prepares consumers whose only peer may be no broker: people are told what can be seen of that, and the rest is done.
+func TestWarnsOfLiqo(t *testing.T) {
+	const alone = "ResourceSliceResourcesAccepted"
+	const says = "warning: milan has granted what ResourceSlice liqo-tenant-milan/milan asks for as Liqo"
+	for name, tc := range map[string]struct {
+		reason, why, provider string
+		warns                 bool
+	}{
+		"Liqo":      {"It has Liqo alone.", alone, "milan", true},
+		"Broker":    {"It has answered as a broker.", "Granted", "milan", false},
+		"OtherPeer": {"A provider has granted it.", alone, "oslo", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := &api.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-milan", Name: "milan"}}
+			asked.Spec.ProviderClusterID = &tc.provider
+			asked.Status.Conditions = []api.ResourceSliceCondition{{Type: api.SliceResources, Status: api.SliceAccepted, Reason: tc.why}}
+			cluster := stock1(together(peer1("milan", true), asked)...)
+			out := cluster.run(t, cluster.client(t), Options{}, (*Installer).Prepare)
+			if strings.Contains(out, says) != tc.warns || !slices.Contains(cluster.written, "patch ForeignCluster milan") {
+				t.Errorf("%s\nit writes %q, and says\n%s", tc.reason, cluster.written, out)
+			}
+		})
+	}
+}
+
 // TestReadsOneSecret looks at what lets the agent read credentials, one Secret, by its name, and ask the broker for nodes.
 func TestReadsOneSecret(t *testing.T) {
 	cluster := stock1(together(peer1("milan", true), peer1("oslo", true))...)

@@ -677,6 +677,32 @@ func (l *look) grants(ctx context.Context) []Check {
 		}
 		offers = slices.DeleteFunc(offers, func(o liqo.Offer) bool { return o.By() != broker.ID })
 		all = append(all, grantsOf(area, broker, offers)...)
+		alone, err := v1.GrantedAlone(ctx, l, broker.ID)
+		if err != nil {
+			all = append(all, cannot(area, "who grants at "+broker.String(), err)...)
+		}
+		for _, name := range alone {
+			all = append(all, one(area, Problem, "If it is a broker, install says there how it takes that over. If it is none: "+
+				"kubectl liqo-broker unprepare --broker "+overview.Argument(string(broker.ID)),
+				"%s grants ResourceSlice %s as Liqo does by itself, and not as a broker", broker, name))
+		}
+	}
+	return all
+}
+
+// said looks at what people have written on the records of peers that are brokers, with Liqo 1.x.
+func (l *look) said(ctx context.Context) []Check {
+	const area = "Peerings"
+	otherwise, err := v1.SaidOtherwise(ctx, l)
+	if err != nil {
+		return cannot(area, "the peers", err)
+	}
+	var all []Check
+	for _, id := range slices.Sorted(maps.Keys(otherwise)) {
+		all = append(all, one(area, Problem, "If it is a broker: kubectl annotate --overwrite "+v1.BrokerRecordKind+" "+
+			overview.Argument(string(id))+" "+v1.BrokerAnnotation,
+			"Whether %s is a broker says %q on its ForeignCluster, which counts for nothing: %s would say that it is one", id, otherwise[id],
+			v1.BrokerAnnotation))
 	}
 	return all
 }

@@ -209,7 +209,7 @@ func (l *look) areas1(ctx context.Context, cfg Config, d *Diagnosis, installer *
 	if len(l.setup.Brokers) > 0 {
 		areas = append(areas, l.grants, l.paths, l.policies)
 	}
-	areas = append(areas, l.peers, l.stopped, l.gateways)
+	areas = append(areas, l.peers, l.said, l.stopped, l.gateways)
 	if l.setup.Broker {
 		areas = append(areas, func(ctx context.Context) []Check { return l.objects(ctx, cfg.Observe) })
 	}

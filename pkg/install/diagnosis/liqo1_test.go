@@ -142,6 +142,13 @@ func broker1(state api.ConnectionState, slices ...client.Object) []client.Object
 	return append(all, slices...)
 }
 
+// saying is peer milan, of which people have written something in the place of its being a broker.
+func saying(value string) []client.Object {
+	all := append(peer1("milan", api.Connected), identity1("milan"), called1())
+	all[0].SetAnnotations(map[string]string{"brokering.liqo.io/broker": value})
+	return all
+}
+
 // pods1 are pods of a consumer: at a provider, at the broker itself, and one at home that should not be.
 func pods1() []client.Object {
 	made := func(name, node, address string) client.Object {
@@ -207,6 +214,21 @@ func TestLiqo1(t *testing.T) {
 		"Denied": {
 			"v1.2.0", broker1(api.Connected, denied), false, []string{"consumer"},
 			[]string{agent, seals, waits, "milan (milan) denies what ResourceSlice second asks for: so (OneNode)"}, nil, nil,
+		},
+		"GrantedAlone": {
+			"v1.2.0", broker1(api.Connected, slice1("milan", "own", "milan", api.SliceAccepted, "ResourceSliceResourcesAccepted")), false,
+			[]string{"consumer"},
+			[]string{agent, seals, waits, "milan (milan) grants ResourceSlice liqo-tenant-milan/milan as Liqo does by itself"}, nil,
+			[]string{"milan (milan) grants something for ResourceSlice milan"},
+		},
+		"Mistyped": {
+			"v1.2.0", saying("yes"), false, []string{},
+			[]string{`Whether milan is a broker says "yes" on its ForeignCluster, which counts for nothing: brokering.liqo.io/broker=true would`},
+			[]string{"This cluster uses others as Liqo does by itself"}, nil,
+		},
+		"SaidNo": {
+			"v1.2.0", saying("false"), false, []string{}, nil, []string{"This cluster uses others as Liqo does by itself"},
+			nil,
 		},
 		"NoAnswer": {
 			"v1.2.0", broker1(api.Connected, slice1("milan", "own", "milan", "", "")), false, []string{"consumer"},

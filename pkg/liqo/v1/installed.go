@@ -80,8 +80,12 @@ func isSaidBroker(record *api.ForeignCluster) bool {
 	return record.Annotations[annotationBroker] == marked
 }
 
-// BrokerAnnotation is how people write that a peer is a broker, as kubectl annotate takes it.
-const BrokerAnnotation = annotationBroker + "=" + marked
+const (
+	// BrokerAnnotation is how people write that a peer is a broker, as kubectl annotate takes it.
+	BrokerAnnotation = annotationBroker + "=" + marked
+	// BrokerRecordKind are the objects on which they write it.
+	BrokerRecordKind = "foreignclusters." + api.CoreGroup
+)
 
 // GrantedSlice is a ResourceSlice that has a node on its consumer.
 type GrantedSlice struct {
@@ -106,6 +110,42 @@ func GrantedByLiqo(ctx context.Context, objects client.Reader) ([]GrantedSlice, 
 	}
 	slices.SortFunc(granted, func(a, b GrantedSlice) int { return cmp.Compare(a.Name.String(), b.Name.String()) })
 	return granted, nil
+}
+
+// GrantedAlone returns the names of the ResourceSlices of this cluster that a provider has granted as Liqo does by itself, in order: it is
+// no broker, or was none yet (liqo/pkg/liqo-controller-manager/authentication/remoteresourceslice-controller@v1.2.0).
+func GrantedAlone(ctx context.Context, objects client.Reader, provider cluster.ID) ([]string, error) {
+	const reason = "ResourceSliceResourcesAccepted"
+	var all api.ResourceSliceList
+	if err := objects.List(ctx, &all); err != nil {
+		return nil, fmt.Errorf("list ResourceSlices: %w", err)
+	}
+	var names []string
+	for i := range all.Items {
+		s := &all.Items[i]
+		asked, of := s.Spec.ProviderClusterID, GrantOf(s).Resources
+		if !FromConsumer(s) && asked != nil && *asked == string(provider) && of.Accepted && of.Reason == reason {
+			names = append(names, client.ObjectKeyFromObject(s).String())
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// SaidOtherwise returns what is written in the place of BrokerAnnotation on the records of peers, by their IDs: it says of nobody that it
+// is a broker. That one is none, as "false" says, is not among it.
+func SaidOtherwise(ctx context.Context, objects client.Reader) (map[cluster.ID]string, error) {
+	all, err := records(ctx, objects, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, err
+	}
+	said := map[cluster.ID]string{}
+	for i := range all {
+		if value, is := all[i].Annotations[annotationBroker]; is && value != marked && value != "false" {
+			said[cluster.ID(all[i].Spec.ClusterID)] = value
+		}
+	}
+	return said, nil
 }
 
 // TransitKept returns what is kept for the transit, for all peers: tables of gateways, opened addresses and endpoints that providers are
