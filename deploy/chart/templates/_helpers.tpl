@@ -23,7 +23,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if ne (toString (.Values.liqo.line | default "auto")) "auto" }}
 {{- .Values.liqo.line }}
 {{- else if and $of09 $of1 }}
-{{- fail "the API server has the kinds of Liqo 0.9 and of Liqo 1.x: delete the definitions of the one that does not run, or set the value liqo.line to 0.9 or 1" }}
+{{- fail "the API server has the kinds of Liqo 0.9 and of Liqo 1.x: delete the definitions of the one that does not run: the daemon would not start" }}
 {{- else if $of09 }}0.9
 {{- else if $of1 }}1
 {{- else }}
