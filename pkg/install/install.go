@@ -210,6 +210,9 @@ func (i *Installer) Prepare(ctx context.Context, seen *Setup) error {
 	if err != nil {
 		return err
 	}
+	if err := i.consumesFrom(ctx, seen, broker); err != nil {
+		return err
+	}
 	if err := i.sameRegistry(ctx, seen.line); err != nil {
 		return err
 	}

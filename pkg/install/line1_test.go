@@ -211,6 +211,13 @@ func peer1(id string, provides bool) []client.Object {
 	return []client.Object{record, namespace, identity}
 }
 
+// uses lets a peer consume from this cluster.
+func uses(id string) client.Object {
+	tenant := &api.Tenant{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-" + id, Name: id}}
+	tenant.Spec.ClusterID = id
+	return tenant
+}
+
 // saidOfMilan is a peer, milan, of which people have said that it is a broker.
 func saidOfMilan() []client.Object {
 	all := peer1("milan", true)
@@ -340,6 +347,10 @@ func TestRefused1(t *testing.T) {
 		"PreparesBroker": {
 			"The kubeconfig is that of the broker, whose only peer is its provider.", stock1(together(broker.DeepCopy(), peer1("turin", true))...),
 			Options{}, commands{prepare}, "this cluster is a broker: if it is to be the consumer of another broker besides, say --broker",
+		},
+		"PreparesProvider": {
+			"The kubeconfig is that of a provider, whose only peer is its broker.", stock1(append(peer1("milan", false), uses("milan"))...),
+			Options{}, commands{prepare}, "milan uses this cluster, and not the other way round",
 		},
 		"TwoPeers": {
 			"Any may be it.", stock1(together(peer1("milan", true), peer1("oslo", true))...), Options{}, commands{prepare},

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/version"
 )
 
@@ -62,6 +63,20 @@ func (i *Installer) mayBecomeConsumer(s *Setup) error {
 	}
 	return requirement("this cluster is a %s: if it is to be the consumer of another broker besides, say --broker",
 		strings.Join(s.Roles(), " and a "))
+}
+
+// consumesFrom returns an error if a peer uses a cluster with Liqo 1.x that does not use it: a provider becomes no consumer of its broker.
+// Who is about to peer is waited for. With Liqo 0.9 brokers peer with their consumers too.
+func (i *Installer) consumesFrom(ctx context.Context, s *Setup, broker cluster.Identity) error {
+	if !s.Liqo1() {
+		return nil
+	}
+	peer, err := i.peerWith(ctx, broker.ID)
+	if err != nil || peer.Outgoing.Exists || !peer.Incoming.Exists {
+		return err
+	}
+	return requirement("%s uses this cluster, and not the other way round: if this cluster is to be its consumer, peer with it first "+
+		"(liqoctl peer)", called(broker))
 }
 
 // isBroker returns an error that says what to do instead if the cluster is no broker.
