@@ -6,6 +6,7 @@ package overview
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -82,6 +83,8 @@ type ExplainedNamespace struct {
 	Consumer Cluster `json:"consumer"`
 	// Policy is the policy that it follows; empty if it follows none, so that all providers are used.
 	Policy string `json:"policy,omitempty"`
+	// Unheeded are the policies that pods name in vain, in order: none that pods may name is called so, or it is not for this consumer.
+	Unheeded []string `json:"unheeded,omitempty"`
 	// Waiting says why new pods wait, as far as objects tell; empty if nothing tells that they do.
 	Waiting   string      `json:"waiting,omitempty"`
 	Providers []Candidate `json:"providers"`
@@ -237,7 +240,8 @@ func (p *Placements) namespace(now time.Time, ns *corev1.Namespace, id cluster.I
 			wishes[wish] = true
 		}
 	}
-	e.Policy = binding.Follows(snapshot.Rules(p.Policies), binding.Twin{Consumer: id, OriginalName: e.Name, Labels: ns.Labels, Wishes: wishes})
+	rules, twin := snapshot.Rules(p.Policies), binding.Twin{Consumer: id, OriginalName: e.Name, Labels: ns.Labels, Wishes: wishes}
+	e.Policy, e.Unheeded = binding.Follows(rules, twin), unheeded(rules, twin)
 	if e.Policy == "" {
 		e.Providers = p.all()
 	} else {
@@ -255,6 +259,20 @@ func (p *Placements) namespace(now time.Time, ns *corev1.Namespace, id cluster.I
 		}
 	}
 	return e
+}
+
+// unheeded returns the policies that pods of a namespace name, and that cannot be followed for that, in order.
+func unheeded(rules []binding.Policy, twin binding.Twin) []string {
+	var all []string
+	for _, wish := range slices.Sorted(maps.Keys(twin.Wishes)) {
+		meant := slices.DeleteFunc(slices.Clone(rules), func(p binding.Policy) bool {
+			return p.Name != wish || p.Scope != binding.OnRequest
+		})
+		if binding.Follows(meant, twin) == "" {
+			all = append(all, wish)
+		}
+	}
+	return all
 }
 
 // decisionFor returns what a policy has decided for a consumer; one without providers if nothing.

@@ -60,6 +60,15 @@ func (n *ExplainedNamespace) write(w io.Writer, tables TablePrinter) error {
 	} else {
 		fmt.Fprintf(w, "It follows policy %s.\n", n.Policy)
 	}
+	if len(n.Unheeded) > 0 {
+		const shown = 5
+		more := ""
+		if left := len(n.Unheeded) - shown; left > 0 {
+			more = fmt.Sprintf(" and %d more", left)
+		}
+		fmt.Fprintf(w, "Pods name policies in vain: %s%s. No policy of the scope OnRequest is called so and is for this consumer.\n",
+			sheet.Plain(strings.Join(n.Unheeded[:min(shown, len(n.Unheeded))], ", ")), more)
+	}
 	if n.Waiting != "" {
 		fmt.Fprintf(w, "New pods wait: %s\n", n.Waiting)
 	}
