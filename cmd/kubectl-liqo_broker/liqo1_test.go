@@ -220,7 +220,7 @@ func TestExplain1(t *testing.T) {
 	ofOthers, narrow := cheapest.DeepCopy(), cheapest.DeepCopy()
 	ofOthers.Spec.AppliesTo.Consumers = []string{"oslo"}
 	narrow.Spec.AppliesTo.Scope = v1alpha1.ScopeNamespaces
-	narrow.Spec.AppliesTo.Namespaces = &v1alpha1.NamespaceBinding{Names: []string{"other"}}
+	narrow.Spec.AppliesTo.Namespaces = &v1alpha1.NamespaceBinding{Names: []string{"shop-milan"}}
 	for name, policies := range map[string][]client.Object{"None": nil, "OfOthers": {ofOthers}, "NotOnRequest": {narrow}} {
 		out, _, err = newCLI1(t, append(append(objects, wish), policies...)...).run(t, "explain shop-milan-rome")
 		if err != nil || !strings.Contains(out, "Pods name policies in vain: cheapest. No policy of the scope OnRequest") {
