@@ -12,11 +12,13 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/transit"
 	"github.com/capacitorset/liqo-broker/pkg/daemon"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
@@ -34,14 +36,20 @@ const (
 	// transitName is the name of the lease of the transit, and transitNamespace the namespace where it is installed.
 	transitName      = "liqo-broker-transit"
 	transitNamespace = "liqo-broker-transit"
+	// defaultMaxAddresses is as many as a namespace of a consumer may have pods by default, and a 65th of what Liqo's external network has.
+	defaultMaxAddresses = 1000
+	// bytesOfAddress is how much memory of what a consumer writes is kept for each address that may be opened: more than an EndpointSlice
+	// takes that has one.
+	bytesOfAddress = 2 << 10
 )
 
 // transitOptions are the parsed command line of the transit.
 type transitOptions struct {
 	daemon.ReplicaOptions
 
-	allow     netflag.Prefixes
-	namespace string
+	allow        netflag.Prefixes
+	namespace    string
+	maxAddresses int
 }
 
 func (o *transitOptions) validate() error {
@@ -49,6 +57,9 @@ func (o *transitOptions) validate() error {
 		if !prefix.Addr().Is4() {
 			return fmt.Errorf("--allow=%s: must be IPv4: Liqo v1.2.0 has nothing else", prefix)
 		}
+	}
+	if o.maxAddresses < 1 || o.maxAddresses > 1<<16 {
+		return fmt.Errorf("--max-addresses=%d: must be from 1 to %d", o.maxAddresses, 1<<16)
 	}
 	return o.Validate()
 }
@@ -89,6 +100,9 @@ func newTransitCommand() *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.Var(&o.allow, "allow", "IPv4 prefix that all peers reach besides, also of this cluster's own pods; may be repeated")
+	flags.IntVar(&o.maxAddresses, "max-addresses", defaultMaxAddresses, fmt.Sprintf("maximum number of addresses of a consumer's own pods that "+
+		"are opened to providers, for endpoints of its Services in all of its namespaces, and %d in each; the oldest EndpointSlices go first",
+		transit.MaxInNamespace))
 	flags.StringVar(&o.namespace, "namespace", transitNamespace, "namespace of the FirewallConfiguration of all gateways")
 	o.AddFlags(flags, "writes")
 	return command
@@ -96,12 +110,16 @@ func newTransitCommand() *cobra.Command {
 
 // setup makes the parts that need an API server.
 func (t *transitPath) setup(ctx context.Context) (daemon.Made, error) {
-	cached, err := transitCache(t.LiqoNamespace)
+	kept := endpoints.NewKept(int64(t.maxAddresses) * bytesOfAddress)
+	cached, err := transitCache(t.LiqoNamespace, kept)
 	if err != nil {
 		return daemon.Made{}, err
 	}
 	mgr, err := t.replica.Manager(ctrl.Options{Cache: cached})
 	if err != nil {
+		return daemon.Made{}, err
+	}
+	if err := kept.Watch(ctx, mgr.GetCache()); err != nil {
 		return daemon.Made{}, err
 	}
 	// Who this is, what tells the probes who a peer is, and by what objects are found.
@@ -115,30 +133,32 @@ func (t *transitPath) setup(ctx context.Context) (daemon.Made, error) {
 	if err := line.AddIndexes(ctx, mgr.GetFieldIndexer(), v1.Line{}.Indexes()); err != nil {
 		return daemon.Made{}, err
 	}
-	return daemon.Made{Manager: mgr}, t.register(mgr, own.ID)
+	return daemon.Made{Manager: mgr}, t.register(mgr, own.ID, kept)
 }
 
 // register has the controllers run.
-func (t *transitPath) register(mgr ctrl.Manager, own cluster.ID) error {
+func (t *transitPath) register(mgr ctrl.Manager, own cluster.ID, kept *endpoints.Kept) error {
 	return errors.Join(
 		firewall.Setup(mgr, firewall.Config{
 			Client: mgr.GetClient(), Own: own, Namespace: t.namespace, Liqo: t.LiqoNamespace, Allowed: t.allow,
 		}),
-		endpoints.Setup(mgr, endpoints.Config{Client: mgr.GetClient(), Own: own}),
+		endpoints.Setup(mgr, endpoints.Config{
+			Client: mgr.GetClient(), Kept: kept, Live: mgr.GetAPIReader(), Own: own, MaxAddresses: t.maxAddresses, Clock: clock.RealClock{},
+		}),
 		reports.Setup(mgr, reports.Config{Client: mgr.GetClient(), Own: own}),
 	)
 }
 
 // transitCache returns what is kept in memory: namespaces of peers, what this program writes there, of what consumers write as much as is
-// read, and of what Liqo makes for each pod nothing.
-func transitCache(liqos string) (cache.Options, error) {
-	slices, err := v1.EndpointsSelector()
+// read, and of no consumer too much, and of what Liqo makes for each pod nothing.
+func transitCache(liqos string, kept *endpoints.Kept) (cache.Options, error) {
+	ofConsumers, err := v1.EndpointsSelector()
 	if err != nil {
 		return cache.Options{}, err
 	}
 	by := map[client.Object]cache.ByObject{
 		&corev1.Namespace{}:          {Label: liqo.PeerNamespaceSelector()},
-		&discoveryv1.EndpointSlice{}: {Label: slices, Transform: daemon.Without(v1.BareEndpoints)},
+		&discoveryv1.EndpointSlice{}: {Label: ofConsumers, Transform: daemon.Without(kept.Bare)},
 		&api.FirewallConfiguration{}: {Label: v1.TransitSelector()},
 		&api.Network{}:               {Namespaces: map[string]cache.Config{liqos: {}}},
 		&api.IP{}: {Namespaces: map[string]cache.Config{

@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -17,6 +18,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/transittest"
+	"github.com/capacitorset/liqo-broker/pkg/transit/endpoints"
 )
 
 func TestTransitFlags(t *testing.T) {
@@ -27,6 +29,8 @@ func TestTransitFlags(t *testing.T) {
 	}{
 		"IPv6":    {"Liqo has no IPv6.", []string{"--allow=fd00::/8"}, "--allow=fd00::/8"},
 		"Nowhere": {"Probes need a port.", []string{"--health-address=x"}, "--health-address=x"},
+		"None":    {"Providers reach something.", []string{"--max-addresses=0"}, "--max-addresses=0"},
+		"All":     {"No external network of Liqo has more.", []string{"--max-addresses=65537"}, "--max-addresses=65537"},
 		"Prefix":  {"What is allowed is a prefix.", []string{"--allow=10.0.0.1"}, "allow"},
 	}
 	for name, tc := range cases {
@@ -44,7 +48,7 @@ func TestTransitFlags(t *testing.T) {
 
 // TestTransitCache holds that of what Liqo keeps for each pod there is nothing in memory.
 func TestTransitCache(t *testing.T) {
-	options, err := transitCache("liqo")
+	options, err := transitCache("liqo", endpoints.NewKept(1<<20))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,6 +77,25 @@ func TestTransitCache(t *testing.T) {
 	}
 }
 
+// TestTransitBounds holds that of each consumer the cache keeps no more than the flag says.
+func TestTransitBounds(t *testing.T) {
+	options, err := transitCache("liqo", endpoints.NewKept(bytesOfAddress))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind, by := range options.ByObject {
+		if _, is := kind.(*discoveryv1.EndpointSlice); !is {
+			continue
+		}
+		for i, want := range []int{1, 0} {
+			s := transittest.Endpoints(strconv.Itoa(i), "10.200.0.2")
+			if _, err := by.Transform(s); err != nil || len(s.Endpoints) != want {
+				t.Errorf("of slice %d there are %d endpoints, want %d: %v", i, len(s.Endpoints), want, err)
+			}
+		}
+	}
+}
+
 // checkBare has a transformation take out of an EndpointSlice of a consumer what is not read, and nothing out of what is kept beside it.
 func checkBare(t *testing.T, transform toolscache.TransformFunc) {
 	t.Helper()
@@ -88,6 +111,7 @@ func checkBare(t *testing.T, transform toolscache.TransformFunc) {
 	reflected := map[string]string{"app.kubernetes.io/managed-by": "liqo-broker", "liqo.io/managed-by": "shadowendpointslice"}
 	bare, ours := full(reflected), full(map[string]string{"app.kubernetes.io/managed-by": "liqo-broker"})
 	bare.Annotations = nil
+	delete(bare.Labels, "app.kubernetes.io/managed-by")
 	bare.Endpoints[1] = discoveryv1.Endpoint{
 		Addresses: []string{"10.200.0.2"}, Hostname: new("web-0"), Conditions: discoveryv1.EndpointConditions{Ready: new(true)},
 	}

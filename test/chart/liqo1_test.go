@@ -109,6 +109,8 @@ func TestSwitches1(t *testing.T) {
 		"Allow": {release: release{set: "transit.allow={192.0.2.0/24,198.51.100.7/32}"}, reason: "People open what they need.", object: transit,
 			has: `"--liqo-namespace=liqo","--allow=192.0.2.0/24","--allow=198.51.100.7/32"]`},
 		"Closed": {reason: "Nothing is open by itself.", object: transit, has: `"--liqo-namespace=liqo"]`, hasNot: "--allow"},
+		"Addresses": {release: release{set: "transit.maxAddresses=4000"}, reason: "A consumer may have many endpoints.", object: transit,
+			has: `"--liqo-namespace=liqo","--max-addresses=4000"]`},
 		"Replicas": {
 			release: release{set: "transit.replicas=2,replicas=5,guard.replicas=3"}, reason: "Another one takes over.", object: transit,
 			has: `"replicas":2`,
@@ -203,6 +205,7 @@ func TestRefusals1(t *testing.T) {
 		"LineFull":  {release: release{set: "liqo.line=v1.2.0"}, reason: "A line is no version.", err: "/liqo/line"},
 		"Address":   {release: release{set: "transit.allow={192.0.2.1}"}, reason: "A prefix has a length.", err: "/transit/allow/0"},
 		"IPv6":      {release: release{set: "transit.allow={2001:db8::/64}"}, reason: "Liqo 1.2 has nothing but IPv4.", err: "/transit/allow/0"},
+		"Addresses": {release: release{set: "transit.maxAddresses=-1"}, reason: "Nothing is without a bound.", err: "/transit/maxAddresses"},
 		"None":      {release: release{set: "transit.replicas=0"}, reason: "Without it nothing keeps peers apart.", err: "/transit/replicas"},
 		"Disabled":  {release: release{set: "transit.enabled=false"}, reason: "It is part of each broker.", err: "/transit"},
 		"Resources": {release: release{set: "transit.resources.limit.memory=1Gi"}, reason: "Kubernetes knows limits.", err: "/transit/resources"},

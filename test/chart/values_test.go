@@ -372,7 +372,7 @@ func TestObjectsAreKubernetes(t *testing.T) {
 			set: "namespace.create=true,dashboards.enabled=true,prometheusRule.enabled=true," + pods + spread + volumes},
 		"Liqo1": {reason: "All that it has with Liqo 1.x.", chart: ours, kinds: []string{of1}, unknown: []string{"PodMonitor", "PrometheusRule"},
 			set: "namespace.create=true,dashboards.enabled=true,prometheusRule.enabled=true,transit.allow={192.0.2.0/24},transit.pullSecrets={a}," +
-				pods + spread + volumes},
+				"transit.maxAddresses=7," + pods + spread + volumes},
 		"Agent": {reason: "All that the agent has.", chart: agentChart, program: "network-manager agent",
 			set: "namespace.create=true,brokers[0].clusterID=a," + placed + spread},
 		"Connector": {reason: "All that the connector has.", chart: connector, program: "connector",

@@ -127,6 +127,9 @@ func transitSubstitutes() []substitute {
 		{regexp.MustCompile(`(?m)^(            - --liqo-namespace)=liqo$`), `${1}={{ .Values.liqo.namespace }}
             {{- range .Values.transit.allow }}
             - --allow={{ . }}
+            {{- end }}
+            {{- with .Values.transit.maxAddresses }}
+            - --max-addresses={{ . }}
             {{- end }}`},
 		{regexp.MustCompile(`(?m)^(              value:) 96MiB$`), `${1} {{ .Values.transit.memoryTarget }}`},
 		{regexp.MustCompile(`(?m)^          resources:\n(            .*\n)+`), "          resources:\n" +

@@ -12,9 +12,9 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// MaxAddresses is how many addresses of one namespace of a consumer are opened: each takes one of the external network, and a rule on each
-// gateway.
-const MaxAddresses = 250
+// MaxInNamespace is how many addresses of one namespace of a consumer are opened: each takes one of the external network, and a rule on
+// each gateway.
+const MaxInNamespace = 250
 
 // Opening is what is opened of the endpoints of one consumer in one namespace.
 type Opening struct {
@@ -22,37 +22,49 @@ type Opening struct {
 	Slices map[string][]discoveryv1.Endpoint
 	// Addresses are those of all of them, in order and each once.
 	Addresses []netip.Addr
-	// Left tells that there are more than MaxAddresses: the others are not opened.
-	Left bool
+	// InNamespace and InAll are how many endpoints are not opened, because of the bound on this namespace, and on all of the consumer.
+	InNamespace, InAll int
 }
 
-// Open returns what is opened of slices that a consumer has put into a namespace here. Only addresses count under which this cluster sees
-// pods of that consumer: what a consumer writes there may be any address that this cluster reaches, and what is opened, providers reach.
-// The endpoints name no node: they are on one of the consumer's, which is none of this cluster.
-func Open(written []discoveryv1.EndpointSlice, pods []netip.Prefix) Opening {
-	o := Opening{Slices: map[string][]discoveryv1.Endpoint{}}
-	opened := map[netip.Addr]bool{}
+// Open returns what is opened of the slices that a consumer has put into its namespaces here, by these. Only addresses count under which
+// this cluster sees pods of that consumer: what a consumer writes there may be any address that this cluster reaches, and what is opened,
+// providers reach. In a namespace up to [MaxInNamespace] are opened, and most in all of them, where the same one counts in each: what was
+// made first goes first, so that what comes takes nothing from what is there. The endpoints name no node: they are on one of the consumer's,
+// which is none of this cluster.
+func Open(written []discoveryv1.EndpointSlice, pods []netip.Prefix, most int) map[string]*Opening {
 	inOrder := make([]*discoveryv1.EndpointSlice, len(written))
 	for i := range written {
 		inOrder[i] = &written[i]
 	}
 	slices.SortFunc(inOrder, func(a, b *discoveryv1.EndpointSlice) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
+	openings, opened, all := map[string]*Opening{}, map[string]map[netip.Addr]bool{}, 0
 	for _, s := range inOrder {
+		o, in := openings[s.Namespace], opened[s.Namespace]
+		if o == nil {
+			o, in = &Opening{Slices: map[string][]discoveryv1.Endpoint{}}, map[netip.Addr]bool{}
+			openings[s.Namespace], opened[s.Namespace] = o, in
+		}
 		if s.AddressType != discoveryv1.AddressTypeIPv4 {
 			continue
 		}
 		for i := range s.Endpoints {
 			address, is := inside(&s.Endpoints[i], pods)
-			if !is {
+			switch {
+			case !is:
 				continue
-			}
-			if !opened[address] && len(opened) == MaxAddresses {
-				o.Left = true
+			case in[address]: // It is open for another one.
+			case len(in) >= MaxInNamespace:
+				o.InNamespace++
 				continue
+			case all >= most:
+				o.InAll++
+				continue
+			default:
+				in[address] = true
+				all++
 			}
-			opened[address] = true
 			o.Slices[s.Name] = append(o.Slices[s.Name], discoveryv1.Endpoint{
 				Addresses:  []string{address.String()},
 				Conditions: *s.Endpoints[i].Conditions.DeepCopy(),
@@ -60,8 +72,10 @@ func Open(written []discoveryv1.EndpointSlice, pods []netip.Prefix) Opening {
 			})
 		}
 	}
-	o.Addresses = slices.SortedFunc(maps.Keys(opened), netip.Addr.Compare)
-	return o
+	for namespace, o := range openings {
+		o.Addresses = slices.SortedFunc(maps.Keys(opened[namespace]), netip.Addr.Compare)
+	}
+	return openings
 }
 
 // inside returns the address of an endpoint if it is in one of the prefixes. Of several addresses only the first one means anything.

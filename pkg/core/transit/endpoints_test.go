@@ -5,7 +5,6 @@ package transit
 
 import (
 	"fmt"
-	"net/netip"
 	"testing"
 	"time"
 
@@ -53,7 +52,7 @@ func TestOpen(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := Open(tc.in, pods)
+			got := one(Open(tc.in, pods, 100))
 			count := map[string]int{}
 			for slice, endpoints := range got.Slices {
 				count[slice] = len(endpoints)
@@ -67,23 +66,77 @@ func TestOpen(t *testing.T) {
 			for _, a := range got.Addresses {
 				opened = append(opened, a.String())
 			}
-			if diff := cmp.Diff(tc.want, count) + cmp.Diff(tc.opened, opened); diff != "" || got.Left {
+			if diff := cmp.Diff(tc.want, count) + cmp.Diff(tc.opened, opened); diff != "" || got.InNamespace+got.InAll > 0 {
 				t.Errorf("%s: %s", tc.reason, diff)
 			}
 		})
 	}
 }
 
-// TestOpenBounded holds that the oldest slices count first, so that a new one takes nothing from them.
-func TestOpenBounded(t *testing.T) {
-	var many []string
-	for i := range MaxAddresses {
-		many = append(many, fmt.Sprintf("10.200.%d.%d", i/100, i%100+1))
+// one returns what is opened in the namespace without a name.
+func one(all map[string]*Opening) *Opening { return all[""] }
+
+func many(n int) []string {
+	addresses := make([]string, n)
+	for i := range addresses {
+		addresses[i] = fmt.Sprintf("10.200.%d.%d", i/100, i%100+1)
 	}
-	late := slice("a", 9, "10.200.99.1", many[0])
-	got := Open([]discoveryv1.EndpointSlice{late, slice("b", 1, many...)}, []netip.Prefix{netip.MustParsePrefix("10.200.0.0/16")})
-	if len(got.Addresses) != MaxAddresses || !got.Left || len(got.Slices["b"]) != MaxAddresses || len(got.Slices["a"]) != 1 {
-		first, last := len(got.Slices["b"]), len(got.Slices["a"])
-		t.Errorf("%d addresses, left %t, %d of the first and %d of the last", len(got.Addresses), got.Left, first, last)
+	return addresses
+}
+
+func in(namespace string, s discoveryv1.EndpointSlice) discoveryv1.EndpointSlice {
+	s.Namespace = namespace
+	return s
+}
+
+// TestOpenBounded holds that the oldest slices count first, so that a new one takes nothing from them, in any namespace.
+func TestOpenBounded(t *testing.T) {
+	pods := prefixes("10.200.0.0/16")
+	type counts struct{ Opened, InNamespace, InAll int }
+	for name, tc := range map[string]struct {
+		reason string
+		in     []discoveryv1.EndpointSlice
+		most   int
+		want   map[string]counts
+		slices map[string]int // Endpoints that are told, by NAMESPACE/SLICE.
+	}{
+		"Namespace": {
+			"A namespace has its bound; what is open in it may be told again.",
+			[]discoveryv1.EndpointSlice{slice("a", 9, "10.200.99.1", many(1)[0]), slice("b", 1, many(MaxInNamespace)...)}, 1000,
+			map[string]counts{"": {MaxInNamespace, 1, 0}}, map[string]int{"/a": 1, "/b": MaxInNamespace},
+		},
+		"Consumer": {
+			"All namespaces of a consumer have one together, and the oldest slice goes first, wherever it is.",
+			[]discoveryv1.EndpointSlice{in("x", slice("a", 9, "10.200.0.1", "10.200.0.2")), in("y", slice("a", 1, many(3)...))}, 4,
+			map[string]counts{"x": {1, 0, 1}, "y": {3, 0, 0}}, map[string]int{"x/a": 1, "y/a": 3},
+		},
+		"Twice": {
+			"An address counts in each namespace: each takes one of the external network.",
+			[]discoveryv1.EndpointSlice{in("x", slice("a", 1, "10.200.0.1")), in("y", slice("a", 2, "10.200.0.1", "10.200.0.1"))}, 1,
+			map[string]counts{"x": {1, 0, 0}, "y": {0, 0, 2}}, map[string]int{"x/a": 1},
+		},
+		"Exact": {
+			"As many as are allowed are no more than that.",
+			[]discoveryv1.EndpointSlice{in("x", slice("a", 1, many(2)...)), in("y", slice("a", 1, many(2)...))}, 4,
+			map[string]counts{"x": {2, 0, 0}, "y": {2, 0, 0}}, map[string]int{"x/a": 2, "y/a": 2},
+		},
+		"Foreign": {
+			"Addresses that are none of its pods take nothing away.",
+			[]discoveryv1.EndpointSlice{in("x", slice("a", 1, "10.201.0.1", "10.201.0.2")), in("y", slice("a", 2, many(2)...))}, 2,
+			map[string]counts{"x": {}, "y": {2, 0, 0}}, map[string]int{"y/a": 2},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, told := map[string]counts{}, map[string]int{}
+			for namespace, o := range Open(tc.in, pods, tc.most) {
+				got[namespace] = counts{len(o.Addresses), o.InNamespace, o.InAll}
+				for slice, endpoints := range o.Slices {
+					told[namespace+"/"+slice] = len(endpoints)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got) + cmp.Diff(tc.slices, told); diff != "" {
+				t.Errorf("%s: -want +got\n%s", tc.reason, diff)
+			}
+		})
 	}
 }

@@ -305,18 +305,27 @@ func EndpointsOf(s *discoveryv1.EndpointSlice, consumer cluster.ID) bool {
 }
 
 // BareEndpoints takes out of an EndpointSlice of a consumer what nobody here reads: each endpoint may have a hundred addresses, and as many
-// zones.
+// zones, and the slice labels without number.
 func BareEndpoints(s *discoveryv1.EndpointSlice) {
 	if IsCompanion(s) {
 		return
 	}
-	s.Annotations = nil
+	s.Annotations, s.Finalizers, s.OwnerReferences, s.GenerateName = nil, nil, nil, ""
+	written := s.Labels
+	s.Labels = map[string]string{}
+	for _, key := range []string{liqo.LabelManagedBy, api.LabelOriginCluster, discoveryv1.LabelServiceName} {
+		if value, has := written[key]; has {
+			s.Labels[key] = value
+		}
+	}
+	endpoints := make([]discoveryv1.Endpoint, len(s.Endpoints)) // Those that were read may have room for more.
 	for i := range s.Endpoints {
 		e := &s.Endpoints[i]
-		s.Endpoints[i] = discoveryv1.Endpoint{
+		endpoints[i] = discoveryv1.Endpoint{
 			Addresses: slices.Clone(e.Addresses[:min(len(e.Addresses), 1)]), Conditions: e.Conditions, Hostname: e.Hostname,
 		}
 	}
+	s.Endpoints, s.Ports = endpoints, slices.Clone(s.Ports)
 }
 
 // IsCompanion reports whether an EndpointSlice is kept beside one of a consumer. A consumer gives its own what names and labels it likes,

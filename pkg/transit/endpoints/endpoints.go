@@ -16,16 +16,21 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/transit"
@@ -35,28 +40,52 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/transit/namespaces"
 )
 
-// Reconciler keeps companions and IPs of one twin namespace.
-type Reconciler struct{ cfg Config }
+const (
+	// callsAtOnce is how many slices of a consumer are read at a time that were not kept, and pause when the next ones are.
+	callsAtOnce = 50
+	pause       = time.Second
+	// quiet is how long nothing is logged of a consumer again, and maxNamed how many of its namespaces are named.
+	quiet    = 5 * time.Minute
+	maxNamed = 5
+)
+
+// Reconciler keeps companions and IPs in all twin namespaces of one consumer.
+type Reconciler struct {
+	cfg Config
+
+	mu   sync.Mutex
+	said map[cluster.ID]time.Time // When it was logged of a consumer that it has too much.
+}
 
 // Config is what the controller needs.
 type Config struct {
-	// Client reads from a cache with the indexes of Liqo 1.x.
+	// Client reads from a cache with the indexes of Liqo 1.x, which keeps of EndpointSlices what Kept lets it.
 	Client client.Client
+	Kept   *Kept
+	// Live reads an EndpointSlice that was not kept.
+	Live client.Reader
 	// Own is this cluster.
 	Own cluster.ID
+	// MaxAddresses is how many addresses of a consumer are opened, in all of its namespaces.
+	MaxAddresses int
+	Clock        clock.PassiveClock
 }
 
 // New returns a Reconciler.
-func New(cfg Config) *Reconciler { return &Reconciler{cfg} }
+func New(cfg Config) *Reconciler { return &Reconciler{cfg: cfg, said: map[cluster.ID]time.Time{}} }
 
 // Setup registers the controller with a manager.
 func Setup(mgr ctrl.Manager, cfg Config) error {
-	inside := namespaces.Inside()
-	err := ctrl.NewControllerManagedBy(mgr).Named("endpoints").For(&corev1.Namespace{}).
-		Watches(&discoveryv1.EndpointSlice{}, inside).
-		Watches(&api.IP{}, inside, builder.WithPredicates(predicate.NewPredicateFuncs(v1.IsTransit))).
-		Watches(&api.NamespaceOffloading{}, inside).
-		Watches(&api.Configuration{}, namespaces.OfPeer(cfg.Client, v1.LeadsTo)).
+	ofConsumer := namespaces.OfConsumer(cfg.Client)
+	ofNetwork := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: string(v1.LeadsTo(o))}}}
+	})
+	err := ctrl.NewControllerManagedBy(mgr).Named("endpoints").
+		Watches(&corev1.Namespace{}, ofConsumer).
+		Watches(&discoveryv1.EndpointSlice{}, ofConsumer).
+		Watches(&api.IP{}, ofConsumer, builder.WithPredicates(predicate.NewPredicateFuncs(v1.IsTransit))).
+		Watches(&api.NamespaceOffloading{}, ofConsumer).
+		Watches(&api.Configuration{}, ofNetwork).
 		Complete(New(cfg))
 	if err != nil {
 		return fmt.Errorf("set up the endpoints controller: %w", err)
@@ -64,39 +93,148 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 	return nil
 }
 
-// Reconcile makes companions and IPs of a twin namespace what they are to be. Of a namespace that is offloaded nowhere nothing is opened.
+// twin is what there is in one twin namespace of a consumer.
+type twin struct {
+	namespace string
+	// written are the slices of the consumer, with all that they say as far as that is known, and companions what is kept beside them.
+	written    []discoveryv1.EndpointSlice
+	companions map[string]*discoveryv1.EndpointSlice
+	offloaded  bool
+	// unknown is how many of the slices say what is not known.
+	unknown int
+}
+
+// Reconcile makes companions and IPs in the twin namespaces of a consumer what they are to be: what it has in one may leave no room for
+// another. Of a namespace that is offloaded nowhere nothing is opened. What cannot be written in one keeps nothing of another from it.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	var ns corev1.Namespace
-	if err := r.cfg.Client.Get(ctx, client.ObjectKey{Name: req.Name}, &ns); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	consumer, is := liqo.TwinOf(&ns)
-	if !is || !ns.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, nil
-	}
-	var there discoveryv1.EndpointSliceList
-	if err := r.cfg.Client.List(ctx, &there, client.InNamespace(ns.Name)); err != nil {
-		return ctrl.Result{}, fmt.Errorf("list the EndpointSlices in namespace %s: %w", ns.Name, err)
-	}
-	written, companions := sorted(there.Items, consumer)
-	opening, err := r.opening(ctx, ns.Name, consumer, written)
+	consumer := cluster.ID(req.Name)
+	calls := callsAtOnce
+	twins, err := r.twins(ctx, consumer, &calls)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if opening.Left {
-		ctrl.LoggerFrom(ctx).Info("Not all endpoints are opened", "namespace", ns.Name, "consumer", consumer, "most", transit.MaxAddresses)
+	if len(twins) == 0 {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.said, consumer)
+		return ctrl.Result{}, nil
 	}
+	pods, err := v1.PodsSeen(ctx, r.cfg.Client, r.cfg.Own, consumer)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	var written []discoveryv1.EndpointSlice
+	for i := range twins {
+		if twins[i].offloaded {
+			written = append(written, twins[i].written...)
+		}
+	}
+	openings := transit.Open(written, pods, r.cfg.MaxAddresses)
+	r.say(ctx, consumer, twins, openings)
+	var failed []error
+	for i := range twins {
+		opening := openings[twins[i].namespace]
+		if opening == nil {
+			opening = &transit.Opening{}
+		}
+		failed = append(failed, r.reach(ctx, &twins[i], opening))
+	}
+	result := ctrl.Result{}
+	if calls == 0 {
+		result.RequeueAfter = pause
+	}
+	return result, errors.Join(failed...)
+}
+
+// twins returns what there is in the twin namespaces of a consumer, and makes up to so many calls for what is not kept of it.
+func (r *Reconciler) twins(ctx context.Context, consumer cluster.ID, calls *int) ([]twin, error) {
+	var all corev1.NamespaceList
+	if err := r.cfg.Client.List(ctx, &all, client.MatchingLabels{liqo.LabelRemoteClusterID: string(consumer)}); err != nil {
+		return nil, fmt.Errorf("list the namespaces of consumer %s: %w", consumer, err)
+	}
+	var twins []twin
+	for i := range all.Items {
+		ns := &all.Items[i]
+		if _, is := liqo.TwinOf(ns); !is || !ns.DeletionTimestamp.IsZero() {
+			continue
+		}
+		t := twin{namespace: ns.Name}
+		var there discoveryv1.EndpointSliceList
+		if err := r.cfg.Client.List(ctx, &there, client.InNamespace(ns.Name)); err != nil {
+			return nil, fmt.Errorf("list the EndpointSlices in namespace %s: %w", ns.Name, err)
+		}
+		t.written, t.companions = sorted(there.Items, consumer)
+		var err error
+		if t.offloaded, err = v1.IsOffloaded(ctx, r.cfg.Client, ns.Name); err != nil {
+			return nil, err
+		}
+		if err := r.complete(ctx, consumer, &t, calls); err != nil {
+			return nil, err
+		}
+		twins = append(twins, t)
+	}
+	return twins, nil
+}
+
+// complete has the slices of a consumer in one namespace say all that they say, as far as it is kept; for one that is not offloaded no
+// call is made.
+func (r *Reconciler) complete(ctx context.Context, consumer cluster.ID, t *twin, calls *int) error {
+	if !t.offloaded {
+		calls = new(int)
+	}
+	for i := range t.written {
+		s, is, err := r.cfg.Kept.Whole(ctx, r.cfg.Live, string(consumer), &t.written[i], calls)
+		if err != nil {
+			return err
+		}
+		if t.written[i] = *s; !is && t.offloaded {
+			t.unknown++
+		}
+	}
+	return nil
+}
+
+// say logs that a consumer has more than is opened, at most once in a while.
+func (r *Reconciler) say(ctx context.Context, consumer cluster.ID, twins []twin, openings map[string]*transit.Opening) {
+	var opened, inNamespace, inAll, unknown int
+	var named []string
+	for i := range twins {
+		t := &twins[i]
+		less := t.unknown > 0
+		if o := openings[t.namespace]; o != nil {
+			opened, inNamespace, inAll = opened+len(o.Addresses), inNamespace+o.InNamespace, inAll+o.InAll
+			less = less || o.InNamespace+o.InAll > 0
+		}
+		if unknown += t.unknown; less && len(named) < maxNamed {
+			named = append(named, t.namespace)
+		}
+	}
+	now := r.cfg.Clock.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if last, was := r.said[consumer]; len(named) == 0 || was && now.Sub(last) < quiet {
+		return
+	}
+	r.said[consumer] = now
+	ctrl.LoggerFrom(ctx).Info("Providers do not reach all endpoints of a consumer: it has too many", "consumer", consumer,
+		"addressesOpened", opened, "mostAddresses", r.cfg.MaxAddresses, "mostInNamespace", transit.MaxInNamespace,
+		"endpointsBeyondNamespace", inNamespace, "endpointsBeyondConsumer", inAll,
+		"slicesNotKept", unknown, "mostBytesKept", r.cfg.Kept.Most(), "namespaces", named)
+}
+
+// reach makes companions and IPs in one namespace what they are to be.
+func (r *Reconciler) reach(ctx context.Context, t *twin, opening *transit.Opening) error {
 	// An address is opened before somebody is told of it, and closed when nobody is told any more: also where a consumer has taken the name
 	// of what is to be written, or it could have one address after the other opened.
-	open := slices.Concat(opening.Addresses, addressesIn(companions))
-	failed := r.open(ctx, ns.Name, opening)
+	open := slices.Concat(opening.Addresses, addressesIn(t.companions))
+	failed := r.open(ctx, t.namespace, opening)
 	if failed == nil {
-		failed = r.tell(ctx, written, companions, opening)
+		failed = r.tell(ctx, t.written, t.companions, opening)
 	}
 	if failed == nil {
 		open = opening.Addresses
 	}
-	return ctrl.Result{}, errors.Join(failed, r.closeOthers(ctx, ns.Name, open))
+	return errors.Join(failed, r.closeOthers(ctx, t.namespace, open))
 }
 
 // addressesIn returns the addresses of which companions tell.
@@ -130,23 +268,9 @@ func sorted(
 	return written, ours
 }
 
-func (r *Reconciler) opening(
-	ctx context.Context, namespace string, consumer cluster.ID, written []discoveryv1.EndpointSlice,
-) (transit.Opening, error) {
-	offloaded, err := v1.IsOffloaded(ctx, r.cfg.Client, namespace)
-	if err != nil || !offloaded {
-		return transit.Opening{}, err
-	}
-	pods, err := v1.PodsSeen(ctx, r.cfg.Client, r.cfg.Own, consumer)
-	if err != nil {
-		return transit.Opening{}, err
-	}
-	return transit.Open(written, pods), nil
-}
-
 // open creates the IPs that are missing, and deletes those that somebody has changed, which are created again: what one opens never
 // changes.
-func (r *Reconciler) open(ctx context.Context, namespace string, opening transit.Opening) error {
+func (r *Reconciler) open(ctx context.Context, namespace string, opening *transit.Opening) error {
 	for _, address := range opening.Addresses {
 		want, is := v1.ForgeIP(namespace, address), &api.IP{}
 		key := client.ObjectKeyFromObject(want)
@@ -190,7 +314,7 @@ func (r *Reconciler) closeOthers(ctx context.Context, namespace string, open []n
 
 // tell writes the companions, and deletes those that are not wanted any more. One that cannot be written keeps no other from it.
 func (r *Reconciler) tell(
-	ctx context.Context, written []discoveryv1.EndpointSlice, there map[string]*discoveryv1.EndpointSlice, opening transit.Opening,
+	ctx context.Context, written []discoveryv1.EndpointSlice, there map[string]*discoveryv1.EndpointSlice, opening *transit.Opening,
 ) error {
 	var failed []error
 	for i := range written {

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,11 +22,22 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/transittest"
 )
 
+// reconciler returns one that opens so many addresses of a consumer.
+func reconciler(w *transittest.World, most int) *Reconciler {
+	return New(Config{
+		Client: w, Live: w, Kept: NewKept(1 << 20), Own: transittest.Own, MaxAddresses: most, Clock: clock.RealClock{},
+	})
+}
+
+func look(t *testing.T, r *Reconciler) error {
+	t.Helper()
+	_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "c"}})
+	return err
+}
+
 func run(t *testing.T, w *transittest.World) error {
 	t.Helper()
-	request := ctrl.Request{NamespacedName: client.ObjectKey{Name: transittest.Twin}}
-	_, err := New(Config{Client: w, Own: transittest.Own}).Reconcile(t.Context(), request)
-	return err
+	return look(t, reconciler(w, 1000))
 }
 
 func done(t *testing.T, w *transittest.World) {
