@@ -8,29 +8,35 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capacitorset/liqo-broker/pkg/daemon"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/transittest"
 )
 
 // keptWorld returns a Kept of as many bytes as some slices of one endpoint take, which knows namespaces of c, and one of d.
-func keptWorld(t *testing.T, slices int64) *Kept {
+func keptWorld(t *testing.T, n int64) *Kept {
 	t.Helper()
 	w := transittest.New(t, append(append(offloaded("one", "c"), offloaded("two", "c")...), offloaded("other", "d")...)...)
-	k := NewKept(slices * bytesOf(bared("other", "c", "a")))
+	k := NewKept(n * bytesOf(bared("other", "c", "a")))
 	k.namespaces = w
 	return k
 }
@@ -137,12 +143,12 @@ func TestKept(t *testing.T) {
 
 // TestWatch holds that what goes, or is replaced, leaves room.
 func TestWatch(t *testing.T) {
-	informers := &informertest.FakeInformers{Scheme: transittest.New(t).Scheme()}
+	c := &informertest.FakeInformers{Scheme: transittest.New(t).Scheme()}
 	k := NewKept(1 << 20)
-	if err := k.Watch(t.Context(), informers); err != nil {
+	if err := k.Watch(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	informer, err := informers.FakeInformerFor(t.Context(), &discoveryv1.EndpointSlice{})
+	informer, err := c.FakeInformerFor(t.Context(), &discoveryv1.EndpointSlice{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -352,4 +358,61 @@ func heap() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
+}
+
+// TestInformer has a real informer keep slices: what goes leaves room for what is written next.
+func TestInformer(t *testing.T) {
+	k := keptWorld(t, 2)
+	cluster := fake.NewClientset()
+	of := cluster.DiscoveryV1().EndpointSlices("one")
+	informer := informers.NewSharedInformerFactory(cluster, 0).Discovery().V1().EndpointSlices().Informer()
+	if err := informer.SetTransform(daemon.Without(k.Bare)); err != nil {
+		t.Fatal(err)
+	}
+	events := toolscache.ResourceEventHandlerFuncs{UpdateFunc: k.replaced, DeleteFunc: k.gone}
+	if _, err := informer.AddEventHandler(events); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a", "b"} {
+		if _, err := of.Create(t.Context(), written("one", "c", name, 1, "10.200.0.1"), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	go informer.RunWithContext(t.Context())
+	toolscache.WaitForCacheSync(t.Context().Done(), informer.HasSynced)
+	says := func(reason string, want ...string) {
+		t.Helper()
+		var got []string
+		for range 500 {
+			got = nil
+			for _, o := range informer.GetStore().List() {
+				if s, is := o.(*discoveryv1.EndpointSlice); is && !isEmptied(s) {
+					got = append(got, s.Name)
+				}
+			}
+			slices.Sort(got)
+			k.mu.Lock()
+			noted := len(k.slices)
+			k.mu.Unlock()
+			if slices.Equal(got, want) && noted == len(informer.GetStore().List()) {
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		t.Fatalf("%s It keeps %v, want %v, and notes %v", reason, got, want, k.slices)
+	}
+	says("There is room for two.", "a", "b")
+	third := written("one", "c", "c", 1, "10.200.0.1")
+	if _, err := of.Create(t.Context(), third.DeepCopy(), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	says("And not for three.", "a", "b")
+	if err := of.Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	says("What goes goes.", "b")
+	if _, err := of.Update(t.Context(), third.DeepCopy(), metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	says("And leaves room.", "b", "c")
 }
