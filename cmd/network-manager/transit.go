@@ -100,9 +100,9 @@ func newTransitCommand() *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.Var(&o.allow, "allow", "IPv4 prefix that all peers reach besides, also of this cluster's own pods; may be repeated")
-	flags.IntVar(&o.maxAddresses, "max-addresses", defaultMaxAddresses, fmt.Sprintf("maximum number of addresses of a consumer's own pods that "+
-		"are opened to providers, for endpoints of its Services in all of its namespaces, and %d in each; the oldest EndpointSlices go first",
-		transit.MaxInNamespace))
+	flags.IntVar(&o.maxAddresses, "max-addresses", defaultMaxAddresses, fmt.Sprintf("maximum number of addresses of a consumer's own pods "+
+		"that are opened to providers, for endpoints of its Services in all of its namespaces, and %d in each; the oldest EndpointSlices "+
+		"go first", transit.MaxInNamespace))
 	flags.StringVar(&o.namespace, "namespace", transitNamespace, "namespace of the FirewallConfiguration of all gateways")
 	o.AddFlags(flags, "writes")
 	return command

@@ -29,15 +29,17 @@ type Opening struct {
 // Open returns what is opened of the slices that a consumer has put into its namespaces here, by these. Only addresses count under which
 // this cluster sees pods of that consumer: what a consumer writes there may be any address that this cluster reaches, and what is opened,
 // providers reach. In a namespace up to [MaxInNamespace] are opened, and most in all of them, where the same one counts in each: what was
-// made first goes first, so that what comes takes nothing from what is there. The endpoints name no node: they are on one of the consumer's,
-// which is none of this cluster.
+// made first goes first, so that what comes takes nothing from what is there. The endpoints name no node: they are on one of the
+// consumer's, which is none of this cluster.
 func Open(written []discoveryv1.EndpointSlice, pods []netip.Prefix, most int) map[string]*Opening {
 	inOrder := make([]*discoveryv1.EndpointSlice, len(written))
 	for i := range written {
 		inOrder[i] = &written[i]
 	}
 	slices.SortFunc(inOrder, func(a, b *discoveryv1.EndpointSlice) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(
+			a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name),
+		)
 	})
 	openings, opened, all := map[string]*Opening{}, map[string]map[netip.Addr]bool{}, 0
 	for _, s := range inOrder {

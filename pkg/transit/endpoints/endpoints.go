@@ -107,6 +107,7 @@ type twin struct {
 // Reconcile makes companions and IPs in the twin namespaces of a consumer what they are to be: what it has in one may leave no room for
 // another. Of a namespace that is offloaded nowhere nothing is opened. What cannot be written in one keeps nothing of another from it.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	// What there is.
 	consumer := cluster.ID(req.Name)
 	calls := callsAtOnce
 	twins, err := r.twins(ctx, consumer, &calls)
@@ -129,6 +130,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			written = append(written, twins[i].written...)
 		}
 	}
+	// What of it is opened, and that.
 	openings := transit.Open(written, pods, r.cfg.MaxAddresses)
 	r.say(ctx, consumer, twins, openings)
 	var failed []error

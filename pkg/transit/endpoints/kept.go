@@ -27,7 +27,7 @@ const patience = 10 * time.Second
 // ports.
 const (
 	bytesOfSlice    = 1280
-	bytesOfEndpoint = 224
+	bytesOfEndpoint = 192
 	bytesOfPort     = 112
 )
 
@@ -76,8 +76,8 @@ func (k *Kept) Watch(ctx context.Context, c cache.Cache) error {
 	return nil
 }
 
-// Bare takes out of an EndpointSlice of a consumer, before a cache keeps it, what nobody reads, and all that it says if the consumer has too
-// much.
+// Bare takes out of an EndpointSlice of a consumer, before a cache keeps it, what nobody reads, and all that it says if the consumer has
+// too much.
 func (k *Kept) Bare(s *discoveryv1.EndpointSlice) {
 	if v1.IsCompanion(s) {
 		return
@@ -94,7 +94,7 @@ func (k *Kept) Bare(s *discoveryv1.EndpointSlice) {
 		is.bytes = bytesOf(s)
 		is.whole += is.bytes // What is read beside it.
 	}
-	k.note(s.UID, &is)
+	k.noteSlice(s.UID, &is)
 }
 
 // Whole returns an EndpointSlice of a consumer with all that it says, and whether it is kept: with what the API server says of one that the
@@ -106,7 +106,7 @@ func (k *Kept) Whole(
 	is, known := k.slices[cached.UID]
 	if known && is.owner != consumer { // Its namespace was not known when it came.
 		is.owner = consumer
-		k.note(cached.UID, &is)
+		k.noteSlice(cached.UID, &is)
 	}
 	again := is
 	again.bytes = is.whole
@@ -138,7 +138,7 @@ func (k *Kept) Whole(
 	if !k.hasRoom(s.UID, &now) {
 		return cached, false, nil
 	}
-	k.note(s.UID, &now)
+	k.noteSlice(s.UID, &now)
 	return s.DeepCopy(), true, nil
 }
 
@@ -151,8 +151,8 @@ func (k *Kept) hasRoom(uid types.UID, is *kept) bool {
 	return used <= k.most
 }
 
-// note notes what is kept of a slice. The caller holds the lock.
-func (k *Kept) note(uid types.UID, is *kept) {
+// noteSlice notes what is kept of a slice. The caller holds the lock.
+func (k *Kept) noteSlice(uid types.UID, is *kept) {
 	k.forget(uid)
 	k.slices[uid] = *is
 	k.used[is.owner] += is.bytes

@@ -1,8 +1,8 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package namespaces tells the controllers of the transit, which look at one namespace or one consumer at a time, at which ones to look when
-// something changes.
+// Package namespaces tells the controllers of the transit, which look at one namespace or one consumer at a time, at which ones to look
+// when something changes.
 //
 // It does not know what they do there.
 package namespaces
