@@ -64,6 +64,9 @@ func (o *transitOptions) validate() error {
 	return o.Validate()
 }
 
+// kept returns what bounds the memory of what one consumer writes.
+func (o *transitOptions) kept() *endpoints.Kept { return endpoints.NewKept(int64(o.maxAddresses) * bytesOfAddress) }
+
 // transitPath keeps peers of a broker with Liqo 1.x apart, and has them reach what they may.
 type transitPath struct {
 	transitOptions
@@ -110,7 +113,7 @@ func newTransitCommand() *cobra.Command {
 
 // setup makes the parts that need an API server.
 func (t *transitPath) setup(ctx context.Context) (daemon.Made, error) {
-	kept := endpoints.NewKept(int64(t.maxAddresses) * bytesOfAddress)
+	kept := t.kept()
 	cached, err := transitCache(t.LiqoNamespace, kept)
 	if err != nil {
 		return daemon.Made{}, err

@@ -79,7 +79,7 @@ func TestTransitCache(t *testing.T) {
 
 // TestTransitBounds holds that of each consumer the cache keeps no more than the flag says.
 func TestTransitBounds(t *testing.T) {
-	options, err := transitCache("liqo", endpoints.NewKept(bytesOfAddress))
+	options, err := transitCache("liqo", (&transitOptions{maxAddresses: 1}).kept())
 	if err != nil {
 		t.Fatal(err)
 	}
