@@ -65,7 +65,9 @@ func (o *transitOptions) validate() error {
 }
 
 // kept returns what bounds the memory of what one consumer writes.
-func (o *transitOptions) kept() *endpoints.Kept { return endpoints.NewKept(int64(o.maxAddresses) * bytesOfAddress) }
+func (o *transitOptions) kept() *endpoints.Kept {
+	return endpoints.NewKept(int64(o.maxAddresses) * bytesOfAddress)
+}
 
 // transitPath keeps peers of a broker with Liqo 1.x apart, and has them reach what they may.
 type transitPath struct {
