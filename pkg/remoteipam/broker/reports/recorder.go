@@ -47,7 +47,7 @@ type Recorder struct {
 	// namespace at a time, so that no consumer waits for all that another one tells.
 	lock  fair.Lock[cluster.ID]
 	known map[types.UID]*entries
-	// writes are the paces of the consumers whose tunnels are written.
+	// writes are the paces of the consumers whose tunnels are written and that are not forgotten.
 	writes map[cluster.ID]*rate.Limiter
 
 	roundTrips *roundtrips.Recorder
@@ -83,8 +83,12 @@ func (r *Recorder) Reconcile(ctx context.Context, request reconcile.Request) (re
 	if client.IgnoreNotFound(err) != nil || err == nil {
 		return reconcile.Result{}, err
 	}
-	r.roundTrips.Forget(cluster.ID(request.Name))
-	return reconcile.Result{}, r.RecordTunnels(ctx, cluster.ID(request.Name), nil)
+	gone := cluster.ID(request.Name)
+	r.roundTrips.Forget(gone)
+	if err := r.RecordTunnels(ctx, gone, nil); err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{}, r.forgetPace(ctx, gone) // Last, because tunnels are removed at its pace.
 }
 
 // RecordRoundTrips replaces what is written about a consumer: how far each provider is, as [roundtrips.Recorder.Record] does.

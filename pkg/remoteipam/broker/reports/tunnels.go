@@ -120,6 +120,17 @@ func (r *Recorder) paceOf(consumer cluster.ID) *rate.Limiter {
 	return r.writes[consumer]
 }
 
+// forgetPace forgets how often a consumer had something written: the next one of its name may at once.
+func (r *Recorder) forgetPace(ctx context.Context, consumer cluster.ID) error {
+	release, err := r.lock.Acquire(ctx, consumer)
+	if err != nil {
+		return err
+	}
+	defer release()
+	delete(r.writes, consumer)
+	return nil
+}
+
 // overlapping returns another consumer whose prefix overlaps this one.
 func overlapping(prefixes map[string]string, consumer cluster.ID, prefix netip.Prefix) string {
 	for id, text := range prefixes {

@@ -223,17 +223,27 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestManyChanges lets a consumer tell something else again and again, while no time passes.
+// TestManyChanges lets a consumer tell something else again and again, while no time passes. Its pace is forgotten with it, once what it
+// told is removed.
 func TestManyChanges(t *testing.T) {
 	const a = cluster.ID("provider-a")
+	evil := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "evil"}}
+	now := testingclock.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
 	server := &applied{owners: map[client.ObjectKey]map[string]map[string]string{}}
-	api := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(tenant(a)).
+	api := fake.NewClientBuilder().WithScheme(liqotest.Scheme(t)).WithObjects(tenant(a), evil.DeepCopy()).
 		WithInterceptorFuncs(interceptor.Funcs{Patch: server.patch}).Build()
-	recorder := newRecorder(t, api, testingclock.NewFakePassiveClock(time.Unix(1_800_000_000, 0)))
-	refused := 0
-	for i := range 2500 {
-		prefix := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(80 + i%2), 0, 0}), 16)
-		if err := recorder.RecordTunnels(t.Context(), "evil", map[cluster.ID]netip.Prefix{a: prefix}); err != nil {
+	recorder, told, refused := newRecorder(t, api, now), 0, 0
+	tell := func() error {
+		told++
+		prefix := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(told % 80), 0, 0}), 16)
+		return recorder.RecordTunnels(t.Context(), "evil", map[cluster.ID]netip.Prefix{a: prefix})
+	}
+	look := func() error {
+		_, err := recorder.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(evil)})
+		return err
+	}
+	for range 2500 {
+		if tell() != nil {
 			refused++
 		}
 	}
@@ -242,6 +252,22 @@ func TestManyChanges(t *testing.T) {
 	}
 	if err := recorder.RecordTunnels(t.Context(), "one", map[cluster.ID]netip.Prefix{a: netip.MustParsePrefix("10.90.0.0/16")}); err != nil {
 		t.Errorf("another consumer is refused for it: %v", err)
+	}
+	if err := look(); err != nil || tell() == nil {
+		t.Errorf("its pace is forgotten though it is there, or %v", err)
+	}
+	if err := api.Delete(t.Context(), evil.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	if look() == nil || len(entries(t, api, a)) != 2 {
+		t.Error("what it told is removed faster than it may have anything written")
+	}
+	now.SetTime(now.Now().Add(100 * time.Millisecond)) // It may have one thing written.
+	if err := look(); err != nil || len(entries(t, api, a)) != 1 {
+		t.Errorf("what it told is not removed: %v", err)
+	}
+	if err := tell(); err != nil {
+		t.Errorf("its pace is not forgotten with it: %v", err)
 	}
 }
 
