@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/consumer"
@@ -203,7 +202,6 @@ func (b *broker) newManager(liqo line.Line, webhooks *selfsigned.Certificate) (c
 	managed := ctrl.Options{
 		Scheme: b.scheme, Logger: b.cfg.log,
 		Cache: cacheOptions(liqo, b.cfg.brokers(), b.cfg.inventoryNamespace), Client: client.Options{Cache: uncached()},
-		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		WebhookServer: newWebhooks(&b.cfg.options, webhooks, b.peers),
 	}
 	if b.cfg.leaderElect {
@@ -212,11 +210,7 @@ func (b *broker) newManager(liqo line.Line, webhooks *selfsigned.Certificate) (c
 			return nil, err
 		}
 	}
-	mgr, err := ctrl.NewManager(b.cfg.rest, managed)
-	if err != nil {
-		return nil, fmt.Errorf("make the manager for %s: %w", b.cfg.rest.Host, err)
-	}
-	return mgr, nil
+	return daemon.NewManager(b.cfg.rest, managed)
 }
 
 // setupAPI returns what answers people, and the authorities of consumers' certificates; own is nil if the daemon is only a catalog.

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
@@ -226,17 +225,10 @@ func (c *connector) setup(ctx context.Context) (*parts, error) {
 
 // newManager returns the manager of all controllers. The connector's own ports serve its metrics and probes.
 func (c *connector) newManager() (ctrl.Manager, error) {
-	managed := ctrl.Options{
-		Scheme: c.scheme, Logger: c.log, Cache: cacheOptions(),
-		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-	}
+	managed := ctrl.Options{Scheme: c.scheme, Logger: c.log, Cache: cacheOptions()}
 	own := lease.Lease{Namespace: c.options.namespace, Name: leaseName, Identity: c.options.leaderIdentity}
 	if err := own.Elect(&managed, c.rest); err != nil {
 		return nil, err
 	}
-	mgr, err := ctrl.NewManager(c.rest, managed)
-	if err != nil {
-		return nil, fmt.Errorf("make the manager for %s: %w", c.rest.Host, err)
-	}
-	return mgr, nil
+	return daemon.NewManager(c.rest, managed)
 }

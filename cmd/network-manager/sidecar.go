@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/daemon"
@@ -93,15 +92,12 @@ func newSidecar(cfg sidecarConfig) (*sidecar, error) {
 	}, nil
 }
 
-// managerOptions returns what a manager caches and serves: what the remote IPAM reads, and nothing.
+// managerOptions returns what a manager caches: what the remote IPAM reads.
 func managerOptions(scheme *runtime.Scheme, log logr.Logger) ctrl.Options {
 	return ctrl.Options{
 		Scheme: scheme,
 		Logger: log,
-		// They are served, as the probes are, by ports of our own.
-		Metrics:                metricsserver.Options{BindAddress: "0"},
-		HealthProbeBindAddress: "0",
-		Cache:                  cache.Options{ByObject: inventory.CacheOptions()},
+		Cache:  cache.Options{ByObject: inventory.CacheOptions()},
 		Client: client.Options{Cache: &client.CacheOptions{
 			// Few of ours; a cache would hold every one of the cluster.
 			DisableFor: []client.Object{&corev1.ConfigMap{}, &rbacv1.RoleBinding{}},
@@ -112,9 +108,9 @@ func managerOptions(scheme *runtime.Scheme, log logr.Logger) ctrl.Options {
 // setup makes the parts that need an API server.
 func (s *sidecar) setup(ctx context.Context) (*parts, error) {
 	// The clusters' objects.
-	mgr, err := ctrl.NewManager(s.cfg.rest, managerOptions(s.scheme, s.cfg.log))
+	mgr, err := daemon.NewManager(s.cfg.rest, managerOptions(s.scheme, s.cfg.log))
 	if err != nil {
-		return nil, fmt.Errorf("make the manager for %s: %w", s.cfg.rest.Host, err)
+		return nil, err
 	}
 
 	// Who is believed to be whom, where they call from, and under which certificate they are served.

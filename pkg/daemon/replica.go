@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/capacitorset/liqo-broker/pkg/logging"
 	"github.com/capacitorset/liqo-broker/pkg/serving/diagnostics"
@@ -109,22 +108,17 @@ func OpenReplica(cfg ReplicaConfig) (*Replica, error) {
 	return &Replica{Log: log, Scheme: scheme, Rest: config, cfg: cfg, made: NewParts[Made]()}, nil
 }
 
-// Manager returns a manager with some options, of which the replica sets how it reads, that it serves neither metrics nor probes, and by
-// which lease it leads.
+// Manager returns a manager with some options, of which the replica sets how it reads, and by which lease it leads, beside what
+// [NewManager] sets.
 func (r *Replica) Manager(options ctrl.Options) (ctrl.Manager, error) {
 	options.Scheme, options.Logger = r.Scheme, r.Log
-	options.Metrics, options.HealthProbeBindAddress = metricsserver.Options{BindAddress: "0"}, "0"
 	if r.cfg.LeaderElect {
 		of := lease.Lease{Namespace: r.cfg.LeaderNamespace, Name: r.cfg.Name, Identity: r.cfg.LeaderIdentity}
 		if err := of.Elect(&options, r.Rest); err != nil {
 			return nil, err
 		}
 	}
-	mgr, err := ctrl.NewManager(r.Rest, options)
-	if err != nil {
-		return nil, fmt.Errorf("make the manager for %s: %w", r.Rest.Host, err)
-	}
-	return mgr, nil
+	return NewManager(r.Rest, options)
 }
 
 // Run answers probes, and runs the manager that setup makes, until ctx ends or one of them fails. The replica is ready once the caches of

@@ -100,3 +100,23 @@ func TestSigned(t *testing.T) {
 		}
 	}
 }
+
+// makesManager is what makes a manager of controllers.
+var makesManager = regexp.MustCompile(`\bctrl\.NewManager\(`)
+
+// TestManagers holds that all controllers have queues as pkg/daemon gives them: no other program makes a manager, and what runs controllers
+// for tests does not either.
+func TestManagers(t *testing.T) {
+	made := 0
+	for name, f := range goFiles(t) {
+		if !ofPrograms(name) && name != "test/watches/watches.go" || !makesManager.MatchString(f.text) {
+			continue
+		}
+		if made++; name != "pkg/daemon/manager.go" {
+			t.Errorf("%s makes a manager: let daemon.NewManager do it", name)
+		}
+	}
+	if made == 0 {
+		t.Error("nobody makes a manager")
+	}
+}

@@ -21,7 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/capacitorset/liqo-broker/pkg/daemon"
 )
 
 // patience is how long controllers may take to begin.
@@ -39,8 +40,8 @@ type Cache struct {
 func Start(t *testing.T, scheme *runtime.Scheme, setup func(ctrl.Manager) error, kinds ...client.Object) *Cache {
 	t.Helper()
 	c := &Cache{FakeInformers: &informertest.FakeInformers{Scheme: scheme}, handlers: map[reflect.Type][]toolscache.ResourceEventHandler{}}
-	mgr, err := ctrl.NewManager(&rest.Config{Host: "https://192.0.2.1"}, ctrl.Options{
-		Scheme: scheme, Controller: config.Controller{SkipNameValidation: new(true)}, Metrics: metricsserver.Options{BindAddress: "0"},
+	mgr, err := daemon.NewManager(&rest.Config{Host: "https://192.0.2.1"}, ctrl.Options{
+		Scheme: scheme, Controller: config.Controller{SkipNameValidation: new(true)},
 		NewCache: func(*rest.Config, cache.Options) (cache.Cache, error) { return c, nil },
 	})
 	if err != nil {

@@ -20,7 +20,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -89,11 +88,7 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 		DeleteFunc: func(e event.DeleteEvent) bool { return v1.GivesClasses(e.Object) },
 		UpdateFunc: watch.Changed(v1.ClassesChanged),
 	}
-	b := ctrl.NewControllerManagedBy(mgr).Named("grants").For(&v1alpha1.Consumer{}).
-		// A queue with priorities has one entry for a consumer: one that is looked at now is not looked at a moment later any more, though
-		// what is counted may know then what it does not know yet.
-		WithOptions(controller.Options{UsePriorityQueue: new(false)})
-	b = watch.Offered(b, cfg.Client, cfg.Reader).
+	b := watch.Offered(ctrl.NewControllerManagedBy(mgr).Named("grants").For(&v1alpha1.Consumer{}), cfg.Client, cfg.Reader).
 		Watches(slice, watch.Later(watch.EveryConsumer(cfg.Client)), builder.WithPredicates(classes)).
 		// What is accepted, and on which node, is part of what is counted, which may know it a moment later.
 		Watches(slice, watch.Later(watch.OfTenant(cfg.Reader)))
