@@ -284,7 +284,7 @@ func (o *brokering) setupControllers(modes consumer.Modes) error {
 	objects, live, recorder, now := o.mgr.GetClient(), o.mgr.GetAPIReader(), o.mgr.GetEventRecorderFor(component), clock.RealClock{}
 	errs := []error{
 		provider.Setup(o.mgr, provider.Config{
-			Client: objects, Reader: o.reader, Clock: now, Plans: o.planner, FromConsumers: o.cfg.provideFromConsumers,
+			Client: objects, Reader: o.reader, Clock: now, Live: o.liveLinks(), Plans: o.planner, FromConsumers: o.cfg.provideFromConsumers,
 		}),
 		consumer.Setup(o.mgr, o.consumerConfig(modes)),
 		kpis.Setup(o.mgr, kpis.Config{Client: objects, Live: live, Reader: o.reader, Clock: now}),
@@ -312,6 +312,14 @@ func (o *brokering) setupControllers(modes consumer.Modes) error {
 		}))
 	}
 	return errors.Join(errs...)
+}
+
+// liveLinks returns what asks the API server itself how the tunnels are; nil where no gateway says so again and again.
+func (o *brokering) liveLinks() func(context.Context) ([]liqo.Link, error) {
+	if of := o.reader.Line(); !of.HasPlugin() {
+		return of.Reader(o.mgr.GetAPIReader(), o.own.ID).Links
+	}
+	return nil
 }
 
 // grantsConfig returns what the controller needs that answers what consumers ask for.

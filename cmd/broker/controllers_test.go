@@ -111,6 +111,9 @@ func TestControllersOfLines(t *testing.T) {
 		if (o.consumerConfig(consumer.Modes{}).Heard != nil) != (of.Name() == "1.x") {
 			t.Errorf("with Liqo %s consumers have agents", of.Name())
 		}
+		if (o.liveLinks() != nil) != (of.Name() == "1.x") {
+			t.Errorf("with Liqo %s somebody looks whether gateways are silent", of.Name())
+		}
 		if err := o.setupControllers(consumer.Modes{Orchestrator: true}); err != nil {
 			t.Fatalf("with Liqo %s: %v", of.Name(), err)
 		}

@@ -126,8 +126,11 @@ type Link struct {
 	// Seen are the prefixes under which the pods of the peer, and what it relays, are seen here. Until Liqo has decided
 	// them there are none: nothing arrives from there yet.
 	Seen []netip.Prefix
-	// Connected tells that it is up.
+	// Connected tells that it is up. Liqo's gateway says so: one that has stopped goes on saying what it has said last.
 	Connected bool
+	// Said is when the gateway has said last that it is up, by its own clock. It is zero if it does not say so, or not again and again: with
+	// Liqo 0.9, and with 1.x where people have it send no pings.
+	Said time.Time
 	// RoundTrip is the round-trip time that Liqo has measured in it, and Measured when; zero if it is not up, or nothing was measured.
 	RoundTrip time.Duration
 	Measured  time.Time

@@ -288,7 +288,13 @@ func (r *Reader) copyOf(
 			if err != nil {
 				return c, err
 			}
-			at = node{cluster: id, ready: liqo.NodeReady(&found), unheard: liqo.NodeReadiness(&found) == corev1.ConditionUnknown}
+			silent, err := r.gatewayIsSilent(ctx, id)
+			if err != nil {
+				return c, err
+			}
+			at = node{
+				cluster: id, ready: liqo.NodeReady(&found) && !silent, unheard: liqo.NodeReadiness(&found) == corev1.ConditionUnknown,
+			}
 		}
 		nodes[pod.Spec.NodeName] = at
 	}
@@ -299,6 +305,18 @@ func (r *Reader) copyOf(
 	// What a pod was last heard to do says nothing when its node is silent.
 	c.Spot, c.Provider, c.Ready, c.Unheard = placement.OnProvider, at.cluster, c.Ready && at.ready, at.unheard
 	return c, nil
+}
+
+// gatewayIsSilent reports whether the gateway to a provider is silent, so that nothing is known of what runs there.
+func (r *Reader) gatewayIsSilent(ctx context.Context, id cluster.ID) (bool, error) {
+	if id == "" {
+		return false, nil
+	}
+	var p v1alpha1.Provider
+	if err := r.reader.Get(ctx, client.ObjectKey{Name: string(id)}, &p); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("get provider %s: %w", id, err)
+	}
+	return p.GatewayIsSilent(), nil
 }
 
 // outdated reports whether a pod that waits was made for other providers than those on which

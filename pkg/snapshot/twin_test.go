@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,6 +40,20 @@ func deleted[T client.Object](o T) T {
 	o.SetDeletionTimestamp(new(metav1.Now()))
 	o.SetFinalizers([]string{"test/hold"}) // Or else the fake client takes it away.
 	return o
+}
+
+// lostProvider returns a provider none of whose nodes was ready when it was looked at last.
+func lostProvider(id string) *v1alpha1.Provider {
+	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: id}}
+	snapshottest.Lose(p, time.Unix(1_000_000, 0))
+	return p
+}
+
+// behindSilentGateway returns a provider whose gateway is silent.
+func behindSilentGateway(id string) *v1alpha1.Provider {
+	p := lostProvider(id)
+	meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReachable).Reason = v1alpha1.ReasonGatewaySilent
+	return p
 }
 
 func TestCopies(t *testing.T) {
@@ -76,6 +91,18 @@ func TestCopies(t *testing.T) {
 			reason:  "What a pod was last heard to do says nothing when its node is silent.",
 			objects: []client.Object{shadow(), pod("liqo-provider-b", nil)},
 			want:    with(func(c *placement.Copy) { c.Spot, c.Provider = placement.OnProvider, providerB.ID }),
+		},
+		"GatewaySilent": {
+			reason:  "Nor when the gateway to its provider is.",
+			objects: []client.Object{shadow(), pod("liqo-provider-a", nil), behindSilentGateway(string(providerA.ID))},
+			want:    with(func(c *placement.Copy) { c.Spot, c.Provider = placement.OnProvider, providerA.ID }),
+		},
+		"ProviderLost": {
+			reason:  "If a provider is lost for another reason, and its node is ready, it is back.",
+			objects: []client.Object{shadow(), pod("liqo-provider-a", nil), lostProvider(string(providerA.ID))},
+			want: with(func(c *placement.Copy) {
+				c.Spot, c.Provider, c.Ready = placement.OnProvider, providerA.ID, true
+			}),
 		},
 		"Unheard": {
 			reason:  "A pod may serve where nobody reports on its node.",

@@ -24,10 +24,10 @@ const (
 	ConditionDrained = "Drained"
 
 	// ConditionReachable is false while the provider is out of reach: somebody says of its
-	// virtual nodes that they are not ready, and of none that it is. The transition to
-	// false is when the last of them turned, which may be before the broker knew it, and
-	// stays as long as the condition is false. It is unknown while there is no node, or
-	// nobody reports on any: then nobody can tell.
+	// virtual nodes that they are not ready, and of none that it is, or the gateway to it is
+	// silent. The transition to false is when the last of them turned, which may be before the
+	// broker knew it, and stays as long as the condition is false. It is unknown while there is
+	// no node, or nobody reports on any: then nobody can tell.
 	ConditionReachable = "Reachable"
 
 	// ConditionObjectsRefused is true while some of what Liqo has of the provider counts
@@ -49,6 +49,9 @@ const (
 	ReasonNodeNotReady    = "NodeNotReady"
 	// ReasonNodeUnknown: the virtual kubelet does not report how the virtual node is.
 	ReasonNodeUnknown = "NodeUnknown"
+	// ReasonGatewaySilent: the gateway to the provider said that the tunnel is up, and does not say so any more; nor that it is not. The
+	// Reachable condition has this reason too.
+	ReasonGatewaySilent = "GatewaySilent"
 	// ReasonWithdrawn: the cluster offers nothing any more, and pods leave it.
 	ReasonWithdrawn = "Withdrawn"
 	// ReasonNodeRefused: the provider's virtual node says that it is another cluster's. The
@@ -74,8 +77,8 @@ const StateUnknown = "Unknown"
 func ProviderStates() []string {
 	return []string{
 		ReasonOffering, ReasonNotPeered, ReasonNoOffer, ReasonInvalidOffer, ReasonInvalidDeclaration, ReasonNothingDeclared,
-		ReasonNodeNotReady, ReasonNodeUnknown, ReasonWithdrawn, ReasonNodeRefused, ReasonClusterNameTaken, ReasonPeeringEnds,
-		ReasonCordoned, ReasonDraining, ReasonDrained, StateUnknown,
+		ReasonNodeNotReady, ReasonNodeUnknown, ReasonGatewaySilent, ReasonWithdrawn, ReasonNodeRefused, ReasonClusterNameTaken,
+		ReasonPeeringEnds, ReasonCordoned, ReasonDraining, ReasonDrained, StateUnknown,
 	}
 }
 
@@ -88,7 +91,7 @@ const (
 	ReasonDrained = "Drained"
 )
 
-// Reasons of a Provider's Reachable condition, besides ReasonNodeUnknown.
+// Reasons of a Provider's Reachable condition, besides ReasonNodeUnknown and ReasonGatewaySilent.
 const (
 	ReasonNodeReady     = "NodeReady"
 	ReasonNodesNotReady = "NodesNotReady"
@@ -332,6 +335,12 @@ func (p *Provider) UnreachableSince() *metav1.Time {
 		return nil
 	}
 	return &reachable.LastTransitionTime
+}
+
+// GatewayIsSilent reports whether the provider is out of reach though its virtual nodes are said to be ready.
+func (p *Provider) GatewayIsSilent() bool {
+	reachable := meta.FindStatusCondition(p.Status.Conditions, ConditionReachable)
+	return reachable != nil && reachable.Status == metav1.ConditionFalse && reachable.Reason == ReasonGatewaySilent
 }
 
 // ProviderList is a list of Providers.

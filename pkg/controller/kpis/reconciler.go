@@ -103,7 +103,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	// What only time shows goes into the history: whether it was up, and what became of its pods.
-	history := r.observe(p.Name, last, nodes, now)
+	history := r.observe(p, last, nodes, now)
 	pods := r.pods.of(p.Name)
 	history.Pods = history.Pods.Add(now, pods)
 	// The values that follow from the history, rounded so that noise is not written.
@@ -146,16 +146,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: interval}, nil
 }
 
-// observe notes whether a virtual node of the provider is ready. A provider
-// without virtual nodes is not peered, and not watched. The last history is some minutes old,
-// in which the broker may not have run.
-func (r *Reconciler) observe(provider string, last kpi.History, nodes []corev1.Node, now time.Time) kpi.History {
+// observe notes whether a virtual node of the provider is ready, and its gateway not silent. A
+// provider without virtual nodes is not peered, and not watched. The last history is some minutes
+// old, in which the broker may not have run.
+func (r *Reconciler) observe(p *v1alpha1.Provider, last kpi.History, nodes []corev1.Node, now time.Time) kpi.History {
 	if len(nodes) == 0 {
-		r.unwatch(provider)
+		r.unwatch(p.Name)
 		return last
 	}
-	up := slices.ContainsFunc(nodes, func(n corev1.Node) bool { return liqo.NodeReady(&n) })
-	first := r.watch(provider, sight{now, up})
+	up := !p.GatewayIsSilent() && slices.ContainsFunc(nodes, func(n corev1.Node) bool { return liqo.NodeReady(&n) })
+	first := r.watch(p.Name, sight{now, up})
 	return last.Resume(first.at, first.up).Observe(now, up)
 }
 

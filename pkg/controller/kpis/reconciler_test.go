@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
@@ -128,6 +129,23 @@ func TestAvailability(t *testing.T) {
 	}
 	if got := values(h.minutes(60)); got["availability1h"] != "0.75 ratio" {
 		t.Errorf("after an hour in which it was not peered: %v", got)
+	}
+}
+
+// TestAvailabilityBehindSilentGateway has a provider whose node is called ready all the time, and whose gateway is silent for a while.
+func TestAvailabilityBehindSilentGateway(t *testing.T) {
+	h := begin(t, liqotest.VirtualNode(providerA, true), liqotest.Offer(providerA, nil))
+	h.reconcile()
+	p := h.minutes(30)
+	meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionReachable, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonGatewaySilent,
+	})
+	if err := h.client.Status().Update(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	h.reconcile()
+	if got := values(h.minutes(10)); got["availability1h"] != "0.75 ratio" {
+		t.Errorf("after ten minutes in which its gateway was silent: %v", got)
 	}
 }
 

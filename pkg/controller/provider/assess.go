@@ -42,6 +42,8 @@ type observation struct {
 	leaving  leaving
 	// reachable is the condition Reachable.
 	reachable metav1.Condition
+	// silent is when the gateway to it said last that the tunnel is up, which it does not say any more; zero if it does.
+	silent time.Time
 	// used is what pods use of each of its virtual nodes.
 	used map[string]corev1.ResourceList
 }
@@ -132,6 +134,8 @@ func assess(o observation) (corev1.ResourceList, metav1.Condition) {
 		return not(v1alpha1.ReasonNodeUnknown, "This cluster's virtual kubelet does not report: virtual node "+strings.Join(down, ", "))
 	case len(sum) == 0:
 		return not(v1alpha1.ReasonNodeNotReady, "Not ready: virtual node "+strings.Join(down, ", "))
+	case !o.silent.IsZero():
+		return not(v1alpha1.ReasonGatewaySilent, silence(o.silent))
 	}
 	// What it offers, of which a provider that is cordoned keeps what is there.
 	measured := resources.Sum(sum...)
@@ -146,6 +150,12 @@ func assess(o observation) (corev1.ResourceList, metav1.Condition) {
 		Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue,
 		Reason: v1alpha1.ReasonOffering, Message: "Workloads can be placed on the provider",
 	}
+}
+
+// silence says that the gateway to a provider said last at some time that the tunnel is up.
+func silence(said time.Time) string {
+	return "The tunnel to the cluster is called connected, but its gateway has not said so since " + said.UTC().Format(time.RFC3339) +
+		": it has stopped, or cannot write"
 }
 
 // watched reports whether somebody says how the node of an offer is.
@@ -200,7 +210,10 @@ func shorten(texts []string, shown int) string {
 //
 // A node of which nobody says how it is does not count while the provider is peered: the
 // virtual kubelet does not report, and looks again soon. Otherwise there is none any more.
-func reachability(now time.Time, known *metav1.Time, nodes []corev1.Node, peered bool) metav1.Condition {
+//
+// What is said of nodes that are ready counts for nothing if the gateway to the provider is silent, as which the time says: Liqo calls
+// them ready for as long as it calls the tunnel connected. The provider is lost since this is noticed.
+func reachability(now time.Time, known *metav1.Time, nodes []corev1.Node, peered bool, silent time.Time) metav1.Condition {
 	is := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
 		return metav1.Condition{Type: v1alpha1.ConditionReachable, Status: status, Reason: reason, Message: message}
 	}
@@ -216,7 +229,10 @@ func reachability(now time.Time, known *metav1.Time, nodes []corev1.Node, peered
 			since = began
 		}
 	}
+	lost := is(metav1.ConditionFalse, v1alpha1.ReasonNodesNotReady, "No virtual node of the cluster is ready")
 	switch {
+	case ready && !silent.IsZero():
+		lost, since = is(metav1.ConditionFalse, v1alpha1.ReasonGatewaySilent, silence(silent)), now
 	case ready:
 		return is(metav1.ConditionTrue, v1alpha1.ReasonNodeReady, "A virtual node of the cluster is ready")
 	case bare:
@@ -225,12 +241,13 @@ func reachability(now time.Time, known *metav1.Time, nodes []corev1.Node, peered
 		return is(metav1.ConditionUnknown, v1alpha1.ReasonNoNode, "The cluster has no virtual node")
 	case since.IsZero():
 		return is(metav1.ConditionUnknown, v1alpha1.ReasonNodeUnknown, "This cluster's virtual kubelets do not report")
+	}
+	switch {
 	case known != nil && !known.After(now):
 		since = known.Time
 	case since.After(now):
 		since = now
 	}
-	lost := is(metav1.ConditionFalse, v1alpha1.ReasonNodesNotReady, "No virtual node of the cluster is ready")
 	lost.LastTransitionTime = metav1.Time{Time: since.Truncate(time.Second)}
 	return lost
 }

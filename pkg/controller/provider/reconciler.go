@@ -45,6 +45,8 @@ type Reconciler struct {
 	reader *snapshot.Reader
 	clock  clock.PassiveClock
 	plans  Plans
+	// gateways tells which are silent; nil where no gateway says again and again how its tunnel is.
+	gateways *gateways
 	// fromConsumers activates also those that use the broker.
 	fromConsumers bool
 }
@@ -61,6 +63,8 @@ type Config struct {
 	Client client.Client
 	Reader *snapshot.Reader
 	Clock  clock.PassiveClock
+	// Live tells how the tunnels to peers are, past all caches. It is nil with Liqo 0.9, of whose gateway only its pods say whether it runs.
+	Live func(context.Context) ([]liqo.Link, error)
 	// Plans tells what is planned for the namespaces that have pods on a provider.
 	Plans Plans
 	// FromConsumers activates also the providers that use the broker, which are otherwise drained until
@@ -70,7 +74,11 @@ type Config struct {
 
 // New returns a Reconciler.
 func New(cfg Config) *Reconciler {
-	return &Reconciler{client: cfg.Client, reader: cfg.Reader, clock: cfg.Clock, plans: cfg.Plans, fromConsumers: cfg.FromConsumers}
+	r := &Reconciler{client: cfg.Client, reader: cfg.Reader, clock: cfg.Clock, plans: cfg.Plans, fromConsumers: cfg.FromConsumers}
+	if cfg.Live != nil {
+		r.gateways = newGateways(cfg.Reader.Links, cfg.Live, cfg.Clock)
+	}
+	return r
 }
 
 // Reconcile creates the Provider of a cluster at its first outgoing peering,
@@ -103,14 +111,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	silent, err := r.silence(ctx, p, peer)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
 	for i := range nodes {
-		// Pods that want this provider must not come to a node that is not its own.
-		closed := p.EffectiveScheduling() != v1alpha1.SchedulingActive || !nodes[i].Offered
+		// Pods that want this provider must not come to a node that is not its own, nor to one that is called ready and out of reach.
+		closed := p.EffectiveScheduling() != v1alpha1.SchedulingActive || !nodes[i].Offered || !silent.IsZero()
 		if err := r.ensureTaint(ctx, &nodes[i].Node, closed); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
-	seen, err := r.observe(ctx, p, peer, nodes)
+	seen, err := r.observe(ctx, p, peer, nodes, silent)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -193,13 +205,30 @@ func (r *Reconciler) ensureTaint(ctx context.Context, node *corev1.Node, want bo
 	return nil
 }
 
+// silence returns when the gateway to a provider said last that the tunnel is up, if it does not say so any more; zero otherwise.
+func (r *Reconciler) silence(ctx context.Context, p *v1alpha1.Provider, peer *liqo.Peer) (time.Time, error) {
+	if r.gateways == nil {
+		return time.Time{}, nil
+	}
+	links, err := r.reader.LinksTo(ctx, peer)
+	if err != nil {
+		return time.Time{}, err
+	}
+	for i := range links {
+		if r.gateways.isSilent(&links[i], p.GatewayIsSilent()) {
+			return links[i].Said, nil
+		}
+	}
+	return time.Time{}, nil
+}
+
 // observe collects what the Provider's status follows from.
 func (r *Reconciler) observe(
-	ctx context.Context, p *v1alpha1.Provider, peer *liqo.Peer, nodes []snapshot.VirtualNode,
+	ctx context.Context, p *v1alpha1.Provider, peer *liqo.Peer, nodes []snapshot.VirtualNode, silent time.Time,
 ) (observation, error) {
 	_, consumes := p.Annotations[annotationConsumes]
 	seen := observation{
-		scheduling: p.EffectiveScheduling(), consumes: consumes,
+		scheduling: p.EffectiveScheduling(), consumes: consumes, silent: silent,
 		capacity: p.Spec.Capacity, unreadable: lenient.UnreadableIn(p, "spec.capacity"), used: map[string]corev1.ResourceList{},
 	}
 	own := make([]corev1.Node, 0, len(nodes))
@@ -219,7 +248,7 @@ func (r *Reconciler) observe(
 			return seen, err
 		}
 	}
-	seen.reachable = reachability(r.clock.Now(), p.UnreachableSince(), own, seen.established && !seen.ending)
+	seen.reachable = reachability(r.clock.Now(), p.UnreachableSince(), own, seen.established && !seen.ending, silent)
 	if seen.scheduling != v1alpha1.SchedulingDrained {
 		return seen, nil
 	}

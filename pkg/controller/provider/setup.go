@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
@@ -45,6 +46,12 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 		Watches(&corev1.Pod{}, r.podHandler())
 	for _, kind := range kinds.Peering {
 		b = b.Watches(kind, handler.EnqueueRequestsFromMapFunc(watch.OfTenant(r.reader)))
+	}
+	if r.gateways != nil {
+		b = b.WatchesRawSource(source.Channel(r.gateways.turned, handler.EnqueueRequestsFromMapFunc(r.gateways.takeTurned)))
+		if err := mgr.Add(r.gateways); err != nil {
+			return fmt.Errorf("watch the gateways to providers: %w", err)
+		}
 	}
 	if err := b.Complete(conflict.Requeue(r)); err != nil {
 		return fmt.Errorf("set up the provider controller: %w", err)

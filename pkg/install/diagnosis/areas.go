@@ -40,7 +40,7 @@ const (
 	liqoNamespace = liqo.DefaultNamespace
 	// soon is how long before a certificate expires people are told.
 	soon = 14 * 24 * time.Hour
-	// stale is how old the renewal of a lease may be: it lasts a minute.
+	// stale is how old the renewal of a lease may be, which lasts a minute, and what a gateway says of its tunnel every 10 s or so.
 	stale = 2 * time.Minute
 	// recent is how old events may be, and maxEvents how many different ones are shown.
 	recent    = time.Hour
@@ -501,6 +501,9 @@ func (l *look) tunnel(area string, to cluster.Identity, namespace string, links 
 			return one(area, Problem, do, "The tunnel to %s is being negotiated: %v", to, link.Negotiating)
 		case !link.Connected:
 			return one(area, Problem, do, "The tunnel to %s is not connected", to)
+		case !link.Said.IsZero() && l.now.Sub(link.Said) > stale:
+			return one(area, Problem, do, "The tunnel to %s is called connected, but its gateway has not said so since %s", to,
+				link.Said.UTC().Format(time.RFC3339))
 		}
 		if link.RoundTrip > 0 {
 			return one(area, OK, "", "The tunnel to %s is connected, with a round-trip time of %s at %s", to, link.RoundTrip,

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -149,6 +150,16 @@ func saying(value string) []client.Object {
 	return all
 }
 
+// saidAgo has it said a while ago that the tunnels are up.
+func saidAgo(ago time.Duration, objects []client.Object) []client.Object {
+	for _, o := range objects {
+		if c, is := o.(*api.Connection); is {
+			c.Status.Latency.Timestamp = metav1.NewTime(now.Add(-ago))
+		}
+	}
+	return objects
+}
+
 // pods1 are pods of a consumer: at a provider, at the broker itself, and one at home that should not be.
 func pods1() []client.Object {
 	made := func(name, node, address string) client.Object {
@@ -237,6 +248,14 @@ func TestLiqo1(t *testing.T) {
 		"AsksNothing": {
 			"v1.2.0", broker1(api.ConnectionError), false, []string{"consumer"},
 			[]string{agent, seals, waits, "This cluster asks milan (milan) for nothing", "The tunnel to milan (milan) is not connected"}, nil, nil,
+		},
+		"ConsumerSilent": {
+			"v1.2.0", saidAgo(3*time.Minute, broker1(api.Connected, granted)), false, []string{"consumer"},
+			[]string{agent, seals, waits, "milan (milan) is called connected, but its gateway has not said so since 2026-11-01T11:57:00Z"}, nil, nil,
+		},
+		"ConsumerHeard": {
+			"v1.2.0", saidAgo(2*time.Minute, broker1(api.Connected, granted)), false, []string{"consumer"},
+			[]string{agent, seals, waits}, nil, []string{"The tunnel to milan (milan) is connected"},
 		},
 		"ConsumerStopped": {
 			"v1.2.0", broker1(api.Connected, granted, gateway1("milan", 0)), false, []string{"consumer"},

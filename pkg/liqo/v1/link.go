@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,7 +31,7 @@ func LinksOf(configurations []api.Configuration, connections []api.Connection) [
 		return types.NamespacedName{Namespace: o.GetNamespace(), Name: string(leadsTo(o.GetLabels()))}
 	}
 	for i := range connections {
-		if c := &connections[i]; beside[to(c)] == nil || c.Status.Value == api.Connected {
+		if c := &connections[i]; beside[to(c)] == nil || Connected(c) && !said(c).Before(said(beside[to(c)])) {
 			beside[to(c)] = c
 		}
 	}
@@ -44,7 +45,9 @@ func LinksOf(configurations []api.Configuration, connections []api.Connection) [
 // LinkOf returns the network that a Configuration describes, and how its Connection is; nil if there is none. How the peer sees this
 // cluster only the peer knows: [addressing.Peer.Home] and HomeExternal are not valid.
 func LinkOf(c *api.Configuration, tunnel *api.Connection) liqo.Link {
-	link := liqo.Link{Tenant: c.Namespace, Peer: leadsTo(c.Labels), Seen: seenPrefixes(c), Connected: Connected(tunnel)}
+	link := liqo.Link{
+		Tenant: c.Namespace, Peer: leadsTo(c.Labels), Seen: seenPrefixes(c), Connected: Connected(tunnel), Said: said(tunnel),
+	}
 	link.Path, link.Negotiating = linkPath(c, link.Connected)
 	if tunnel != nil {
 		link.Measure(tunnel.Status.Latency.Value, tunnel.Status.Latency.Timestamp.Time)
@@ -55,6 +58,16 @@ func LinkOf(c *api.Configuration, tunnel *api.Connection) liqo.Link {
 // Connected reports whether a tunnel is there, and up.
 func Connected(tunnel *api.Connection) bool {
 	return tunnel != nil && tunnel.Status.Value == api.Connected
+}
+
+// said returns when the gateway of a tunnel has said last that it is up; zero if it does not. The gateway sends a ping every 2 s, says with
+// the first answer that comes 10 s after it has said so last, and says otherwise when none has come for 10 s (UpdateConnectionStatus in
+// liqo/pkg/gateway/connection, flags.go, and RunDisconnectObserver in conncheck, @v1.2.0).
+func said(tunnel *api.Connection) time.Time {
+	if !Connected(tunnel) {
+		return time.Time{}
+	}
+	return tunnel.Status.Latency.Timestamp.Time
 }
 
 // leadsTo returns the cluster of which an object of the network says that it leads there.

@@ -66,19 +66,19 @@ func TestLink(t *testing.T) {
 			reason: "The tunnel is measured.", configuration: configuration(own, seen), tunnel: tunnel(api.Connected, "12ms", at),
 			want: liqo.Link{
 				Path: addressing.Peer{Pods: pods, External: external, Connected: true}, Seen: all, Connected: true,
-				RoundTrip: 12 * time.Millisecond, Measured: at,
+				RoundTrip: 12 * time.Millisecond, Measured: at, Said: at,
 			},
 		},
 		"Microseconds": {
 			reason: "Liqo writes them with a Greek letter.", configuration: configuration(own, seen), tunnel: tunnel(api.Connected, "812μs", at),
 			want: liqo.Link{
 				Path: addressing.Peer{Pods: pods, External: external, Connected: true}, Seen: all, Connected: true,
-				RoundTrip: 812 * time.Microsecond, Measured: at,
+				RoundTrip: 812 * time.Microsecond, Measured: at, Said: at,
 			},
 		},
 		"NotMeasured": {
 			reason: "Liqo writes N/A.", configuration: configuration(own, seen), tunnel: tunnel(api.Connected, "N/A", at),
-			want: liqo.Link{Path: addressing.Peer{Pods: pods, External: external, Connected: true}, Seen: all, Connected: true},
+			want: liqo.Link{Path: addressing.Peer{Pods: pods, External: external, Connected: true}, Seen: all, Connected: true, Said: at},
 		},
 		"Never": {
 			reason: "It is not said when.", configuration: configuration(own, seen), tunnel: tunnel(api.Connected, "12ms", time.Time{}),
@@ -152,6 +152,20 @@ func TestLinksFindTheirTunnel(t *testing.T) {
 		}
 		if diff := cmp.Diff(tc.want, got); diff != "" {
 			t.Errorf("%s: LinksOf(): -want +got\n%s", name, diff)
+		}
+	}
+}
+
+// TestLastSaid has two tunnels to one peer: the one counts of which it was said last that it is up.
+func TestLastSaid(t *testing.T) {
+	at := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	early, late, down := *tunnel(api.Connected, "", at), *tunnel(api.Connected, "", at.Add(time.Minute)), *tunnel(api.ConnectionError, "", at.Add(time.Hour))
+	for name, tunnels := range map[string][]api.Connection{
+		"InOrder": {early, late, down}, "Reversed": {down, late, early}, "Between": {early, down, late},
+	} {
+		links := LinksOf([]api.Configuration{*configuration(api.CIDRs{}, nil)}, tunnels)
+		if got := links[0]; !got.Connected || !got.Said.Equal(late.Status.Latency.Timestamp.Time) {
+			t.Errorf("%s: connected: %v, as was said at %s", name, got.Connected, got.Said)
 		}
 	}
 }
