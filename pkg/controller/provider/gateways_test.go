@@ -135,6 +135,14 @@ func TestGateways(t *testing.T) {
 				s.passes(30 * time.Second)
 			},
 		},
+		"Paused": {
+			reason: "While we do not run, nothing is known: all answers count from the beginning.", do: func(s *speech) {
+				s.speaks(3, usual, 0)
+				s.passes(95 * time.Second)
+				s.clock.SetTime(s.clock.Now().Add(time.Minute))
+				s.passes(40 * time.Second)
+			},
+		},
 		"NeverHeard": {reason: "Of one that was not heard to speak again nobody knows.", do: func(s *speech) { s.says(0); s.passes(time.Hour) }},
 		"NoPings":    {reason: "One that says no time never speaks again.", do: func(s *speech) { s.cached = []liqo.Link{{Tenant: "tenant-p", Peer: "p"}}; s.passes(time.Hour) }},
 		"Seldom": {
@@ -200,7 +208,7 @@ func TestGatewaysTurn(t *testing.T) {
 			t.Errorf("%s\nthe controller looks: %v", reason, got)
 		}
 	}
-	step("It is seen.", false, func() { s.says(0); s.passes(lookInterval) })
+	step("It is seen.", false, func() { s.says(0); s.passes(time.Hour) })
 	if !s.isSilent(before, true) {
 		t.Error("one that was silent is not, though it was not heard since")
 	}
@@ -210,7 +218,7 @@ func TestGatewaysTurn(t *testing.T) {
 	}
 	step("It speaks.", false, func() { s.speaks(10, 10*time.Second, 0) })
 	if s.asked > 0 {
-		t.Errorf("the API server is asked %d times about one that speaks", s.asked)
+		t.Errorf("the API server is asked %d times about one that speaks, or of which nobody knows", s.asked)
 	}
 	step("It is silent.", true, func() { s.passes(2 * time.Minute) })
 	s.asked = 0
