@@ -17,8 +17,6 @@ type Commands struct {
 	Offers string
 	// kubelets lists the virtual kubelets of all peers.
 	kubelets string
-	// gateways lists Liqo's gateways to peers.
-	gateways string
 	// peering is followed by the name of a peer, and says how the peering with it is.
 	peering string
 }
@@ -29,13 +27,11 @@ func CommandsOf(of line.Known) Commands {
 		return Commands{
 			Peer: "liqoctl peer out-of-band --help", Offers: "kubectl get resourceoffers -A", peering: "liqoctl status peer",
 			kubelets: "kubectl get pods -A -l app.kubernetes.io/component=virtual-kubelet",
-			gateways: "kubectl get deployments -n liqo liqo-gateway",
 		}
 	}
 	return Commands{
 		Peer: "liqoctl peer --help", Offers: "kubectl get resourceslices -A", peering: "liqoctl info peer",
 		kubelets: "kubectl get pods -A -l offloading.liqo.io/component=virtual-kubelet",
-		gateways: "kubectl get pods -A -l networking.liqo.io/component=gateway",
 	}
 }
 

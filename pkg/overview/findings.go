@@ -54,7 +54,9 @@ func providerRemedies(p *v1alpha1.Provider, look *Commands) map[string]remedy {
 		v1alpha1.ReasonNodeNotReady:       problem(peering + ", and whether it can be reached"),
 		v1alpha1.ReasonNodeUnknown: problem("Look at the virtual kubelet on this cluster, in the tenant namespace of the provider: " +
 			look.kubelets),
-		v1alpha1.ReasonGatewaySilent: problem("Look at Liqo's gateway to it on this cluster, in its tenant namespace: " + look.gateways),
+		v1alpha1.ReasonGatewaySilent: problem(
+			"Look at Liqo's gateway to it on this cluster, in its tenant namespace: kubectl liqo-broker diagnose",
+		),
 		v1alpha1.ReasonNodeRefused: problem(
 			"Look at the labels of its virtual node: kubectl describe provider.brokering.liqo.io " + p.Name,
 		),

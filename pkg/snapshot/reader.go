@@ -278,23 +278,9 @@ func (r *Reader) copyOf(
 	}
 	at, known := nodes[pod.Spec.NodeName]
 	if !known {
-		var found corev1.Node
-		err := r.reader.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, &found)
-		if client.IgnoreNotFound(err) != nil {
-			return c, fmt.Errorf("get node %s: %w", pod.Spec.NodeName, err)
-		}
-		if !apierrors.IsNotFound(err) {
-			id, err := r.ClusterOf(ctx, &found)
-			if err != nil {
-				return c, err
-			}
-			silent, err := r.gatewayIsSilent(ctx, id)
-			if err != nil {
-				return c, err
-			}
-			at = node{
-				cluster: id, ready: liqo.NodeReady(&found) && !silent, unheard: liqo.NodeReadiness(&found) == corev1.ConditionUnknown,
-			}
+		var err error
+		if at, err = r.nodeCalled(ctx, pod.Spec.NodeName); err != nil {
+			return c, err
 		}
 		nodes[pod.Spec.NodeName] = at
 	}
@@ -305,6 +291,26 @@ func (r *Reader) copyOf(
 	// What a pod was last heard to do says nothing when its node is silent.
 	c.Spot, c.Provider, c.Ready, c.Unheard = placement.OnProvider, at.cluster, c.Ready && at.ready, at.unheard
 	return c, nil
+}
+
+// nodeCalled returns what is known of a node; nothing of one that is gone.
+func (r *Reader) nodeCalled(ctx context.Context, name string) (node, error) {
+	var found corev1.Node
+	if err := r.reader.Get(ctx, client.ObjectKey{Name: name}, &found); apierrors.IsNotFound(err) {
+		return node{}, nil
+	} else if err != nil {
+		return node{}, fmt.Errorf("get node %s: %w", name, err)
+	}
+	id, err := r.ClusterOf(ctx, &found)
+	if err != nil {
+		return node{}, err
+	}
+	silent, err := r.gatewayIsSilent(ctx, id)
+	if err != nil {
+		return node{}, err
+	}
+	readiness := liqo.NodeReadiness(&found)
+	return node{cluster: id, ready: readiness == corev1.ConditionTrue && !silent, unheard: readiness == corev1.ConditionUnknown}, nil
 }
 
 // gatewayIsSilent reports whether the gateway to a provider is silent, so that nothing is known of what runs there.

@@ -229,6 +229,7 @@ func reachability(now time.Time, known *metav1.Time, nodes []corev1.Node, peered
 			since = began
 		}
 	}
+	// What that means, and since when a provider that is lost has been.
 	lost := is(metav1.ConditionFalse, v1alpha1.ReasonNodesNotReady, "No virtual node of the cluster is ready")
 	switch {
 	case ready && !silent.IsZero():

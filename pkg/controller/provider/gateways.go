@@ -69,7 +69,11 @@ type sight struct {
 	silent bool
 }
 
+// newGateways returns nil if nobody says past the cache how the tunnels are.
 func newGateways(cached, live func(context.Context) ([]liqo.Link, error), clock clock.PassiveClock) *gateways {
+	if live == nil {
+		return nil
+	}
 	return &gateways{
 		cached: cached, live: live, clock: clock, turned: make(chan event.GenericEvent, 1),
 		tunnels: map[tunnel]sight{}, todo: map[cluster.ID]bool{},
@@ -86,7 +90,7 @@ func (g *gateways) Start(ctx context.Context) error {
 	ticker := time.NewTicker(lookInterval)
 	defer ticker.Stop()
 	for {
-		if err := g.look(ctx); err != nil && ctx.Err() == nil {
+		if err := g.lookAtAll(ctx); err != nil && ctx.Err() == nil {
 			ctrl.LoggerFrom(ctx).Error(err, "Cannot look whether the gateways to providers still speak")
 		}
 		select {
@@ -124,8 +128,8 @@ func (g *gateways) takeTurned(context.Context, client.Object) []reconcile.Reques
 	return requests
 }
 
-// look looks at all gateways once. If it fails, what was seen of those in doubt counts for nothing.
-func (g *gateways) look(ctx context.Context) error {
+// lookAtAll looks at the gateways once. If it fails, what was seen of those in doubt counts for nothing.
+func (g *gateways) lookAtAll(ctx context.Context) error {
 	links, err := g.cached(ctx)
 	if err != nil {
 		g.forgive()

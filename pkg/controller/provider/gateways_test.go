@@ -59,7 +59,7 @@ func (s *speech) says(ahead time.Duration) {
 func (s *speech) passes(d time.Duration) {
 	for end := s.clock.Now().Add(d); s.clock.Now().Before(end); {
 		s.clock.SetTime(s.clock.Now().Add(lookInterval))
-		if err := s.look(s.t.Context()); err != nil && s.fails == nil {
+		if err := s.lookAtAll(s.t.Context()); err != nil && s.fails == nil {
 			s.t.Fatal(err)
 		}
 	}
@@ -106,11 +106,17 @@ func TestGateways(t *testing.T) {
 	}{
 		"Speaks": {reason: "One that speaks is not silent.", do: func(s *speech) { s.speaks(100, usual, 0) }},
 		"Restarts": {
-			reason: "Nor is one that takes a minute and a half to start again.", do: func(s *speech) { s.speaks(3, usual, 0); s.passes(90 * time.Second) },
+			reason: "Nor is one that takes a minute and a half to start again.", do: func(s *speech) {
+				s.speaks(3, usual, 0)
+				s.passes(90 * time.Second)
+			},
 		},
 		"Stops": {reason: "One that has stopped is.", do: func(s *speech) { s.speaks(3, usual, 0); s.passes(2 * time.Minute) }, silent: true},
 		"Ahead": {
-			reason: "So it is if its clock is ahead.", do: func(s *speech) { s.speaks(3, usual, time.Hour); s.passes(2 * time.Minute) }, silent: true,
+			reason: "So it is if its clock is ahead.", do: func(s *speech) {
+				s.speaks(3, usual, time.Hour)
+				s.passes(2 * time.Minute)
+			}, silent: true,
 		},
 		"Behind": {reason: "A clock that is behind does not make it so.", do: func(s *speech) { s.speaks(100, usual, -time.Hour) }},
 		"SetBack": {
@@ -144,7 +150,12 @@ func TestGateways(t *testing.T) {
 			},
 		},
 		"NeverHeard": {reason: "Of one that was not heard to speak again nobody knows.", do: func(s *speech) { s.says(0); s.passes(time.Hour) }},
-		"NoPings":    {reason: "One that says no time never speaks again.", do: func(s *speech) { s.cached = []liqo.Link{{Tenant: "tenant-p", Peer: "p"}}; s.passes(time.Hour) }},
+		"NoPings": {
+			reason: "One that says no time never speaks again.", do: func(s *speech) {
+				s.cached = []liqo.Link{{Tenant: "tenant-p", Peer: "p", Connected: true}}
+				s.passes(time.Hour)
+			},
+		},
 		"Seldom": {
 			reason: "One that is to speak every five minutes may be quiet for half an hour.", do: func(s *speech) {
 				s.speaks(3, 5*time.Minute, 0)
@@ -177,7 +188,11 @@ func TestGateways(t *testing.T) {
 			},
 		},
 		"Back": {
-			reason: "One that speaks again is not silent.", do: func(s *speech) { s.speaks(3, usual, 0); s.passes(time.Hour); s.speaks(1, usual, 0) },
+			reason: "One that speaks again is not silent.", do: func(s *speech) {
+				s.speaks(3, usual, 0)
+				s.passes(time.Hour)
+				s.speaks(1, usual, 0)
+			},
 		},
 		"Down": {
 			reason: "One that says that the tunnel is down is not silent.", do: func(s *speech) {
@@ -252,7 +267,8 @@ func newSilentWorld(t *testing.T) *silentWorld {
 	}
 	record := &api.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: api.ForeignClusterSpec{ClusterID: "p"}}
 	record.Status.Role, record.Status.Modules.Offloading.Enabled = api.RoleProvider, true
-	slice := &api.ResourceSlice{ObjectMeta: in("p"), Spec: api.ResourceSliceSpec{ConsumerClusterID: new("broker"), ProviderClusterID: new("p")}}
+	slice := &api.ResourceSlice{ObjectMeta: in("p")}
+	slice.Spec = api.ResourceSliceSpec{ConsumerClusterID: new("broker"), ProviderClusterID: new("p")}
 	slice.Labels, slice.Annotations = nil, map[string]string{api.AnnotationCreateNode: "true"}
 	slice.Status.Resources = amount("4")
 	slice.Status.Conditions = []api.ResourceSliceCondition{
@@ -301,7 +317,7 @@ func (w *silentWorld) passes(d time.Duration, state api.ConnectionState) {
 			}
 		}
 		w.clock.SetTime(w.clock.Now().Add(lookInterval))
-		if err := w.gateways.look(w.t.Context()); err != nil {
+		if err := w.gateways.lookAtAll(w.t.Context()); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -313,8 +329,8 @@ func (w *silentWorld) expect(step, ready, reachable string, open bool) *v1alpha1
 	if _, err := w.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "p"}}); err != nil {
 		w.t.Fatal(err)
 	}
-	p, node := &v1alpha1.Provider{}, &corev1.Node{}
-	if err := errors.Join(w.Get(w.t.Context(), client.ObjectKey{Name: "p"}, p), w.Get(w.t.Context(), client.ObjectKey{Name: "p"}, node)); err != nil {
+	p, node, key := &v1alpha1.Provider{}, &corev1.Node{}, client.ObjectKey{Name: "p"}
+	if err := errors.Join(w.Get(w.t.Context(), key, p), w.Get(w.t.Context(), key, node)); err != nil {
 		w.t.Fatal(err)
 	}
 	for kind, want := range map[string]string{v1alpha1.ConditionReady: ready, v1alpha1.ConditionReachable: reachable} {

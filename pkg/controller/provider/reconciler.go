@@ -74,11 +74,10 @@ type Config struct {
 
 // New returns a Reconciler.
 func New(cfg Config) *Reconciler {
-	r := &Reconciler{client: cfg.Client, reader: cfg.Reader, clock: cfg.Clock, plans: cfg.Plans, fromConsumers: cfg.FromConsumers}
-	if cfg.Live != nil {
-		r.gateways = newGateways(cfg.Reader.Links, cfg.Live, cfg.Clock)
+	return &Reconciler{
+		client: cfg.Client, reader: cfg.Reader, clock: cfg.Clock, plans: cfg.Plans, fromConsumers: cfg.FromConsumers,
+		gateways: newGateways(cfg.Reader.Links, cfg.Live, cfg.Clock),
 	}
-	return r
 }
 
 // Reconcile creates the Provider of a cluster at its first outgoing peering,
@@ -107,6 +106,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 
+	// Its virtual nodes, and then what is said of it.
 	nodes, err := r.reader.NodesOf(ctx, cluster.ID(p.Name), peer)
 	if err != nil {
 		return ctrl.Result{}, err

@@ -159,7 +159,8 @@ func TestLinksFindTheirTunnel(t *testing.T) {
 // TestLastSaid has two tunnels to one peer: the one counts of which it was said last that it is up.
 func TestLastSaid(t *testing.T) {
 	at := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
-	early, late, down := *tunnel(api.Connected, "", at), *tunnel(api.Connected, "", at.Add(time.Minute)), *tunnel(api.ConnectionError, "", at.Add(time.Hour))
+	early, late := *tunnel(api.Connected, "", at), *tunnel(api.Connected, "", at.Add(time.Minute))
+	down := *tunnel(api.ConnectionError, "", at.Add(time.Hour))
 	for name, tunnels := range map[string][]api.Connection{
 		"InOrder": {early, late, down}, "Reversed": {down, late, early}, "Between": {early, down, late},
 	} {
