@@ -60,15 +60,7 @@ func (n *ExplainedNamespace) write(w io.Writer, tables TablePrinter) error {
 	} else {
 		fmt.Fprintf(w, "It follows policy %s.\n", n.Policy)
 	}
-	if len(n.Unheeded) > 0 {
-		const shown = 5
-		more := ""
-		if left := len(n.Unheeded) - shown; left > 0 {
-			more = fmt.Sprintf(" and %d more", left)
-		}
-		fmt.Fprintf(w, "Pods name policies in vain: %s%s. No policy of the scope OnRequest is called so and is for this consumer.\n",
-			sheet.Plain(strings.Join(n.Unheeded[:min(shown, len(n.Unheeded))], ", ")), more)
-	}
+	writeUnheeded(w, n.Unheeded)
 	if n.Waiting != "" {
 		fmt.Fprintf(w, "New pods wait: %s\n", n.Waiting)
 	}
@@ -89,6 +81,20 @@ func (n *ExplainedNamespace) write(w io.Writer, tables TablePrinter) error {
 		{Name: "Status", Cell: func(p *Explained) string { return p.Status }},
 		{Name: "Why", Long: true, Cell: func(p *Explained) string { return p.Why }},
 	}))
+}
+
+// writeUnheeded names some of the policies that pods name in vain.
+func writeUnheeded(w io.Writer, policies []string) {
+	const shown = 5
+	if len(policies) == 0 {
+		return
+	}
+	more := ""
+	if left := len(policies) - shown; left > 0 {
+		more = fmt.Sprintf(" and %d more", left)
+	}
+	fmt.Fprintf(w, "Pods name policies in vain: %s%s. No policy of the scope OnRequest is called so and is for this consumer.\n",
+		sheet.Plain(strings.Join(policies[:min(shown, len(policies))], ", ")), more)
 }
 
 func incomplete(w io.Writer, complete bool) {
