@@ -64,12 +64,14 @@ const (
 	HostilePeers Trait = "HostilePeers"
 	// IDInTwins is that the names of twins of namespaces end with a part of the ID of the cluster where they are from, after its name.
 	IDInTwins Trait = "IDInTwins"
-	// JoinPeers is that clusters peer by `kubectl liqo-broker join`, LiqoctlPeers that they do by liqoctl alone.
-	JoinPeers, LiqoctlPeers Trait = "JoinPeers", "LiqoctlPeers"
+	// JoinPeers is that clusters peer by `kubectl liqo-broker join`.
+	JoinPeers Trait = "JoinPeers"
 	// KubeletsAskIPAM is that virtual kubelets ask Liqo's IPAM for addresses.
 	KubeletsAskIPAM Trait = "KubeletsAskIPAM"
 	// LetIn is that a peer consumes only if the broker's record of it says so.
 	LetIn Trait = "LetIn"
+	// LiqoctlPeers is that clusters peer by liqoctl alone.
+	LiqoctlPeers Trait = "LiqoctlPeers"
 	// LiveOffers is that what providers offer follows what they have and want to share.
 	LiveOffers Trait = "LiveOffers"
 	// OneGateway is that one gateway holds the tunnels to all peers.

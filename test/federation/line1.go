@@ -23,7 +23,7 @@ type line1 struct{}
 
 func (line1) traits() Traits {
 	return Traits{
-		Lacks: map[Trait]string{
+		Lacks: map[Trait]string{ //nolint:gosec // Some are about tokens, and none is one.
 			CommandsOfPages: "the commands of pages are for Liqo 0.9, but for those of docs/liqo-1.md",
 			DirectPaths:     "with Liqo 1.x consumers reach all providers through the broker",
 			ExitCodes:       "Liqo 1.2's virtual kubelets do not pass on with what a program exits",

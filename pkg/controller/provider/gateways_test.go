@@ -371,9 +371,9 @@ func TestGatewaySilent(t *testing.T) {
 	// Another process knows of it by what the last one has written, until it hears of the gateway itself.
 	w.passes(time.Hour, "")
 	w.restart()
-	again := w.expect("The broker starts again", silent, silent, false)
+	w.expect("The broker starts again", silent, silent, false)
 	w.passes(time.Hour, "")
-	again = w.expect("It stays so", silent, silent, false)
+	again := w.expect("It stays so", silent, silent, false)
 	if !again.UnreachableSince().Equal(p.UnreachableSince()) {
 		t.Errorf("it is lost since %v, and was since %v", again.UnreachableSince(), p.UnreachableSince())
 	}

@@ -28,7 +28,7 @@ func TestTelling(t *testing.T) {
 		do     func(*views.Telling)
 		second int
 		again  bool // It is time to tell again what is not new.
-		// What it is told then, nil if nothing is; whether it may believe before that that the view is there; and whether that is the end.
+		// What it is told then, nil if nothing is; whether it may believe until then that the view is there; and whether that is the end.
 		told           map[string]netip.Prefix
 		believed, over bool
 	}{

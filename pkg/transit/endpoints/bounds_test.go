@@ -145,7 +145,7 @@ func TestNotKept(t *testing.T) {
 		objects = append(objects, written("twin", "c", fmt.Sprintf("s%02d", i), int64(i+1), fmt.Sprintf("10.200.0.%d", i+1)))
 	}
 	live := transittest.New(t, objects...)
-	k := NewKept(2 * bytesOf(bared("twin", "c", "s00")))
+	k := NewKept(2 * bytesOf(bared("twin", "s00")))
 	k.namespaces = live
 	kept := offloaded("twin", "c")
 	var slicesOf discoveryv1.EndpointSliceList

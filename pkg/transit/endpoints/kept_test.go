@@ -36,14 +36,14 @@ import (
 func keptWorld(t *testing.T, n int64) *Kept {
 	t.Helper()
 	w := transittest.New(t, append(append(offloaded("one", "c"), offloaded("two", "c")...), offloaded("other", "d")...)...)
-	k := NewKept(n * bytesOf(bared("other", "c", "a")))
+	k := NewKept(n * bytesOf(bared("other", "a")))
 	k.namespaces = w
 	return k
 }
 
-// bared returns a slice of one endpoint as it is kept.
-func bared(namespace, consumer, name string) *discoveryv1.EndpointSlice {
-	s := written(namespace, consumer, name, 1, "10.200.0.1")
+// bared returns a slice of one endpoint, of consumer c, as it is kept.
+func bared(namespace, name string) *discoveryv1.EndpointSlice {
+	s := written(namespace, "c", name, 1, "10.200.0.1")
 	NewKept(1 << 20).Bare(s)
 	return s
 }
@@ -77,23 +77,23 @@ func TestKept(t *testing.T) {
 		}, "kkkk"},
 		"Gone": {"What is gone leaves room.", []func(*Kept) *discoveryv1.EndpointSlice{
 			come("one", "a"), come("one", "b"), func(k *Kept) *discoveryv1.EndpointSlice {
-				k.gone(bared("one", "c", "a"))
-				k.gone(bared("one", "c", "a"))
+				k.gone(bared("one", "a"))
+				k.gone(bared("one", "a"))
 				return nil
 			}, come("one", "c"), come("one", "d"),
 		}, "kkke"},
 		"Lost": {"Also what is gone while nobody looked.", []func(*Kept) *discoveryv1.EndpointSlice{
 			come("one", "a"), come("one", "b"), func(k *Kept) *discoveryv1.EndpointSlice {
-				k.gone(toolscache.DeletedFinalStateUnknown{Key: "one/a", Obj: bared("one", "c", "a")})
+				k.gone(toolscache.DeletedFinalStateUnknown{Key: "one/a", Obj: bared("one", "a")})
 				return nil
 			}, come("one", "c"),
 		}, "kkk"},
 		"Replaced": {"And what another one has replaced.", []func(*Kept) *discoveryv1.EndpointSlice{
 			come("one", "a"), come("one", "b"), func(k *Kept) *discoveryv1.EndpointSlice {
-				again := bared("one", "c", "a")
+				again := bared("one", "a")
 				again.UID = "another"
-				k.replaced(bared("one", "c", "a"), again)
-				k.replaced(bared("one", "c", "b"), bared("one", "c", "b"))
+				k.replaced(bared("one", "a"), again)
+				k.replaced(bared("one", "b"), bared("one", "b"))
 				return nil
 			}, come("one", "c"), come("one", "d"),
 		}, "kkke"},
@@ -112,8 +112,8 @@ func TestKept(t *testing.T) {
 			come("one", "a"), come("one", "b"), func(k *Kept) *discoveryv1.EndpointSlice {
 				s := come("one", "c")(k)
 				k.Bare(s)
-				k.gone(bared("one", "c", "a"))
-				k.gone(bared("one", "c", "b"))
+				k.gone(bared("one", "a"))
+				k.gone(bared("one", "b"))
 				k.Bare(s)
 				return s
 			},
@@ -121,21 +121,21 @@ func TestKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := keptWorld(t, 2)
-			got := ""
+			var got strings.Builder
 			for _, do := range tc.do {
 				s := do(k)
 				switch {
 				case s == nil:
 				case isEmptied(s) && len(s.Endpoints)+len(s.Ports) == 0:
-					got += "e"
+					got.WriteByte('e')
 				case len(s.Endpoints) == 1 && len(s.Ports) == 1:
-					got += "k"
+					got.WriteByte('k')
 				default:
-					got += "?"
+					got.WriteByte('?')
 				}
 			}
-			if got != tc.want {
-				t.Errorf("%s: %s, want %s", tc.reason, got, tc.want)
+			if got.String() != tc.want {
+				t.Errorf("%s: %s, want %s", tc.reason, got.String(), tc.want)
 			}
 		})
 	}
@@ -257,7 +257,7 @@ func TestWhole(t *testing.T) {
 			}
 			k.Bare(cached) // A cache may do so again.
 			for _, other := range tc.gone {
-				k.gone(bared("one", "c", other))
+				k.gone(bared("one", other))
 			}
 			calls := tc.calls
 			var err error
