@@ -16,11 +16,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// others are metrics of the libraries and of Prometheus itself for which alerts and dashboards ask, with their labels.
+// others are metrics of the libraries, of Prometheus itself and of kube-state-metrics for which alerts and dashboards ask, with their labels.
 var others = map[string]metric{
 	"up":                            {kind: "gauge"},
 	"leader_election_master_status": {kind: "gauge", labels: []string{"name"}},
 	"controller_runtime_reconcile_errors_total": {kind: "counter", labels: []string{"controller"}},
+	"kube_deployment_status_replicas_available": {kind: "gauge", labels: []string{"namespace", "deployment"}},
 }
 
 // added are the labels that Prometheus adds to what it reads from a pod.
@@ -146,7 +147,7 @@ func TestQueriesParse(t *testing.T) {
 
 var (
 	quoted   = regexp.MustCompile(`"[^"]*"`)
-	asked    = regexp.MustCompile(`\b(?:liqo_broker|leader_election|controller_runtime)_\w+|\bup\b`)
+	asked    = regexp.MustCompile(`\b(?:liqo_broker|leader_election|controller_runtime|kube)_\w+|\bup\b`)
 	matched  = regexp.MustCompile(`(\w+)\{([^}]*)\}`)
 	matcher  = regexp.MustCompile(`(\w+)\s*(?:=~|!~|!=|=)`)
 	grouping = regexp.MustCompile(`\b(?:by|on|group_left)\s*\(([^)]*)\)`)
