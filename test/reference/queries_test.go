@@ -16,7 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// others are metrics of the libraries, of Prometheus itself and of kube-state-metrics for which alerts and dashboards ask, with their labels.
+// others are metrics of the libraries, of Prometheus itself and of kube-state-metrics for which alerts and dashboards ask, with their
+// labels.
 var others = map[string]metric{
 	"up":                            {kind: "gauge"},
 	"leader_election_master_status": {kind: "gauge", labels: []string{"name"}},
