@@ -67,7 +67,7 @@ func TestLines(t *testing.T) {
 		"Liqo09": {reason: "A broker with Liqo 0.9 has no transit.", release: release{kinds: old}},
 		"Liqo1":  {reason: "One with 1.x has it.", release: release{kinds: current}, transit: true},
 		"Both": {reason: "Nobody guesses which one runs.", release: release{kinds: slices.Concat(old, current)},
-			err: "the kinds of Liqo 0.9 and of Liqo 1.x|set the value liqo.line to 0.9 or 1"},
+			err: "the kinds of Liqo 0.9 and of Liqo 1.x|delete the definitions of the one that does not run"},
 		"None": {reason: "Nor where there is none, as without an API server to ask.", release: release{kinds: []string{}},
 			err: "set the value liqo.line to 0.9 or 1"},
 		"Said09":   {reason: "People can say so.", release: release{kinds: []string{}, set: "liqo.line=0.9"}},
