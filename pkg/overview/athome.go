@@ -102,13 +102,17 @@ func remake(namespace string, pods []*corev1.Pod) string {
 
 // names returns the names of the first of some pods.
 func names(pods []*corev1.Pod) string {
-	const shown = 4
-	var all []string
-	for _, pod := range pods[:min(len(pods), shown)] {
-		all = append(all, pod.Name)
+	all := make([]string, len(pods))
+	for i, pod := range pods {
+		all[i] = pod.Name
 	}
-	text := strings.Join(all, ", ")
-	if more := len(pods) - shown; more > 0 {
+	return some(all, 4)
+}
+
+// some joins the first of some names, and says how many there are besides.
+func some(names []string, shown int) string {
+	text := strings.Join(names[:min(shown, len(names))], ", ")
+	if more := len(names) - shown; more > 0 {
 		text = fmt.Sprintf("%s and %d more", text, more)
 	}
 	return text

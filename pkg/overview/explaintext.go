@@ -85,16 +85,11 @@ func (n *ExplainedNamespace) write(w io.Writer, tables TablePrinter) error {
 
 // writeUnheeded names some of the policies that pods name in vain.
 func writeUnheeded(w io.Writer, policies []string) {
-	const shown = 5
 	if len(policies) == 0 {
 		return
 	}
-	more := ""
-	if left := len(policies) - shown; left > 0 {
-		more = fmt.Sprintf(" and %d more", left)
-	}
-	fmt.Fprintf(w, "Pods name policies in vain: %s%s. No policy of the scope OnRequest is called so and is for this consumer.\n",
-		sheet.Plain(strings.Join(policies[:min(shown, len(policies))], ", ")), more)
+	fmt.Fprintf(w, "Pods name policies in vain: %s. No policy of the scope OnRequest is called so and is for this consumer.\n",
+		sheet.Plain(some(policies, 5)))
 }
 
 func incomplete(w io.Writer, complete bool) {
