@@ -3,11 +3,15 @@
 
 // Package excerpt shortens what others wrote, which is as long as they like, for where
 // there is room for so much only: a field of a status, an annotation, a line of the log.
+// So it does with lists of names.
 //
 // It does not know how much that is.
 package excerpt
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 const ellipsis = "..."
 
@@ -18,4 +22,13 @@ func Of(text string, most int) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:most-len(ellipsis)], "") + ellipsis
+}
+
+// Names joins the first of some names, and says how many there are besides: "a, b and 3 more". Of none it returns "".
+func Names(all []string, most int) string {
+	text := strings.Join(all[:min(most, len(all))], ", ")
+	if more := len(all) - most; more > 0 {
+		text = fmt.Sprintf("%s and %d more", text, more)
+	}
+	return text
 }

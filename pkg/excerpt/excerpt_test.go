@@ -20,3 +20,20 @@ func TestOf(t *testing.T) {
 		}
 	}
 }
+
+func TestNames(t *testing.T) {
+	for _, tc := range []struct {
+		reason string
+		all    []string
+		want   string
+	}{
+		{"Of none there is nothing to say.", nil, ""},
+		{"A single one is there.", []string{"a"}, "a"},
+		{"As many as there is room for are.", []string{"a", "b"}, "a, b"},
+		{"Others are counted.", []string{"a", "b", "c", "d", "e"}, "a, b and 3 more"},
+	} {
+		if got := excerpt.Names(tc.all, 2); got != tc.want {
+			t.Errorf("%s\nNames(%q) = %q, want %q", tc.reason, tc.all, got, tc.want)
+		}
+	}
+}

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
+	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 )
 
@@ -106,14 +107,5 @@ func names(pods []*corev1.Pod) string {
 	for i, pod := range pods {
 		all[i] = pod.Name
 	}
-	return some(all, 4)
-}
-
-// some joins the first of some names, and says how many there are besides.
-func some(names []string, shown int) string {
-	text := strings.Join(names[:min(shown, len(names))], ", ")
-	if more := len(names) - shown; more > 0 {
-		text = fmt.Sprintf("%s and %d more", text, more)
-	}
-	return text
+	return excerpt.Names(all, 4)
 }

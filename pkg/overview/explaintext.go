@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 	"github.com/capacitorset/liqo-broker/pkg/sheet"
 )
 
@@ -89,7 +90,7 @@ func writeUnheeded(w io.Writer, policies []string) {
 		return
 	}
 	fmt.Fprintf(w, "Pods name policies in vain: %s. No policy of the scope OnRequest is called so and is for this consumer.\n",
-		sheet.Plain(some(policies, 5)))
+		sheet.Plain(excerpt.Names(policies, 5)))
 }
 
 func incomplete(w io.Writer, complete bool) {

@@ -16,6 +16,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/grant"
+	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 )
 
 // maxNamed is how many providers are named whose networks are not acknowledged.
@@ -115,16 +116,12 @@ func reporting(heard *grant.Heard, peers bool) (metav1.Condition, time.Duration)
 
 // named returns the first of some providers, as the end of a sentence.
 func named(providers []cluster.ID) string {
-	end := ""
-	for i, id := range providers {
-		switch i {
-		case 0:
-			end = ": " + string(id)
-		case maxNamed:
-			return fmt.Sprintf("%s and %d more", end, len(providers)-maxNamed)
-		default:
-			end += ", " + string(id)
-		}
+	if len(providers) == 0 {
+		return ""
 	}
-	return end
+	names := make([]string, len(providers))
+	for i, id := range providers {
+		names[i] = string(id)
+	}
+	return ": " + excerpt.Names(names, maxNamed)
 }

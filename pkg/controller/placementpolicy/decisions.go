@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -19,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 )
 
@@ -201,15 +201,11 @@ func summary(chosen []v1alpha1.ChosenProvider) string {
 	if len(chosen) == 0 {
 		return "none"
 	}
-	var names []string
-	for _, c := range chosen[:min(named, len(chosen))] {
-		names = append(names, cmp.Or(c.Name, c.ID))
+	names := make([]string, len(chosen))
+	for i, c := range chosen {
+		names[i] = cmp.Or(c.Name, c.ID)
 	}
-	text := strings.Join(names, ", ")
-	if more := len(chosen) - named; more > 0 {
-		text = fmt.Sprintf("%s and %d more", text, more)
-	}
-	return text
+	return excerpt.Names(names, named)
 }
 
 // summaryOf is summary for all providers that are chosen for any consumer, in order of their IDs.

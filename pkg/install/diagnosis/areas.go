@@ -25,6 +25,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/grant"
+	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 	"github.com/capacitorset/liqo-broker/pkg/install"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
@@ -244,13 +245,7 @@ func (l *look) otherVersion() string {
 }
 
 // some names the first of some things.
-func some(all []string) string {
-	const shown = 4
-	if more := len(all) - shown; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(all[:shown], ", "), more)
-	}
-	return strings.Join(all, ", ")
-}
+func some(all []string) string { return excerpt.Names(all, 4) }
 
 // daemon looks at who leads.
 func (l *look) daemon(ctx context.Context) []Check {
