@@ -7,12 +7,18 @@ package stock
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"net/netip"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/capacitorset/liqo-broker/test/federation"
 	"github.com/capacitorset/liqo-broker/test/lab"
+	"github.com/capacitorset/liqo-broker/test/lab/topology"
 )
 
 const (
@@ -76,6 +82,11 @@ func TestBroker(t *testing.T) {
 	own := awaitReady(t, broker, "default", "homely").address
 	eventually(t, func(ctx context.Context) error { return reaches(ctx, consumer, own, "homely") }) // As Liqo comes, peers reach it.
 	eventually(t, func(ctx context.Context) error { return knocks(ctx, consumer, virtualKubelet(t)) })
+	apply(t, consumer, fmt.Sprintf(homely, "default", consumer.Name))
+	target := awaitReady(t, consumer, "default", "homely").address
+	trespass(t, target, func(seen string) {
+		eventually(t, func(ctx context.Context) error { return reaches(ctx, provider, seen, "homely") })
+	})
 
 	for _, c := range []*lab.Cluster{broker, consumer} {
 		load(t, c, "liqo-broker-network-manager")
@@ -116,12 +127,114 @@ func TestBroker(t *testing.T) {
 
 	// Everything can be undone.
 	kubectl(t, consumer, "delete", "namespace", namespace, "--timeout=2m")
+	t.Run("unknown", func(t *testing.T) { checkUnknown(t, target) })
 	page.next(t, "kubectl liqo-broker unprepare")
 	page.next(t, "kubectl liqo-broker uninstall --force")
 	if len(page.Blocks) > 0 {
 		t.Errorf("nobody does what %s says", page.Blocks[0])
 	}
 	eventually(t, func(ctx context.Context) error { return reaches(ctx, consumer, own, "homely") })
+}
+
+// trespass has the provider list behind the broker, where nobody told it to, the network of the consumer, and calls a function with the
+// address under which it sees a pod of that one then.
+func trespass(t *testing.T, target string, do func(seen string)) {
+	t.Helper()
+	const configurations = "configurations.networking.liqo.io"
+	pods := func(ctx context.Context, c *lab.Cluster, peer, of string) (prefixes []string, err error) {
+		out, err := c.Kubectl(ctx, "get", configurations, "-n", "liqo-tenant-"+peer, peer, "-o", "jsonpath={"+of+".remote.cidr.pod}")
+		if err != nil {
+			return nil, err
+		}
+		return prefixes, json.Unmarshal([]byte(out), &prefixes)
+	}
+	list := func(prefixes []string) error {
+		patch, err := json.Marshal(map[string]any{"spec": map[string]any{"remote": map[string]any{"cidr": map[string]any{"pod": prefixes}}}})
+		if err != nil {
+			return err
+		}
+		_, err = provider.Kubectl(t.Context(), "patch", configurations, "-n", "liqo-tenant-"+broker.Name, broker.Name, "--type=merge", "-p",
+			string(patch))
+		return err
+	}
+	there, err := pods(t.Context(), broker, consumer.Name, ".status")
+	was, err2 := pods(t.Context(), provider, broker.Name, ".spec")
+	if err := errors.Join(err, err2); err != nil || len(there) != 1 {
+		t.Fatalf("the broker sees the consumer under %v: %v", there, err)
+	}
+	if err := list(append(slices.Clone(was), there...)); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := list(was); err != nil {
+			t.Error(err)
+		}
+	}()
+	var seen string
+	eventually(t, func(ctx context.Context) error {
+		is, err := pods(ctx, provider, broker.Name, ".status")
+		if err != nil {
+			return err
+		}
+		if len(is) != len(was)+1 {
+			return fmt.Errorf("the provider sees %v behind the broker, want %d prefixes", is, len(was)+1)
+		}
+		// All of these networks are of the same size.
+		prefix, err := netip.ParsePrefix(is[len(was)])
+		host := netip.MustParseAddr(target).As4()
+		network := prefix.Addr().As4()
+		if err == nil && prefix.Bits() != 16 {
+			err = fmt.Errorf("the provider sees %s, want a /16", prefix)
+		}
+		seen = netip.AddrFrom4([4]byte{network[0], network[1], host[2], host[3]}).String()
+		return err
+	})
+	do(seen)
+}
+
+// checkUnknown has the provider peer with the broker once more while no transit runs. It sends to a pod of the consumer, which it reached
+// while the broker had Liqo alone: nothing arrives, neither before the transit runs nor when it does.
+func checkUnknown(t *testing.T, target string) {
+	l, err := federation.OpenLab()
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func(ctx context.Context) (string, error) {
+		return broker.Kubectl(ctx, "get", "firewallconfigurations.networking.liqo.io", "-n", "liqo-broker-transit", "liqo-broker-transit", "-o",
+			"jsonpath={.spec}")
+	}
+	before, err := open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	peering := topology.Peering{Consumer: broker.Name, Provider: provider.Name}
+	if err := l.Unpeer(t.Context(), peering); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func(ctx context.Context) error {
+		is, err := open(ctx)
+		if err == nil && is == before {
+			err = errors.New("gateways let pass what comes from a provider that is gone")
+		}
+		return err
+	})
+	kept := func(when string) {
+		trespass(t, target, func(seen string) {
+			for range 3 {
+				if host, err := ask(t.Context(), provider, seen); err == nil {
+					t.Errorf("%s the provider reaches %s, a pod of the consumer, at %s", when, host, seen)
+				}
+			}
+		})
+	}
+	func() {
+		defer stop(t, broker, "liqo-broker-transit", "liqo-broker-transit")()
+		if err := l.Peer(t.Context(), peering); err != nil {
+			t.Fatal(err)
+		}
+		kept("while no transit runs")
+	}()
+	kept("while the transit runs")
 }
 
 // reaches fails unless a pod answers at an address to one that a cluster runs itself.

@@ -38,23 +38,34 @@ type Networks struct {
 	Allowed []netip.Prefix
 }
 
+// Check returns ErrNoExternal as long as nothing can be decided with these networks.
+func (n *Networks) Check() error {
+	if !isIPv4(n.External) {
+		return ErrNoExternal
+	}
+	return nil
+}
+
 // Peer is a cluster with a tunnel to this one.
 type Peer struct {
 	ID                 cluster.ID
 	Consumes, Provides bool
-	// Pods are the prefixes under which this cluster sees those of the peer.
-	Pods []netip.Prefix
+	// Pods are the prefixes under which this cluster sees those of the peer, and External those under which it sees what comes by the
+	// peer from elsewhere.
+	Pods, External []netip.Prefix
 	// Granted are the prefixes that a consumer was told. What is in none of them it does not reach.
 	Granted []netip.Prefix
 }
 
-// Rules are the destinations of packets that are dropped when they come out of a tunnel, in order and without overlaps. Since nothing is
-// let through, they mean the same in any order, and beside those of others.
+// Rules are the destinations and sources of packets that are dropped when they come out of a tunnel, in order and without overlaps. Since
+// nothing is let through, they mean the same in any order, and beside those of others.
 type Rules struct {
 	// Arriving are the destinations that the sender wrote.
 	Arriving []Range
 	// Forwarded are those to which packets go after they were translated.
 	Forwarded []Range
+	// Leaving are the sources from which they come, as this cluster sees them: after they were translated.
+	Leaving []Range
 }
 
 // Range is all addresses from one to another, both included.
@@ -69,28 +80,34 @@ func (r Range) String() string {
 }
 
 // Everywhere returns what is dropped of the packets of any peer, also of one that nobody knows yet: all but the pods of peers, and what
-// this cluster opens. Nothing of a peer reaches its nodes, its Services or its own pods, also not by an address that was opened.
+// this cluster opens. Nothing of a peer reaches its nodes, its Services or its own pods, also not by an address that was opened. Peers are
+// those that have rules of their own: what comes from anywhere else goes nowhere.
 func Everywhere(n Networks, peers []Peer) (Rules, error) {
-	if !isIPv4(n.External) {
-		return Rules{}, ErrNoExternal
+	if err := n.Check(); err != nil {
+		return Rules{}, err
 	}
 	open := []span{spanOf(ends()), spanOf(n.External)}
+	var sources []span
 	for i := range peers {
-		open = append(open, spans(peers[i].Pods)...)
+		open, sources = append(open, spans(peers[i].Pods)...), append(sources, peers[i].sources()...)
 	}
 	allowed, pods := spans(n.Allowed), spans(n.Pods)
 	return Rules{
 		Arriving:  ranges(complement(append(without(open, pods), allowed...))),
 		Forwarded: ranges(without(pods, allowed)),
+		Leaving:   ranges(complement(without(sources, pods))),
 	}, nil
 }
 
+// sources are the addresses from which packets of a peer may come.
+func (p *Peer) sources() []span { return append(spans(p.Pods), spans(p.External)...) }
+
 // Of returns what is dropped of the packets of one peer. A consumer reaches the pods of those providers that it was granted, and where
 // answers arrive; a provider whatever this cluster opens, and no pods of others by their own addresses; a peer that is neither gets
-// answers.
+// answers. Nobody sends from an address that is another one's.
 func Of(n Networks, peer *Peer, peers []Peer) (Rules, error) {
-	if !isIPv4(n.External) {
-		return Rules{}, ErrNoExternal
+	if err := n.Check(); err != nil {
+		return Rules{}, err
 	}
 	first := n.External.Masked().Addr()
 	open := []span{spanOf(ends()), spanOf(netip.PrefixFrom(first, first.BitLen()))}
@@ -107,7 +124,10 @@ func Of(n Networks, peer *Peer, peers []Peer) (Rules, error) {
 			}
 		}
 	}
-	return Rules{Arriving: ranges(complement(append(without(open, spans(n.Pods)), spans(n.Allowed)...)))}, nil
+	return Rules{
+		Arriving: ranges(complement(append(without(open, spans(n.Pods)), spans(n.Allowed)...))),
+		Leaving:  ranges(complement(without(peer.sources(), spans(n.Pods)))),
+	}, nil
 }
 
 // granted returns those prefixes that are in one of others.

@@ -29,9 +29,12 @@ func networks() Networks {
 
 func peers() []Peer {
 	return []Peer{
-		{ID: "c", Consumes: true, Pods: prefixes("10.200.0.0/16"), Granted: prefixes("10.69.0.0/16")},
+		{
+			ID: "c", Consumes: true, Pods: prefixes("10.200.0.0/16"), External: prefixes("10.90.0.0/16"),
+			Granted: prefixes("10.69.0.0/16"),
+		},
 		{ID: "d", Consumes: true, Pods: prefixes("10.66.0.0/16")},
-		{ID: "p", Provides: true, Pods: prefixes("10.69.0.0/16")},
+		{ID: "p", Provides: true, Pods: prefixes("10.69.0.0/16"), External: prefixes("10.91.0.0/16", "fd00::/64")},
 		{ID: "q", Provides: true, Pods: prefixes("10.65.0.0/16")},
 		{ID: "both", Provides: true, Consumes: true, Pods: prefixes("10.67.0.0/16"), Granted: prefixes("10.64.0.0/15", "10.67.0.0/16")},
 		{ID: "wide", Consumes: true, Pods: prefixes("10.62.0.0/16"), Granted: prefixes("0.0.0.0/0")},
@@ -114,6 +117,50 @@ func TestEverywhere(t *testing.T) {
 	}
 	if !dropped(rules.Forwarded, "10.201.3.4") || dropped(rules.Forwarded, "10.69.1.1") || dropped(rules.Forwarded, "10.80.0.1") {
 		t.Errorf("an opened address leads to own pods, or to nobody: %v", rules.Forwarded)
+	}
+}
+
+// TestSources holds from where packets may come: from a peer, as this cluster sees it, and of all peers only from those with own rules.
+func TestSources(t *testing.T) {
+	n, all := networks(), peers()
+	n.Allowed = prefixes("8.8.8.0/24", "10.201.3.0/24") // It is reached, and sends nothing.
+	every := []string{
+		"10.200.1.1", "10.90.0.0", "10.69.1.1", "10.91.255.255", "10.66.1.1", "10.201.3.4", "10.70.0.9", "10.80.0.1", "172.30.0.2", "8.8.8.8",
+		"169.254.18.1", "0.0.0.0", "255.255.255.255", "10.89.255.255", "10.92.0.0",
+	}
+	everywhere, err := Everywhere(n, all[:3]) // The third provides.
+	ofC, err2 := Of(n, &all[0], all)
+	ofP, err3 := Of(n, &all[2], all)
+	nobodys, err4 := Everywhere(n, nil)
+	ofNew, err5 := Of(n, &Peer{ID: "new"}, all)
+	if err := errors.Join(err, err2, err3, err4, err5); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		rules  Rules
+		passes []string
+	}{
+		"All": {
+			"Any peer with own rules sends.", everywhere, []string{"10.200.1.1", "10.90.0.0", "10.69.1.1", "10.91.255.255", "10.66.1.1"},
+		},
+		"Consumer": {"A consumer sends as itself.", ofC, []string{"10.200.1.1", "10.90.0.0"}},
+		"Provider": {"And so does a provider.", ofP, []string{"10.69.1.1", "10.91.255.255"}},
+		"Nobody":   {"Who has no own rules sends nothing.", nobodys, nil},
+		"New":      {"Nor does a peer of which it is not known how it is seen.", ofNew, nil},
+	} {
+		for _, address := range every {
+			if got, want := !dropped(tc.rules.Leaving, address), slices.Contains(tc.passes, address); got != want {
+				t.Errorf("%s: %s Packets from %s pass: %t, want %t", name, tc.reason, address, got, want)
+			}
+		}
+	}
+	// A network of a peer that is this cluster's own is not the peer's.
+	all[0].External = prefixes("10.201.0.0/16")
+	everywhere, err = Everywhere(n, all)
+	ofC, err2 = Of(n, &all[0], all)
+	if err := errors.Join(err, err2); err != nil || !dropped(everywhere.Leaving, "10.201.3.4") || !dropped(ofC.Leaving, "10.201.3.4") {
+		t.Errorf("a peer sends as one of this cluster's own pods: %v, %v, %v", everywhere.Leaving, ofC.Leaving, err)
 	}
 }
 

@@ -34,9 +34,13 @@ const TransitFirewall = TransitPrefix + "transit"
 // tablePeer is the table of a peer in its gateway, where that of all is too.
 const tablePeer = TransitFirewall + "-peer"
 
-// priorityRaw has a chain passed before destinations are translated, and before connections are tracked
-// (liqo/apis/networking/v1beta1/firewall/chain_types.go@v1.2.0).
-const priorityRaw = -300
+// Chains with priorityRaw are passed before destinations are translated and before connections are tracked, those with priorityTranslated
+// after sources are translated (liqo/apis/networking/v1beta1/firewall/chain_types.go@v1.2.0). Liqo's own rules translate a source by the
+// tunnel out of which a packet came, so that where they work ours know it too.
+const (
+	priorityRaw        = -300
+	priorityTranslated = 150
+)
 
 // TransitPeer is a peer with its tenant namespace, where what is kept for it is.
 type TransitPeer struct {
@@ -59,7 +63,7 @@ func TransitFacts(ctx context.Context, objects client.Reader, own cluster.ID, li
 	var peers []TransitPeer
 	for i := range known {
 		p := &known[i]
-		pods, is, err := podsSeen(ctx, objects, p)
+		seen, is, err := networkSeen(ctx, objects, p)
 		if err != nil {
 			return transit.Networks{}, nil, err
 		}
@@ -71,7 +75,8 @@ func TransitFacts(ctx context.Context, objects client.Reader, own cluster.ID, li
 			return transit.Networks{}, nil, err
 		}
 		peers = append(peers, TransitPeer{Tenant: p.Tenant, Peer: transit.Peer{
-			ID: p.ID, Consumes: p.Incoming.Exists, Provides: p.Outgoing.Exists, Pods: pods, Granted: granted,
+			ID: p.ID, Consumes: p.Incoming.Exists, Provides: p.Outgoing.Exists,
+			Pods: prefixesOf(seen.Pod...), External: prefixesOf(seen.External...), Granted: granted,
 		}})
 	}
 	return n, peers, nil
@@ -108,8 +113,8 @@ func PodsSeen(ctx context.Context, objects client.Reader, own, id cluster.ID) ([
 	if err != nil || peer == nil {
 		return nil, err
 	}
-	pods, _, err := podsSeen(ctx, objects, peer)
-	return pods, err
+	seen, _, err := networkSeen(ctx, objects, peer)
+	return prefixesOf(seen.Pod...), err
 }
 
 // ProviderPods returns under which prefix this cluster sees the pods of each peer that provides; those to which there is no network yet are
@@ -182,24 +187,22 @@ func PodsChanged(before, after client.Object) bool {
 	return wasPods != isPods || leadsTo(was.Labels) != leadsTo(is.Labels)
 }
 
-// podsSeen reports also whether there is a network at all.
-func podsSeen(ctx context.Context, objects client.Reader, p *liqo.Peer) ([]netip.Prefix, bool, error) {
+// networkSeen returns under which prefixes this cluster sees a peer, and whether there is a network at all.
+func networkSeen(ctx context.Context, objects client.Reader, p *liqo.Peer) (seen api.CIDRs, found bool, err error) {
 	if p.Tenant == "" {
-		return nil, false, nil
+		return api.CIDRs{}, false, nil
 	}
 	all, err := configurationsIn(ctx, objects, client.InNamespace(p.Tenant))
 	if err != nil {
-		return nil, false, err
+		return api.CIDRs{}, false, err
 	}
-	var pods []netip.Prefix
-	found := false
 	for i := range all {
 		if c := &all[i]; leadsTo(c.Labels) == p.ID {
 			found = true
-			pods = append(pods, prefixesOf(remapped(c).Pod...)...)
+			seen.Pod, seen.External = append(seen.Pod, remapped(c).Pod...), append(seen.External, remapped(c).External...)
 		}
 	}
-	return pods, found, nil
+	return seen, found, nil
 }
 
 // viewsGranted returns the prefixes that a consumer was told. What cannot be read opens nothing.
@@ -231,9 +234,12 @@ func ForgePeerFirewall(p *TransitPeer, rules transit.Rules) *api.FirewallConfigu
 }
 
 func forgeFirewall(namespace, table string, rules transit.Rules, where, value string) *api.FirewallConfiguration {
-	chains := []api.FirewallChain{dropping("arriving", api.HookPrerouting, priorityRaw, rules.Arriving)}
+	chains := []api.FirewallChain{
+		dropping("arriving", api.HookPrerouting, priorityRaw, api.PositionDestination, rules.Arriving),
+		dropping("leaving", api.HookPostrouting, priorityTranslated, api.PositionSource, rules.Leaving),
+	}
 	if len(rules.Forwarded) > 0 {
-		chains = append(chains, dropping("forwarded", api.HookForward, 0, rules.Forwarded))
+		chains = append(chains, dropping("forwarded", api.HookForward, 0, api.PositionDestination, rules.Forwarded))
 	}
 	return &api.FirewallConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: TransitFirewall, Labels: map[string]string{
@@ -243,19 +249,19 @@ func forgeFirewall(namespace, table string, rules transit.Rules, where, value st
 	}
 }
 
-// dropping returns a chain that drops what comes out of the tunnel to some destinations. Liqo takes a rule for the same as long as it has
-// the same name, puts new ones behind those that stay, and removes before it adds: each is called after what it does, so that those that
-// stay are never away.
-func dropping(name string, hook api.FirewallHook, priority int32, destinations []transit.Range) api.FirewallChain {
+// dropping returns a chain that drops what comes out of the tunnel to some destinations, or from some sources. Liqo takes a rule for the
+// same as long as it has the same name, puts new ones behind those that stay, and removes before it adds: each is called after what it
+// does, so that those that stay are never away.
+func dropping(name string, hook api.FirewallHook, priority int32, position api.FirewallPosition, of []transit.Range) api.FirewallChain {
 	chain := api.FirewallChain{
 		Name: &name, Type: api.ChainFilter, Policy: new(api.PolicyAccept), Hook: &hook, Priority: &priority,
 	}
-	for _, to := range destinations {
+	for _, addresses := range of {
 		chain.Rules.Filter = append(chain.Rules.Filter, api.FirewallRule{
-			Name: new("drop-" + to.String()), Counter: true, Action: api.ActionDrop,
+			Name: new("drop-" + addresses.String()), Counter: true, Action: api.ActionDrop,
 			Match: []api.FirewallMatch{
 				{Op: api.OpEqual, Dev: &api.FirewallDevice{Value: api.Tunnel, Position: api.DeviceIn}},
-				{Op: api.OpEqual, IP: &api.FirewallIP{Value: to.String(), Position: api.PositionDestination}},
+				{Op: api.OpEqual, IP: &api.FirewallIP{Value: addresses.String(), Position: position}},
 			},
 		})
 	}

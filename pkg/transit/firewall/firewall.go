@@ -72,13 +72,19 @@ func Setup(mgr ctrl.Manager, cfg Config) error {
 }
 
 // Reconcile makes all FirewallConfigurations of the transit what they are to be. As long as it is not known what that is, those that are
-// there stay.
+// there stay. Nothing passes of a peer before its own is there.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-	wanted, err := r.wanted(ctx)
-	if errors.Is(err, transit.ErrNoExternal) {
+	// What there is to be for each peer.
+	networks, of, err := v1.TransitFacts(ctx, r.cfg.Client, r.cfg.Own, r.cfg.Liqo)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	networks.Allowed = r.cfg.Allowed
+	if err := networks.Check(); errors.Is(err, transit.ErrNoExternal) {
 		ctrl.LoggerFrom(ctx).Info("Peers are not kept apart yet", "reason", err.Error())
 		return ctrl.Result{RequeueAfter: unknown}, nil
 	}
+	wanted, err := wantedOf(networks, of)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -87,6 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, fmt.Errorf("list the FirewallConfigurations: %w", err)
 	}
 	// What is of nobody goes first, because Liqo admits a table once. Gateways forget no table, so that this opens nothing.
+	everywhere := client.ObjectKey{Namespace: r.cfg.Namespace, Name: v1.TransitFirewall}
 	there := map[client.ObjectKey]*api.FirewallConfiguration{}
 	for i := range are.Items {
 		is := &are.Items[i]
@@ -94,7 +101,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 			continue
 		}
 		key := client.ObjectKeyFromObject(is)
-		if wanted[key] == nil {
+		if wanted[key] == nil && key != everywhere {
 			if err := r.cfg.Client.Delete(ctx, is); client.IgnoreNotFound(err) != nil {
 				return ctrl.Result{}, fmt.Errorf("delete FirewallConfiguration %s: %w", key, err)
 			}
@@ -102,40 +109,47 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		}
 		there[key] = is
 	}
-	// One that cannot be written keeps no other from it.
+	// That of all lets only those send that have one of their own, so it comes last. One that cannot be written keeps no other from it.
+	var apart []transit.Peer
 	var failed []error
-	for key, want := range wanted {
-		if err := r.ensure(ctx, there[key], want); err != nil {
+	for i := range of {
+		key := keyOf(&of[i])
+		if err := r.ensure(ctx, there[key], wanted[key]); err != nil {
 			failed = append(failed, fmt.Errorf("write FirewallConfiguration %s: %w", key, err))
+			if there[key] == nil {
+				continue
+			}
 		}
+		apart = append(apart, of[i].Peer)
+	}
+	rules, err := transit.Everywhere(networks, apart)
+	if err != nil {
+		return ctrl.Result{}, errors.Join(append(failed, err)...)
+	}
+	if err := r.ensure(ctx, there[everywhere], v1.ForgeFirewall(r.cfg.Namespace, rules)); err != nil {
+		failed = append(failed, fmt.Errorf("write FirewallConfiguration %s: %w", everywhere, err))
 	}
 	return ctrl.Result{}, errors.Join(failed...)
 }
 
-// wanted returns what there is to be.
-func (r *Reconciler) wanted(ctx context.Context) (map[client.ObjectKey]*api.FirewallConfiguration, error) {
-	networks, of, err := v1.TransitFacts(ctx, r.cfg.Client, r.cfg.Own, r.cfg.Liqo)
-	if err != nil {
-		return nil, err
-	}
-	networks.Allowed = r.cfg.Allowed
+// keyOf returns where the FirewallConfiguration of a peer is.
+func keyOf(p *v1.TransitPeer) client.ObjectKey {
+	return client.ObjectKey{Namespace: p.Tenant, Name: v1.TransitFirewall}
+}
+
+// wantedOf returns what there is to be for each peer.
+func wantedOf(networks transit.Networks, of []v1.TransitPeer) (map[client.ObjectKey]*api.FirewallConfiguration, error) {
 	peers := make([]transit.Peer, len(of))
 	for i := range of {
 		peers[i] = of[i].Peer
 	}
-	rules, err := transit.Everywhere(networks, peers)
-	if err != nil {
-		return nil, err
-	}
-	everywhere := v1.ForgeFirewall(r.cfg.Namespace, rules)
-	wanted := map[client.ObjectKey]*api.FirewallConfiguration{client.ObjectKeyFromObject(everywhere): everywhere}
+	wanted := map[client.ObjectKey]*api.FirewallConfiguration{}
 	for i := range of {
 		rules, err := transit.Of(networks, &of[i].Peer, peers)
 		if err != nil {
 			return nil, err
 		}
-		want := v1.ForgePeerFirewall(&of[i], rules)
-		wanted[client.ObjectKeyFromObject(want)] = want
+		wanted[keyOf(&of[i])] = v1.ForgePeerFirewall(&of[i], rules)
 	}
 	return wanted, nil
 }

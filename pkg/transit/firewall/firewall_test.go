@@ -78,9 +78,12 @@ func TestReconcile(t *testing.T) {
 	}{
 		{"own Services, and what is around, nobody reaches", "10.71.0.0-10.199.255.255", all},
 		{"own pods are not reached by opened addresses either", "10.201.0.0-10.201.255.255", all},
+		{"and nobody sends as one of them, or as this cluster", "10.100.0.0-10.199.255.255", all},
 		{"a consumer reaches the provider that it was granted, and no other one", "0.0.0.0-10.68.255.255", c},
 		{"and its answers and the API server, and nothing else that is opened", "10.70.0.1", c},
 		{"and no consumers", "10.70.0.3-169.254.17.255", c},
+		{"and sends as itself alone", "10.100.0.0-10.199.255.255", c},
+		{"wherever others are", "10.201.0.0-255.255.255.255", c},
 		{"a provider reaches no pods by their own addresses, but what is opened", "0.0.0.0-10.69.255.255", p},
 		{"and nothing behind", "10.71.0.0-169.254.17.255", p},
 	} {
@@ -104,6 +107,66 @@ func TestReconcile(t *testing.T) {
 	w.Writes = 0
 	if run(t, w); w.Writes != 0 {
 		t.Errorf("%d writes without a reason", w.Writes)
+	}
+}
+
+// TestChains holds where packets are dropped: by destination before it is translated, and by source after that is.
+func TestChains(t *testing.T) {
+	w := transittest.New(t)
+	run(t, w)
+	for name, table := range tables(t, w) {
+		for i := range table.Spec.Table.Chains {
+			chain := &table.Spec.Table.Chains[i]
+			want, at, priority := api.PositionDestination, api.HookPrerouting, int32(-300)
+			switch *chain.Name {
+			case "leaving":
+				want, at, priority = api.PositionSource, api.HookPostrouting, 150
+			case "forwarded":
+				at, priority = api.HookForward, 0
+			}
+			if *chain.Hook != at || *chain.Priority != priority || len(chain.Rules.Filter) == 0 {
+				t.Errorf("%s: chain %s is at %s, %d, with %d rules", name, *chain.Name, *chain.Hook, *chain.Priority, len(chain.Rules.Filter))
+			}
+			for _, rule := range chain.Rules.Filter {
+				if rule.Match[1].IP.Position != want {
+					t.Errorf("%s: chain %s drops by %s", name, *chain.Name, rule.Match[1].IP.Position)
+				}
+			}
+		}
+	}
+}
+
+// TestNewPeer holds that nothing of a peer passes before its own table is there, and that one that is there is enough.
+func TestNewPeer(t *testing.T) {
+	w := transittest.New(t)
+	boom := errors.New("boom")
+	failing := func(o client.Object) error {
+		if o.GetNamespace() == transittest.Tenant("c") {
+			return boom
+		}
+		return nil
+	}
+	w.Fail = failing
+	everywhere, rest := namespace+"/"+v1.TransitFirewall, "10.100.0.0-255.255.255.255" // All that is behind the last of peers that send.
+	_, err := reconciler(w).Reconcile(t.Context(), ctrl.Request{})
+	if are := tables(t, w); !errors.Is(err, boom) || !drops(t, are[everywhere], rest) {
+		t.Errorf("what comes from a peer without a table passes: %v\n%s", err, text(t, are[everywhere]))
+	}
+	w.Fail = nil
+	run(t, w)
+	if are := tables(t, w); drops(t, are[everywhere], rest) {
+		t.Errorf("a peer with a table is nobody\n%s", text(t, are[everywhere]))
+	}
+	// One that cannot be changed.
+	edited := tables(t, w)[key("c")]
+	edited.Spec.Table.Chains = edited.Spec.Table.Chains[:1]
+	if err := w.Update(t.Context(), edited); err != nil {
+		t.Fatal(err)
+	}
+	w.Fail = failing
+	_, err = reconciler(w).Reconcile(t.Context(), ctrl.Request{})
+	if are := tables(t, w); !errors.Is(err, boom) || drops(t, are[everywhere], rest) {
+		t.Errorf("what comes from a peer with a table does not pass: %v\n%s", err, text(t, are[everywhere]))
 	}
 }
 

@@ -153,7 +153,8 @@ type FirewallChain struct {
 	Policy *FirewallChainPolicy `json:"policy"`
 	// Hook is where packets pass it.
 	Hook *FirewallHook `json:"hook"`
-	// Priority orders it among other chains at the hook: lower ones are passed first, and the translation of destinations is at -100.
+	// Priority orders it among other chains at the hook: lower ones are passed first, and the translation of destinations is at -100,
+	// that of sources at 100.
 	Priority *int32 `json:"priority"`
 }
 
@@ -177,8 +178,9 @@ type FirewallHook string
 
 // The hooks that this project uses.
 const (
-	HookPrerouting FirewallHook = "prerouting"
-	HookForward    FirewallHook = "forward"
+	HookPrerouting  FirewallHook = "prerouting"
+	HookForward     FirewallHook = "forward"
+	HookPostrouting FirewallHook = "postrouting"
 )
 
 // FirewallRules are the rules of a chain.
