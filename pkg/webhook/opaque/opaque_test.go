@@ -8,19 +8,24 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	"sigs.k8s.io/yaml"
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
+	admissiontest "github.com/capacitorset/liqo-broker/test/admission"
 )
 
 // hider hides the providers from the consumer of one namespace, and knows another one.
@@ -163,6 +168,81 @@ func TestWebhookIsAskedSeldom(t *testing.T) {
 	}
 	if !strings.Contains(string(manifest), "c.message != '"+unscheduled+"'") {
 		t.Errorf("deploy/broker/webhook.yaml does not know the text %q", unscheduled)
+	}
+}
+
+// TestEventsAreAskedAboutOnce holds that the API server asks about an event that is there whenever the handler would change what it has
+// left of that, and not about one that has only been seen once more.
+func TestEventsAreAskedAboutOnce(t *testing.T) {
+	manifest, err := os.ReadFile("../../../deploy/broker/webhook.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := strings.Cut(string(manifest), "\n---\n")
+	var configuration struct {
+		Webhooks []admissionregistrationv1.MutatingWebhook `json:"webhooks"`
+	}
+	if err := yaml.Unmarshal([]byte(first), &configuration); err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(configuration.Webhooks, func(w admissionregistrationv1.MutatingWebhook) bool {
+		return w.Name == "hide.brokering.liqo.io"
+	})
+	conditions := configuration.Webhooks[at].MatchConditions
+	if len(conditions) != 1 {
+		t.Fatalf("%d conditions", len(conditions))
+	}
+	fields := func(event *corev1.Event) map[string]any {
+		all, err := runtime.DefaultUnstructuredConverter.ToUnstructured(event)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	written := corev1.Event{
+		Message: `Get "http://10.200.0.13:8080/": refused`, ReportingController: "kubelet", ReportingInstance: "provider-a", Count: 1,
+		Source: corev1.EventSource{Component: "kubelet", Host: "provider-a"},
+	}
+	scheduled := corev1.Event{Message: "Successfully assigned web/web-0 to provider-a", ReportingController: "default-scheduler"}
+	for name, tc := range map[string]struct {
+		reason string
+		before corev1.Event
+		edit   func(*corev1.Event)
+		asked  bool
+	}{
+		"Again":    {"It was seen again.", written, func(e *corev1.Event) { e.Count, e.LastTimestamp = 2, metav1.Now() }, false},
+		"Series":   {"It is seen time and again.", written, func(e *corev1.Event) { e.Series = &corev1.EventSeries{Count: 9} }, false},
+		"Kept":     {"One that stays here was seen again.", scheduled, func(e *corev1.Event) { e.Count++ }, false},
+		"Message":  {"It says more.", written, func(e *corev1.Event) { e.Message = written.Message }, true},
+		"Host":     {"It says where from.", written, func(e *corev1.Event) { e.Source.Host = "provider-a" }, true},
+		"Who":      {"And who.", written, func(e *corev1.Event) { e.Source.Component = "default-scheduler" }, true},
+		"By":       {"Also in the newer way.", scheduled, func(e *corev1.Event) { e.ReportingController = "kubelet" }, true},
+		"Instance": {"Or by which.", written, func(e *corev1.Event) { e.ReportingInstance = "provider-a" }, true},
+		"Shown":    {"It does not stay here any more.", scheduled, func(e *corev1.Event) { e.Annotations = nil }, true},
+		"Shown2": {
+			"Whatever else is written there.", scheduled, func(e *corev1.Event) { e.Annotations = map[string]string{"a": "b"} }, true,
+		},
+		"Silent": {"It says nothing any more.", written, func(e *corev1.Event) { e.Message = "" }, true},
+	} {
+		left := tc.before.DeepCopy()
+		hide(left)
+		now := left.DeepCopy()
+		tc.edit(now)
+		got := admissiontest.Holds(t, conditions[0].Expression, map[string]any{
+			"request": map[string]any{"operation": "UPDATE"}, "oldObject": fields(left), "object": fields(now),
+		})
+		if got != tc.asked {
+			t.Errorf("%s: the API server asks: %t. %s", name, got, tc.reason)
+		}
+		hidden := now.DeepCopy()
+		if hide(hidden); !got && !equality.Semantic.DeepEqual(hidden, now) {
+			t.Errorf("%s: the API server does not ask, and the handler would change it to %+v", name, hidden)
+		}
+	}
+	if !admissiontest.Holds(t, conditions[0].Expression, map[string]any{
+		"request": map[string]any{"operation": "CREATE"}, "oldObject": nil, "object": fields(&written),
+	}) {
+		t.Error("the API server does not ask about a new event")
 	}
 }
 
