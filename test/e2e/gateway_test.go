@@ -11,10 +11,16 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/test/federation"
 )
 
@@ -79,6 +85,55 @@ func TestGatewayStopped(t *testing.T) {
 		return nil
 	})
 	t.Logf("all pods answered %.1f s after the gateway was started", time.Since(began).Seconds())
+}
+
+// TestSilentGateway leaves the broker's gateway to provider-a without a node, which nobody else says how its tunnel is: the provider is
+// lost, though its tunnel and its node are called well, and its pods are replaced as the policy says. It is there again with the gateway.
+func TestSilentGateway(t *testing.T) {
+	needs(t, federation.SilentGateways)
+	const replicas = 4
+	start(t, v1alpha1.ModeOrchestrated)
+	failover(t, v1alpha1.FailoverAfterGrace, 5*time.Second)
+	deploy(t, failoverNamespace, federation.Web, replicas)
+	copies(t, failoverNamespace, replicas, fed.ProviderA, fed.ProviderB)
+
+	run, err := fed.Gateway(fed.Broker, fed.ProviderA).Evict(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs := sync.OnceFunc(func() {
+		if err := run(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(runs)
+	stopped := time.Now()
+	eventually(t, 3*time.Minute, func(ctx context.Context) error {
+		var p v1alpha1.Provider
+		if err := fed.Broker.Get(ctx, client.ObjectKey{Name: string(fed.ProviderA.ID)}, &p); err != nil {
+			return err
+		}
+		for _, kind := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionReachable} {
+			c := meta.FindStatusCondition(p.Status.Conditions, kind)
+			if c == nil || c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonGatewaySilent {
+				return fmt.Errorf("condition %s of provider-a is %+v, want False because of %s", kind, c, v1alpha1.ReasonGatewaySilent)
+			}
+		}
+		return nil
+	})
+	lost := time.Now()
+	t.Logf("provider-a was lost %.1f s after its gateway had stopped", lost.Sub(stopped).Seconds())
+	node, err := fed.Broker.VirtualNode(t.Context(), fed.ProviderA)
+	if err != nil || !liqo.NodeReady(node) {
+		t.Errorf("Liqo knows itself that provider-a is lost: %v", err)
+	}
+	eventually(t, 2*time.Minute, allReadyOn(fed.ProviderB, replicas))
+	t.Logf("its pods were ready on provider-b %.1f s later", time.Since(lost).Seconds())
+
+	runs()
+	found(t)
+	eventually(t, time.Minute, fed.CheckOffer)
+	checkAddresses(t, copies(t, failoverNamespace, replicas, fed.ProviderB))
 }
 
 // exitOf runs a command of the plugin, and returns what it prints and its exit code.

@@ -86,6 +86,15 @@ func (f *Federation) Peer(ctx context.Context, consumer, provider *Cluster) erro
 	return f.lab.Peer(ctx, topology.Peering{Consumer: consumer.Name, Provider: provider.Name})
 }
 
+// ensurePeering does so, unless it is there.
+func (f *Federation) ensurePeering(ctx context.Context, consumer, provider *Cluster) error {
+	known, err := consumer.Peer(ctx, provider)
+	if err != nil || known != nil && known.Outgoing.Exists {
+		return err
+	}
+	return f.Peer(ctx, consumer, provider)
+}
+
 // PeerAll makes all peerings of the federation, each by the commands of liqoctl. Those that are there stay.
 func (f *Federation) PeerAll(ctx context.Context) error {
 	return f.lab.PeerAll(ctx, func(string, string) {})

@@ -86,6 +86,8 @@ const (
 	RefusesClaims Trait = "RefusesClaims"
 	// RemoteIPAM is that consumers ask the broker by which addresses they reach pods through it.
 	RemoteIPAM Trait = "RemoteIPAM"
+	// SilentGateways is that a broker takes a provider for lost whose gateway says nothing.
+	SilentGateways Trait = "SilentGateways"
 	// Storage is that Liqo's storage is tried.
 	Storage Trait = "Storage"
 	// TokensPass is that pods elsewhere get tokens for the API server of their own cluster.

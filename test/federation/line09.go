@@ -23,10 +23,11 @@ type line09 struct{}
 func (line09) traits() Traits {
 	return Traits{
 		Lacks: map[Trait]string{
-			Agents:       "with Liqo 0.9 virtual kubelets tell what consumers run",
-			Fenced:       "with Liqo 0.9 the gateway lets peers pass to all pods of the broker's",
-			HeldGoals:    "with Liqo 0.9 goals of speed are no promises",
-			LiqoctlPeers: "TestFrontDoor does so with Liqo 0.9",
+			Agents:         "with Liqo 0.9 virtual kubelets tell what consumers run",
+			Fenced:         "with Liqo 0.9 the gateway lets peers pass to all pods of the broker's",
+			HeldGoals:      "with Liqo 0.9 goals of speed are no promises",
+			LiqoctlPeers:   "TestFrontDoor does so with Liqo 0.9",
+			SilentGateways: "with Liqo 0.9 only the pods of the gateway say whether it runs",
 		},
 		ForeignClusters: "discovery.liqo.io/v1alpha1", ClusterLabel: "discovery.liqo.io/cluster-id",
 		ShadowPods: "virtualkubelet.liqo.io/v1alpha1", KubeletLabel: "app.kubernetes.io/component",

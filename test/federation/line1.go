@@ -88,6 +88,15 @@ func (line1) peering(f *Federation, progress *Progress) step {
 		if err := f.PeerAll(ctx); err != nil {
 			return err
 		}
+		// The lab knows those of the first broker.
+		if err := f.ensurePeering(ctx, f.Consumer, f.Broker); err != nil {
+			return err
+		}
+		for _, provider := range f.Providers() {
+			if err := f.ensurePeering(ctx, f.Broker, provider); err != nil {
+				return err
+			}
+		}
 		return f.Prepare(ctx, f.Consumer, progress)
 	}}
 }
