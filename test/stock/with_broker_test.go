@@ -195,6 +195,7 @@ func trespass(t *testing.T, target string, do func(seen string)) {
 // checkUnknown has the provider peer with the broker once more while no transit runs. It sends to a pod of the consumer, which it reached
 // while the broker had Liqo alone: nothing arrives, neither before the transit runs nor when it does.
 func checkUnknown(t *testing.T, target string) {
+	t.Helper()
 	l, err := federation.OpenLab()
 	if err != nil {
 		t.Fatal(err)

@@ -68,6 +68,14 @@ func New(c client.Client, hider Hider) *Handler {
 // Handle takes out of an event what names a provider, or keeps the event here, and takes out
 // of the status of a pod what counts providers.
 func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.Response {
+	hides, err := h.hider.Hides(ctx, req.Namespace)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot determine whether providers are hidden", "namespace", req.Namespace)
+		return admission.Errored(http.StatusInternalServerError, errors.New("the broker cannot determine who may read the event"))
+	}
+	if !hides {
+		return admission.Allowed("")
+	}
 	var event corev1.Event
 	var pod corev1.Pod
 	var object runtime.Object = &event
@@ -76,14 +84,6 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 	}
 	if err := h.decoder.Decode(req, object); err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
-	}
-	hides, err := h.hider.Hides(ctx, req.Namespace)
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot determine whether providers are hidden", "namespace", req.Namespace)
-		return admission.Errored(http.StatusInternalServerError, errors.New("the broker cannot determine who may read the event"))
-	}
-	if !hides {
-		return admission.Allowed("")
 	}
 	hide(&event)
 	hideNodes(&pod)
