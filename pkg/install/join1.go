@@ -35,6 +35,9 @@ func (line1) mayJoin(ctx context.Context, f *joined, j *Joining) error {
 		return requirement("with Liqo 1.x all traffic between consumers and providers goes through the broker, so that peerings between them " +
 			"are of no use: leave out --direct")
 	}
+	if j.KeepTokens {
+		return requirement("with Liqo 1.x clusters peer by credentials of both, and not by tokens: leave out --keep-tokens")
+	}
 	var commands []string
 	for _, p := range f.pairings {
 		peer, err := p.consumer.peerWith(ctx, p.provider.seen.Own.ID)

@@ -124,6 +124,9 @@ func TestJoinRefuses1(t *testing.T) {
 			"They would peer for nothing.", func(_ map[string]*cluster1, j *Joining) { j.Direct = true },
 			"all traffic between consumers and providers goes through the broker", nil,
 		},
+		"Tokens": {
+			"There are none to keep.", func(_ map[string]*cluster1, j *Joining) { j.KeepTokens = true }, "leave out --keep-tokens", nil,
+		},
 		"NoBroker": {
 			"A mistyped context would become one.", func(of map[string]*cluster1, _ *Joining) { of["milan"].objects = together(called1("milan")) },
 			"is no broker", nil,
@@ -140,7 +143,7 @@ func TestJoinRefuses1(t *testing.T) {
 			j := Joining{}
 			tc.change(of, &j)
 			full := joining1(t, of)
-			full.Direct = j.Direct
+			full.Direct, full.KeepTokens = j.Direct, j.KeepTokens
 			if len(j.Providers) > 0 {
 				full.Providers = j.Providers
 			}

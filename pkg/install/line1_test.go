@@ -342,7 +342,7 @@ func TestRefused1(t *testing.T) {
 		"Nobody": {"It has no peer.", stock1(), Options{}, commands{prepare}, "no peer of this cluster is the broker"},
 		"NobodyOfThem": {
 			"It was mistyped.", stock1(together(peer1("milan", true), peer1("oslo", true))...), Options{Broker: "milano"},
-			commands{prepare, unprepare}, `is the broker (--broker="milano"): peer with it first. Its peers: milan, oslo`,
+			commands{prepare, unprepare}, `is the broker (--broker="milano"), with which it must be peered. Its peers: milan, oslo`,
 		},
 		"PreparesBroker": {
 			"The kubeconfig is that of the broker, whose only peer is its provider.", stock1(together(broker.DeepCopy(), peer1("turin", true))...),

@@ -194,7 +194,7 @@ func choosePeer(peers []cluster.Identity, wanted string) (cluster.Identity, erro
 	}
 	switch len(found) {
 	case 0:
-		return cluster.Identity{}, requirement("%w is the broker (--broker=%q): peer with it first. Its peers: %s", errNoPeer, wanted,
+		return cluster.Identity{}, requirement("%w is the broker (--broker=%q), with which it must be peered. Its peers: %s", errNoPeer, wanted,
 			cmp.Or(calledAll(peers), "none"))
 	case 1:
 		return found[0], nil

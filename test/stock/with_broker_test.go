@@ -411,7 +411,7 @@ func nodesOfProviders(ctx context.Context) (string, error) {
 	}
 	asked, err := consumer.Kubectl(ctx, "get", "resourceslices.authentication.liqo.io", "-n", "liqo-tenant-"+broker.Name, "-l",
 		"app.kubernetes.io/managed-by=liqo-broker", "-o", "name")
-	if err == nil && strings.Count(asked, "resourceslice") != strings.Count(nodes, "\n") {
+	if err == nil && len(strings.Fields(asked)) != len(strings.Fields(nodes))/2 {
 		err = fmt.Errorf("the consumer asks for %q, and has nodes %q", asked, nodes)
 	}
 	return nodes, err
@@ -436,7 +436,7 @@ func checkChosen(t *testing.T, namespace string) {
 			return err
 		})
 	}
-	one := provider.Name + " True\n"
+	one := provider.Name + " True"
 	setNodes("PerProvider")
 	awaitNodes(one)
 	apply(t, consumer, fmt.Sprintf(chosen, namespace, provider.Name))
