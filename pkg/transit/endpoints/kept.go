@@ -86,7 +86,8 @@ func (k *Kept) Bare(s *discoveryv1.EndpointSlice) {
 	owner := k.ownerOf(s.Namespace)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	is := kept{owner: owner, bytes: bytesOf(s), whole: bytesOf(s)}
+	size := bytesOf(s)
+	is := kept{owner: owner, bytes: size, whole: size}
 	if isEmptied(s) {
 		is.whole = max(is.whole, k.slices[s.UID].whole) // It comes from a cache.
 	} else if !k.hasRoom(s.UID, &is) {
