@@ -4,11 +4,13 @@
 package giveback
 
 import (
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
+	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 )
 
 // AnnotationGiveBack is how the owner of a pod says when to give it back: after a
@@ -30,6 +32,8 @@ const (
 	// skew is how much the clocks of the broker and of the API server, which says when a
 	// pod was made, may differ.
 	skew = 5 * time.Second
+	// maxShown is how much of a wish that is not understood its owner is shown.
+	maxShown = 40
 )
 
 // controllers are the labels that the pods of Deployments, StatefulSets and Jobs
@@ -49,7 +53,7 @@ func wish(pod *corev1.Pod, usual time.Duration) (time.Duration, bool) {
 	if value == Never {
 		return usual, false
 	}
-	// A value that nobody understands is no wish.
+	// A value that nobody understands is no wish, and its owner is told.
 	if wait, err := time.ParseDuration(value); err == nil {
 		return max(wait, shortest), true
 	}
@@ -59,6 +63,16 @@ func wish(pod *corev1.Pod, usual time.Duration) (time.Duration, bool) {
 		}
 	}
 	return usual, false
+}
+
+// unclear says what is wrong with what the owner of a pod wishes, as the end of a sentence; nothing if that is understood, or nothing is wished.
+func unclear(pod *corev1.Pod) string {
+	value := pod.Annotations[AnnotationGiveBack]
+	if _, err := time.ParseDuration(value); err == nil || value == "" || value == Never {
+		return ""
+	}
+	return fmt.Sprintf(". The annotation %s says %q, which is neither a duration, such as 10m, nor %s", AnnotationGiveBack,
+		excerpt.Of(value, maxShown), Never)
 }
 
 // stuck reports whether the scheduler finds no place for a pod, since when, and why.

@@ -128,7 +128,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	// A pod that nothing would recreate is left, and its owner is told.
 	if !give {
 		r.Recorder.Eventf(pod, corev1.EventTypeWarning, reasonNoProvider,
-			"No provider can take the pod, which waits: nothing would recreate it, unless the annotation %s says so. %s", AnnotationGiveBack, why)
+			"No provider can take the pod, which waits: nothing would recreate it, unless the annotation %s says so%s. %s", AnnotationGiveBack,
+			unclear(pod), why)
 		return ctrl.Result{}, nil
 	}
 	// It ends as failed, and whoever has made it makes another one, which is placed elsewhere.
@@ -138,7 +139,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	r.patience.note(workload, made, now, wait)
 	r.Given.WithLabelValues(string(consumer)).Inc()
 	ctrl.LoggerFrom(ctx).Info("Gave back a pod that no provider could take", "waited", wait, "why", why)
-	r.Recorder.Eventf(pod, corev1.EventTypeWarning, reasonNoProvider, "No provider could take the pod for %s, and it is given back", wait)
+	r.Recorder.Eventf(pod, corev1.EventTypeWarning, reasonNoProvider, "No provider could take the pod for %s, and it is given back%s", wait, unclear(pod))
 	return ctrl.Result{}, nil
 }
 

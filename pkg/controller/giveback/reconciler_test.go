@@ -107,6 +107,33 @@ func TestHidden(t *testing.T) {
 	}
 }
 
+// TestUnclear tells the owner of a pod whose wish is mistyped, whether the pod is given back or stays.
+func TestUnclear(t *testing.T) {
+	for name, tc := range map[string]struct {
+		wish  string
+		bare  bool
+		wants string
+	}{
+		"Given":  {"5 minutes", false, `and it is given back. The annotation brokering.liqo.io/give-back says "5 minutes", which is neither`},
+		"Stays":  {"never", true, `says so. The annotation brokering.liqo.io/give-back says "never", which is neither a duration, such as 10m, nor Never. `},
+		"Long":   {strings.Repeat("5", 99), true, `says "` + strings.Repeat("5", 37) + `...", which`},
+		"Wish":   {"3m", false, ""},
+		"Never":  {Never, false, ""},
+		"Nobody": {"", true, ""},
+	} {
+		pod := waiting("web-0", began)
+		pod.Annotations = map[string]string{AnnotationGiveBack: tc.wish}
+		if tc.bare {
+			pod.Labels = map[string]string{}
+		}
+		h := newHarness(t, snapshottest.NewClient(t, interceptor.Funcs{}, twin(), orchestrated(), pod))
+		h.look("web-0", 4*time.Minute)
+		if event := <-h.events.Events; tc.wants == "" && strings.Contains(event, "neither") || !strings.Contains(event, tc.wants) {
+			t.Errorf("%s: its owner is told %q, want %q", name, event, tc.wants)
+		}
+	}
+}
+
 func TestReconcile(t *testing.T) {
 	cases := map[string]struct {
 		reason string
