@@ -65,7 +65,8 @@ func wish(pod *corev1.Pod, usual time.Duration) (time.Duration, bool) {
 	return usual, false
 }
 
-// unclear says what is wrong with what the owner of a pod wishes, as the end of a sentence; nothing if that is understood, or nothing is wished.
+// unclear says what is wrong with what the owner of a pod wishes, as the end of a sentence; nothing if that is understood, or if nothing is
+// wished.
 func unclear(pod *corev1.Pod) string {
 	value := pod.Annotations[AnnotationGiveBack]
 	if _, err := time.ParseDuration(value); err == nil || value == "" || value == Never {
