@@ -139,7 +139,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	r.patience.note(workload, made, now, wait)
 	r.Given.WithLabelValues(string(consumer)).Inc()
 	ctrl.LoggerFrom(ctx).Info("Gave back a pod that no provider could take", "waited", wait, "why", why)
-	r.Recorder.Eventf(pod, corev1.EventTypeWarning, reasonNoProvider, "No provider could take the pod for %s, and it is given back%s", wait, unclear(pod))
+	r.Recorder.Eventf(pod, corev1.EventTypeWarning, reasonNoProvider, "No provider could take the pod for %s, and it is given back%s", wait,
+		unclear(pod))
 	return ctrl.Result{}, nil
 }
 

@@ -115,7 +115,8 @@ func TestUnclear(t *testing.T) {
 		wants string
 	}{
 		"Given":  {"5 minutes", false, `and it is given back. The annotation brokering.liqo.io/give-back says "5 minutes", which is neither`},
-		"Stays":  {"never", true, `says so. The annotation brokering.liqo.io/give-back says "never", which is neither a duration, such as 10m, nor Never. `},
+		"Stays":  {"never", true, `says so. The annotation brokering.liqo.io/give-back says "never", which is neither a duration, such as `},
+		"Known":  {"never", true, `10m, nor Never. `},
 		"Long":   {strings.Repeat("5", 99), true, `says "` + strings.Repeat("5", 37) + `...", which`},
 		"Wish":   {"3m", false, ""},
 		"Never":  {Never, false, ""},
