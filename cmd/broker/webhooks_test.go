@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -32,6 +31,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/webhook/liqonamespace"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/offerlabels"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/relocate"
+	admissiontest "github.com/capacitorset/liqo-broker/test/admission"
 )
 
 // TestWebhookCallers checks whom the webhooks answer: where the API servers' addresses are not given, nobody until the
@@ -167,24 +167,7 @@ func TestSeenOn(t *testing.T) {
 // names are without the domain.
 func webhooksOf(t *testing.T, folder string) []admissionregistrationv1.ValidatingWebhook {
 	t.Helper()
-	manifest, err := os.ReadFile("../../deploy/" + folder + "/webhook.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []admissionregistrationv1.ValidatingWebhook
-	for document := range strings.SplitSeq(string(manifest), "\n---\n") {
-		var configuration struct {
-			Webhooks []admissionregistrationv1.ValidatingWebhook
-		}
-		if err := yaml.Unmarshal([]byte(document), &configuration); err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, configuration.Webhooks...)
-	}
-	for i := range all {
-		all[i].Name = strings.TrimSuffix(all[i].Name, ".brokering.liqo.io")
-	}
-	return all
+	return admissiontest.Webhooks(t, "../../deploy/"+folder+"/webhook.yaml")
 }
 
 // TestManifestAsksWhatIsServed compares the paths in deploy/broker/webhook.yaml with those that the daemon serves, in whatever mode:

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -21,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
-	"sigs.k8s.io/yaml"
 
 	"github.com/capacitorset/liqo-broker/pkg/webhook/addresses"
 	admissiontest "github.com/capacitorset/liqo-broker/test/admission"
@@ -148,18 +146,8 @@ func shown(t *testing.T, object []byte, answer admission.Response) *corev1.Pod {
 // TestAsked checks about which statuses the API server asks: with Liqo 1.x, and when an address comes. What a consumer writes on a pod does
 // not keep it from asking.
 func TestAsked(t *testing.T) {
-	manifest, err := os.ReadFile("../../../deploy/broker/webhook.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	first, _, _ := strings.Cut(string(manifest), "\n---\n")
-	var configuration struct {
-		Webhooks []admissionregistrationv1.MutatingWebhook `json:"webhooks"`
-	}
-	if err := yaml.Unmarshal([]byte(first), &configuration); err != nil {
-		t.Fatal(err)
-	}
-	at := slices.IndexFunc(configuration.Webhooks, func(w admissionregistrationv1.MutatingWebhook) bool {
+	webhooks := admissiontest.Webhooks(t, "../../../deploy/broker/webhook.yaml")
+	at := slices.IndexFunc(webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool {
 		return *w.ClientConfig.Service.Path == addresses.Path
 	})
 	if at < 0 {
@@ -178,7 +166,7 @@ func TestAsked(t *testing.T) {
 			}
 			objects[name] = fields
 		}
-		return !slices.ContainsFunc(configuration.Webhooks[at].MatchConditions, func(c admissionregistrationv1.MatchCondition) bool {
+		return !slices.ContainsFunc(webhooks[at].MatchConditions, func(c admissionregistrationv1.MatchCondition) bool {
 			return !admissiontest.Holds(t, c.Expression, objects)
 		})
 	}

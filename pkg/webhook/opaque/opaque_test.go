@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
-	"sigs.k8s.io/yaml"
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
@@ -174,21 +173,11 @@ func TestWebhookIsAskedSeldom(t *testing.T) {
 // TestEventsAreAskedAboutOnce holds that the API server asks about an event that is there whenever the handler would change what it has
 // left of that, and not about one that has only been seen once more.
 func TestEventsAreAskedAboutOnce(t *testing.T) {
-	manifest, err := os.ReadFile("../../../deploy/broker/webhook.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	first, _, _ := strings.Cut(string(manifest), "\n---\n")
-	var configuration struct {
-		Webhooks []admissionregistrationv1.MutatingWebhook `json:"webhooks"`
-	}
-	if err := yaml.Unmarshal([]byte(first), &configuration); err != nil {
-		t.Fatal(err)
-	}
-	at := slices.IndexFunc(configuration.Webhooks, func(w admissionregistrationv1.MutatingWebhook) bool {
-		return w.Name == "hide.brokering.liqo.io"
+	webhooks := admissiontest.Webhooks(t, "../../../deploy/broker/webhook.yaml")
+	at := slices.IndexFunc(webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool {
+		return w.Name == "hide"
 	})
-	conditions := configuration.Webhooks[at].MatchConditions
+	conditions := webhooks[at].MatchConditions
 	if len(conditions) != 1 {
 		t.Fatalf("%d conditions", len(conditions))
 	}

@@ -7,9 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"os"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -23,7 +21,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
-	"sigs.k8s.io/yaml"
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/relocate"
@@ -158,18 +155,8 @@ func TestHandle(t *testing.T) {
 
 // TestManifest holds that the API server asks about what the handler changes, of pods of Liqo 1.x.
 func TestManifest(t *testing.T) {
-	manifest, err := os.ReadFile("../../../deploy/broker/webhook.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	first, _, _ := strings.Cut(string(manifest), "\n---\n")
-	var configuration struct {
-		Webhooks []admissionregistrationv1.MutatingWebhook `json:"webhooks"`
-	}
-	if err := yaml.Unmarshal([]byte(first), &configuration); err != nil {
-		t.Fatal(err)
-	}
-	at := slices.IndexFunc(configuration.Webhooks, func(w admissionregistrationv1.MutatingWebhook) bool {
+	webhooks := admissiontest.Webhooks(t, "../../../deploy/broker/webhook.yaml")
+	at := slices.IndexFunc(webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool {
 		return *w.ClientConfig.Service.Path == relocate.Path
 	})
 	if at < 0 {
@@ -184,7 +171,7 @@ func TestManifest(t *testing.T) {
 			}
 			objects[name] = fields
 		}
-		return !slices.ContainsFunc(configuration.Webhooks[at].MatchConditions, func(c admissionregistrationv1.MatchCondition) bool {
+		return !slices.ContainsFunc(webhooks[at].MatchConditions, func(c admissionregistrationv1.MatchCondition) bool {
 			return !admissiontest.Holds(t, c.Expression, objects)
 		})
 	}
