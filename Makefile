@@ -22,8 +22,9 @@ KUBERNETES   ?= v1.34
 # The line of Liqo of demo, lab-up, test-e2e, test-smoke, test-rest, test-conformance, bench-pods and bench-grants: 0.9 or 1.2. All else
 # has what it is about.
 LIQO         ?= $(or $(LIQO_BROKER_LIQO),0.9)
-# The line whose journeys test walks in full, unless make test LIQO=1.2 or 0.9 says which. test-full walks those of the other line, too.
-FULL_LIQO    ?= 0.9
+# The line whose journeys test walks in full, unless make test LIQO=1.2 or 0.9 says which; of the other line it walks the smoke, and
+# test-full all.
+FULL_LIQO    ?= 1.2
 OTHER_LIQO    = $(filter-out $(LIQO),0.9 1.2)
 BINARIES     := broker virtual-kubelet network-manager kubectl-liqo_broker registry connector
 IMAGES       := liqo-broker liqo-broker-vk liqo-broker-network-manager liqo-broker-connector liqo-broker-registry
@@ -40,10 +41,14 @@ ON_ITS_OWN   := TestDelay|TestTwoBrokers|TestSpeed|TestBusyNode|TestGrantsReachN
 OTHER_WAYS   := TestAppliedAtOnce|TestAutoscaling|TestClaimsAreRefused|TestDevices|TestDrainOfDatabase|TestFrontDoor/ByHand|TestFrontDoor/Helm|TestGatewayStopped|TestInstallationInTheWrongOrder|TestIPAMPortOpensToVirtualKubelets|TestLongNames|TestNamespacesLeaveNothing|TestOffloadedTwice|TestPeeringByCredentials|TestPodsWaitForTheDaemon|TestPools|TestRelayAddressesEndWithTheirPods|TestRelayAddressesOfEndpointsLast|TestSecondVirtualKubelet|TestSilentGateway|TestUDP|TestVolumesOfProviders|TestVolumesStayAtHome
 # They say for how long nobody may be without an answer, which depends on what else the machine does, or go other ways.
 FULL_ONLY    := TestFaults|TestSlowAPIServers|$(OTHER_WAYS)
-# They hold the most with few: the way in and out by the README, both modes, a drain, a lost provider, and who may reach and ask what.
-SMOKE        := TestAggregator|TestCatalog|TestEveryPortKnowsItsCallers|TestFailover|TestFrontDoor|TestHostilePeers|TestOrchestrator|TestRemoteIPAM
+# They hold the most with few: an installation by the plugin, both modes, a drain, a lost provider, and who may reach and ask what.
+SMOKE        := TestAggregator|TestCatalog|TestEveryPortKnowsItsCallers|TestFailover|TestFrontDoor/Federation|TestHostilePeers|TestOrchestrator|TestRemoteIPAM
+# Journeys of the trade that take minutes, and go the way of others for the most part.
+TRADE_REST   := TestKilled|TestNotReachable|TestResell
 # walk has journeys of test/e2e walked with a line of Liqo: line, time limit, which ones.
 walk          = LIQO_BROKER_LIQO=$(1) $(JOURNEYS) -tags=e2e -count=1 -timeout=$(2) $(3) ./test/e2e
+# What is skipped is so for a journey that is walked once more, too.
+smoke         = $(call walk,$(1),30m,-skip '$(ON_ITS_OWN)|$(FULL_ONLY)' -run '$(SMOKE)')
 # The same source gives the same bytes in any folder: nothing of the machine, and of git only what VERSION says.
 GO_BUILD     := CGO_ENABLED=0 GOAMD64=v1 GOARM64=v8.0 go build -trimpath -buildvcs=false -ldflags '-s -w -X $(PACKAGE)/pkg/version.version=$(VERSION)'
 
@@ -77,7 +82,7 @@ demo-trade: deps build images bin/lab bin/demo bin/helm ## Have clusters that do
 test test-full: LIQO = $(FULL_LIQO)
 
 .PHONY: test
-test: deps test-unit test-virtual-kubelet test-liqo1 test-chart test-release test-values test-e2e test-trade ## Run the unit tests, the chart, the release, bad values, and the journeys on four clusters, peered and not.
+test: deps test-unit test-virtual-kubelet test-liqo1 test-chart test-release test-values test-e2e test-other test-trade ## Run the unit tests, the chart, the release, bad values, and the journeys on four clusters, peered and not.
 
 ##@ Federation
 
@@ -218,14 +223,21 @@ test-values: deps bin/lab ## On a real API server, write junk into all fields th
 test-e2e: deps build images bin/lab bin/helm $(JOURNEYS) ## Walk the journeys on four clusters, with LIQO=1.2 those that apply to it; uses a running demo of that line, or brings one up and down.
 	$(call walk,$(LIQO),70m,-skip '$(ON_ITS_OWN)|$(FULL_ONLY)')
 
-# What is skipped is so for a journey that is walked once more, too.
 .PHONY: test-smoke
-test-smoke: deps build images bin/lab bin/helm $(JOURNEYS) ## Walk the journeys that hold the most, in a quarter of an hour.
-	$(call walk,$(LIQO),30m,-skip '$(ON_ITS_OWN)|$(FULL_ONLY)' -run '$(SMOKE)')
+test-smoke: deps build images bin/lab bin/helm $(JOURNEYS) ## Walk the journeys that hold the most, in ten minutes.
+	$(call smoke,$(LIQO))
+
+.PHONY: test-other
+test-other: deps build images bin/lab bin/helm $(JOURNEYS) ## Walk the same with the other line of Liqo than LIQO says.
+	$(call smoke,$(OTHER_LIQO))
 
 .PHONY: test-trade
 test-trade: deps build images bin/lab bin/helm $(JOURNEYS) ## Walk the journeys of the trade on four clusters that do not know each other, and a registry outside of them.
-	$(JOURNEYS) -tags=e2e -count=1 -timeout=40m -skip '^TestNegotiationSpeed$$' ./test/trade
+	$(JOURNEYS) -tags=e2e -count=1 -timeout=40m -skip '^TestNegotiationSpeed$$|$(TRADE_REST)' ./test/trade
+
+.PHONY: test-trade-rest
+test-trade-rest: deps build images bin/lab bin/helm $(JOURNEYS) ## Walk those that test-trade leaves out.
+	$(JOURNEYS) -tags=e2e -count=1 -timeout=40m -run '$(TRADE_REST)' ./test/trade
 
 .PHONY: test-stock
 test-stock: deps bin/lab bin/kubectl-liqo_broker $(IMAGES:%=bin/images/%.tar) ## Run a catalog and a broker with Liqo 1.2, and show what that leaves open in a chain of clusters; builds it the first time.
@@ -264,7 +276,7 @@ test-rest: deps build images bin/lab bin/helm bin/metrics-server $(JOURNEYS) ## 
 
 # With --dry-run make runs the lines that run make, and them alone: they have nothing else in them.
 .PHONY: test-full
-test-full: test test-race test-worlds test-cidrs ## Run everything, the race detector, random worlds, both lines of Liqo in full with faults of 90 s, stock Liqo 1.2, a connector before Liqo, and the journeys again on the other versions of Kubernetes.
+test-full: test test-trade-rest test-race test-worlds test-cidrs ## Run everything, the race detector, random worlds, both lines of Liqo in full with faults of 90 s, stock Liqo 1.2, a connector before Liqo, and the journeys again on the other versions of Kubernetes.
 	bin/lab down
 	$(MAKE) test-e2e LIQO=$(OTHER_LIQO)
 	for line in $(LIQO) $(OTHER_LIQO); do $(MAKE) test-rest LIQO=$$line; done

@@ -30,11 +30,16 @@ func TestJourneysOfMake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	journeys := functionsOfJourneys(t)
-	names := slices.Sorted(maps.Keys(journeys))
+	journeys := functionsOfJourneys(t, "test/e2e")
+	trade := functionsOfJourneys(t, "test/trade")
 	named := map[string][]string{}
-	lists := regexp.MustCompile(`(?m)^(ADDRESS_TESTS|ON_ITS_OWN|OTHER_WAYS|FULL_ONLY|SMOKE) +:= (.+)$`)
+	lists := regexp.MustCompile(`(?m)^(ADDRESS_TESTS|ON_ITS_OWN|OTHER_WAYS|FULL_ONLY|SMOKE|TRADE_REST) +:= (.+)$`)
 	for _, found := range lists.FindAllStringSubmatch(string(text), -1) {
+		journeys := journeys
+		if found[1] == "TRADE_REST" {
+			journeys = trade
+		}
+		names := slices.Sorted(maps.Keys(journeys))
 		for word := range strings.SplitSeq(found[2], "|") {
 			if word == "$(OTHER_WAYS)" {
 				continue
@@ -53,7 +58,7 @@ func TestJourneysOfMake(t *testing.T) {
 			}
 		}
 	}
-	if len(named) != 5 {
+	if len(named) != 6 {
 		t.Fatalf("of the Makefile's lists of journeys only these have some: %v", slices.Sorted(maps.Keys(named)))
 	}
 
@@ -71,18 +76,18 @@ func TestJourneysOfMake(t *testing.T) {
 	}
 }
 
-// A journey is a function of test/e2e: its source, and what it, or a part of it, needs of the line of Liqo.
+// A journey is a function of test/e2e or test/trade: its source, and what it, or a part of it, needs of the line of Liqo.
 type journey struct {
 	text  string
 	needs []federation.Trait
 }
 
-// functionsOfJourneys returns the journeys of test/e2e by name.
-func functionsOfJourneys(t *testing.T) map[string]journey {
+// functionsOfJourneys returns the journeys of a folder by name.
+func functionsOfJourneys(t *testing.T, folder string) map[string]journey {
 	t.Helper()
 	journeys := map[string]journey{}
 	for file, source := range goFiles(t) {
-		if path.Dir(file) != "test/e2e" {
+		if path.Dir(file) != folder {
 			continue
 		}
 		set := token.NewFileSet()
@@ -142,22 +147,25 @@ func TestMakeSaysTheLine(t *testing.T) {
 		env    string
 		want   []string
 	}{
-		"Test09": {"It is one of the two that the Makefile may name.", []string{"test", "FULL_LIQO=0.9"}, "", []string{"0.9"}},
-		"Test12": {"It is the other one.", []string{"test", "FULL_LIQO=1.2"}, "", []string{"1.2"}},
+		"Test09": {
+			"It is one of the two that the Makefile may name.", []string{"test", "FULL_LIQO=0.9"}, "", []string{"0.9", "1.2 smoke"},
+		},
+		"Test12": {"It is the other one.", []string{"test", "FULL_LIQO=1.2"}, "", []string{"1.2", "0.9 smoke"}},
 		"TestLIQO": {
-			"For one run LIQO says it.", []string{"test", "FULL_LIQO=0.9", "LIQO=1.2"}, "", []string{"1.2"},
+			"For one run LIQO says it.", []string{"test", "FULL_LIQO=0.9", "LIQO=1.2"}, "", []string{"1.2", "0.9 smoke"},
 		},
 		"E2E":         {"Without a word it is 0.9.", []string{"test-e2e", "FULL_LIQO=1.2"}, "", []string{"0.9"}},
 		"E2E12":       {"It is what one says.", []string{"test-e2e", "LIQO=1.2"}, "", []string{"1.2"}},
 		"Environment": {"Or what journeys without make are told.", []string{"test-e2e"}, "LIQO_BROKER_LIQO=1.2", []string{"1.2"}},
 		"Smoke":       {"By itself it is not the other line.", []string{"test-smoke", "LIQO=1.2"}, "", []string{"1.2 smoke"}},
+		"Other":       {"It is what LIQO does not say.", []string{"test-other", "LIQO=1.2"}, "", []string{"0.9 smoke"}},
 		"Rest": {
 			"Faults, slow API servers, other ways, and what is on its own.", []string{"test-rest", "LIQO=1.2"}, "",
 			slices.Repeat([]string{"1.2 part"}, 4),
 		},
 		"Full": {
 			"Both lines are walked in full, and 0.9 on two more versions of Kubernetes.", []string{"test-full", "FULL_LIQO=1.2"}, "",
-			slices.Concat([]string{"1.2", "0.9"}, slices.Repeat([]string{"1.2 part"}, 4),
+			slices.Concat([]string{"1.2", "0.9 smoke", "0.9"}, slices.Repeat([]string{"1.2 part"}, 4),
 				slices.Repeat([]string{"0.9 part"}, 4), slices.Repeat([]string{"0.9"}, 2)),
 		},
 	} {

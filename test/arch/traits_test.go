@@ -36,7 +36,7 @@ func TestJourneysLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	journeys := functionsOfJourneys(t)
+	journeys := functionsOfJourneys(t, "test/e2e")
 	names, row := regexp.MustCompile("`(Test\\w+)`"), regexp.MustCompile(`(?m)^\| (.+?) \| (.+) \|$`)
 	least := map[string]int{"0.9": 1, "1.x": 20}
 	for of, lacked := range lacks() {
