@@ -19,6 +19,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/overview"
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
 	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
+	"github.com/capacitorset/liqo-broker/pkg/shown"
+	"github.com/capacitorset/liqo-broker/pkg/shown/feed"
 )
 
 // ErrNoConsumer means that a client certificate is not one that was issued to a consumer.
@@ -35,6 +37,21 @@ type access struct {
 	own bool
 	// anybody is true where a name is enough, and no right is needed.
 	anybody bool
+}
+
+// readers returns what it takes to read each kind. Of the resources workloads, links and advice there are no objects: they are there for
+// the right.
+func readers() map[feed.Kind]access {
+	return map[feed.Kind]access{
+		shown.Providers: {resource: "providers"},
+		shown.Consumers: {resource: "consumers", own: true},
+		shown.Offers:    {resource: "consumers", own: true},
+		shown.Policies:  {resource: "placementpolicies"},
+		shown.Decisions: {resource: "placementdecisions"},
+		shown.Workloads: {resource: "workloads", own: true},
+		shown.Links:     {resource: "links"},
+		shown.Advice:    {resource: "advice", own: true},
+	}
 }
 
 // named is what it takes where a name is enough.

@@ -19,6 +19,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/shown/showntest"
 	"github.com/capacitorset/liqo-broker/test/apiclient"
 	"github.com/capacitorset/liqo-broker/test/golden"
 )
@@ -28,7 +29,7 @@ func TestAnswers(t *testing.T) {
 	provider := cluster.Identity{ID: "59bac5c0-5b6c-4b1a-9d3e-0d2f3f2d7a51", Name: "milan"}
 	consumer := cluster.Identity{ID: "33aa2f60-2c43-4f0e-8f0a-6a1f5c8f4f0b", Name: "rome"}
 	node := liqotest.VirtualNode(provider, true)
-	rome := newConsumer(consumer, v1alpha1.ModeOrchestrated)
+	rome := showntest.NewConsumer(consumer, v1alpha1.ModeOrchestrated)
 	rome.Status.RoundTrips, rome.Status.NodeOffers = nil, nil
 	rome.Status.Conditions[0].Message = "Offering 6 CPU from 1 provider"
 	twin := liqotest.TwinNamespace("shop-rome-33aa2f", consumer)
@@ -36,8 +37,8 @@ func TestAnswers(t *testing.T) {
 	pod := liqotest.Pod(liqotest.ShadowPod(twin.Name, "web-0", nil), node.Name)
 	pod.Status.PodIP = "10.71.0.14"
 	s := serve(t, nil, []client.Object{
-		newProvider(provider), rome, node, twin, pod, liqotest.ForeignCluster(provider, true, false),
-		liqotest.ForeignCluster(consumer, false, true), liqotest.Tunnel(provider, "850μs", atMidnight),
+		showntest.NewProvider(provider), rome, node, twin, pod, liqotest.ForeignCluster(provider, true, false),
+		liqotest.ForeignCluster(consumer, false, true), liqotest.Tunnel(provider, "850μs", showntest.Midnight),
 	}...)
 	var out strings.Builder
 	out.WriteString("# Sample answers of the HTTP API\n\n<!-- Written by make text. -->\n\n" +

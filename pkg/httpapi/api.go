@@ -22,6 +22,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/time/rate"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
@@ -31,6 +32,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
 	"github.com/capacitorset/liqo-broker/pkg/serving/restclient"
 	"github.com/capacitorset/liqo-broker/pkg/serving/source"
+	"github.com/capacitorset/liqo-broker/pkg/shown"
 )
 
 // Audience is what tokens for the API are for, unless others are configured.
@@ -126,6 +128,19 @@ func (a *API) known(r *http.Request) (source.Source, bool) {
 	}
 	id, ok := a.cfg.Known(r.TLS)
 	return source.Caller(caller{consumer: id}.called()), ok
+}
+
+// objects are those of the broker's cluster.
+func (c *Config) objects() *shown.Objects {
+	return &shown.Objects{Reader: c.Client, Line: c.Line, Own: c.Own}
+}
+
+// Watch tells the API what changes in a cache, which is started later.
+func (a *API) Watch(ctx context.Context, informers cache.Informers) error {
+	if a.v1 == nil {
+		return nil
+	}
+	return a.cfg.objects().Watch(ctx, informers, a.v1.feed.Changed)
 }
 
 // Start keeps ready what version 1 shows, until ctx ends.

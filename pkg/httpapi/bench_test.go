@@ -19,6 +19,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
+	"github.com/capacitorset/liqo-broker/pkg/shown"
+	"github.com/capacitorset/liqo-broker/pkg/shown/showntest"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 	"github.com/capacitorset/liqo-broker/test/percentile"
 )
@@ -63,7 +65,7 @@ func newBusy(providers, consumers int) *busy {
 	var ids []cluster.ID
 	for i := range providers {
 		id := cluster.Identity{ID: cluster.ID(fmt.Sprintf("11111111-2222-3333-4444-%012d", i)), Name: fmt.Sprintf("provider-%d", i)}
-		p := newProvider(id)
+		p := showntest.NewProvider(id)
 		for k := range 15 {
 			more := p.Status.KPIs[0]
 			more.Name = fmt.Sprintf("kpi%d", k)
@@ -81,7 +83,7 @@ func newBusy(providers, consumers int) *busy {
 					{KPI: "kpi2", Value: "2.5", Unit: "ms", Normalized: "0.5", Weight: 1},
 				}})
 		}
-		b.consumers.Items = append(b.consumers.Items, *newConsumer(id, v1alpha1.ModeOrchestrated))
+		b.consumers.Items = append(b.consumers.Items, *showntest.NewConsumer(id, v1alpha1.ModeOrchestrated))
 		b.decisions.Items = append(b.decisions.Items, *d)
 	}
 	return b
@@ -109,7 +111,7 @@ func BenchmarkReads(b *testing.B) {
 	} {
 		b.Run(path, func(b *testing.B) {
 			read := func() {
-				api.v1.feed.Changed(providers, consumers)
+				api.v1.feed.Changed(shown.Providers, shown.Consumers)
 				r := httptest.NewRequestWithContext(ctx, http.MethodGet, "https://"+host+base+path, http.NoBody)
 				r.Header.Set("Authorization", "Bearer operator")
 				w := httptest.NewRecorder()

@@ -16,11 +16,12 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
-	"github.com/capacitorset/liqo-broker/pkg/httpapi/apiv1"
-	"github.com/capacitorset/liqo-broker/pkg/httpapi/feed"
 	"github.com/capacitorset/liqo-broker/pkg/serving/eventstream"
 	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
 	"github.com/capacitorset/liqo-broker/pkg/serving/source"
+	"github.com/capacitorset/liqo-broker/pkg/shown"
+	"github.com/capacitorset/liqo-broker/pkg/shown/apiv1"
+	"github.com/capacitorset/liqo-broker/pkg/shown/feed"
 )
 
 const eventsPath = "/events"
@@ -84,10 +85,12 @@ func (v *v1) events() {
 
 // needs returns what it takes to watch some kinds.
 func needs(of []string) (found []feed.Kind, needed []access) {
-	for _, k := range kinds() {
-		if slices.Contains(of, string(k.kind)) {
-			k.verb = "watch"
-			found, needed = append(found, k.kind), append(needed, k.access)
+	readers := readers()
+	for _, kind := range shown.Kinds() {
+		if slices.Contains(of, string(kind)) {
+			need := readers[kind]
+			need.verb = "watch"
+			found, needed = append(found, kind), append(needed, need)
 		}
 	}
 	return found, needed

@@ -19,9 +19,10 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/httpapi/apiv1"
-	"github.com/capacitorset/liqo-broker/pkg/httpapi/feed"
 	"github.com/capacitorset/liqo-broker/pkg/serving/source"
+	"github.com/capacitorset/liqo-broker/pkg/shown/apiv1"
+	"github.com/capacitorset/liqo-broker/pkg/shown/feed"
+	"github.com/capacitorset/liqo-broker/pkg/shown/showntest"
 	"github.com/capacitorset/liqo-broker/test/apiclient"
 )
 
@@ -113,7 +114,7 @@ func (s *served) schedule(t *testing.T, id cluster.ID, to v1alpha1.Scheduling) {
 
 // TestWatch watches, goes away, comes back, and comes back too late.
 func TestWatch(t *testing.T) {
-	s := serve(t, nil, world()...)
+	s := serve(t, nil, showntest.World()...)
 	c := s.as(t, "operator", nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	stream := s.watch(t, ctx, c, "")
@@ -133,7 +134,7 @@ func TestWatch(t *testing.T) {
 	// It goes away, and misses something.
 	cancel()
 	s.schedule(t, turin.ID, v1alpha1.SchedulingCordoned)
-	if err := s.client.Delete(t.Context(), newProvider(milan)); err != nil {
+	if err := s.client.Delete(t.Context(), showntest.NewProvider(milan)); err != nil {
 		t.Fatal(err)
 	}
 	s.changed(t)
@@ -182,7 +183,7 @@ func TestWatchersLoseTheirRights(t *testing.T) {
 			}
 			return sees.ID, nil
 		}
-	}, world()...)
+	}, showntest.World()...)
 	answer, err := s.consumer(t, sees.ID).WatchEvents(t.Context(),
 		&apiclient.WatchEventsParams{Kinds: []apiclient.WatchEventsParamsKinds{"workloads"}})
 	if err != nil {
@@ -198,7 +199,7 @@ func TestWatchersLoseTheirRights(t *testing.T) {
 
 // TestFloodOfWatchers opens more streams than there may be.
 func TestFloodOfWatchers(t *testing.T) {
-	s := serve(t, nil, world()...)
+	s := serve(t, nil, showntest.World()...)
 	c := s.as(t, "operator", nil)
 	for range maxWatchersEach {
 		stream := s.watch(t, t.Context(), c, "")
@@ -218,7 +219,7 @@ func TestFloodOfWatchers(t *testing.T) {
 
 // TestSlowWatchersAreDropped has one that reads nothing, while much changes.
 func TestSlowWatchersAreDropped(t *testing.T) {
-	s := serve(t, nil, world()...)
+	s := serve(t, nil, showntest.World()...)
 	s.v1.timing.write = 100 * time.Millisecond
 	stream := s.watch(t, t.Context(), s.as(t, "operator", nil), "")
 	stream.next(t, 4)
@@ -275,7 +276,7 @@ func TestConsumersLearnNothingOfOthers(t *testing.T) {
 
 // TestStreamsEndWithTheMode has a consumer watch while its mode changes: what it sees from then on begins again.
 func TestStreamsEndWithTheMode(t *testing.T) {
-	s := serve(t, nil, world()...)
+	s := serve(t, nil, showntest.World()...)
 	answer, err := s.consumer(t, sees.ID).WatchEvents(t.Context(),
 		&apiclient.WatchEventsParams{Kinds: []apiclient.WatchEventsParamsKinds{"workloads"}})
 	if err != nil {

@@ -12,8 +12,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/httpapi/apiv1"
 	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
+	"github.com/capacitorset/liqo-broker/pkg/shown"
+	"github.com/capacitorset/liqo-broker/pkg/shown/apiv1"
 )
 
 // Identified names a cluster in a path.
@@ -182,35 +183,35 @@ func (v *v1) older() {
 // lists registers what answers with pages.
 func (v *v1) lists() {
 	// Clusters, and what they are offered.
-	list(v, "listProviders", "/providers", providers, access{resource: "providers"}, "List the providers, in order of ID",
+	list(v, "listProviders", "/providers", shown.Providers, access{resource: "providers"}, "List the providers, in order of ID",
 		func(in *providersInput) query[apiv1.Provider] {
 			return query[apiv1.Provider]{in.Paging, []string{in.Name, in.Scheduling, string(in.Ready)}, func(p apiv1.Provider) bool {
 				return matches(in.Name, p.Name) && matches(in.Scheduling, p.Scheduling) && in.Ready.admits(p.Ready)
 			}}
 		})
-	list(v, "listConsumers", "/consumers", consumers, access{resource: "consumers"}, "List the consumers, in order of ID",
+	list(v, "listConsumers", "/consumers", shown.Consumers, access{resource: "consumers"}, "List the consumers, in order of ID",
 		func(in *consumersInput) query[apiv1.Consumer] {
 			return query[apiv1.Consumer]{in.Paging, []string{in.Name, in.Mode, string(in.Ready)}, func(c apiv1.Consumer) bool {
 				return matches(in.Name, c.Name) && matches(in.Mode, c.Mode) && in.Ready.admits(c.Ready)
 			}}
 		})
-	list(v, "listOffers", "/offers", offers, access{resource: "consumers", own: true},
+	list(v, "listOffers", "/offers", shown.Offers, access{resource: "consumers", own: true},
 		"List what each consumer is offered, in order of the consumers' IDs", func(in *offersInput) query[apiv1.Offer] {
 			return query[apiv1.Offer]{in.Paging, []string{in.Consumer}, func(o apiv1.Offer) bool { return is(in.Consumer, o.Consumer) }}
 		})
 	// What is decided about them.
-	list(v, "listPolicies", "/policies", policies, access{resource: "placementpolicies"}, "List the policies, in order of name",
+	list(v, "listPolicies", "/policies", shown.Policies, access{resource: "placementpolicies"}, "List the policies, in order of name",
 		func(in *policiesInput) query[apiv1.Policy] {
 			return query[apiv1.Policy]{in.Paging, []string{in.Scope}, func(p apiv1.Policy) bool { return matches(in.Scope, p.Scope) }}
 		})
-	list(v, "listDecisions", "/decisions", decisions, access{resource: "placementdecisions"}, "List what the policies have decided, and why",
-		func(in *decisionsInput) query[apiv1.Decision] {
+	list(v, "listDecisions", "/decisions", shown.Decisions, access{resource: "placementdecisions"},
+		"List what the policies have decided, and why", func(in *decisionsInput) query[apiv1.Decision] {
 			return query[apiv1.Decision]{in.Paging, []string{in.Policy, in.Consumer}, func(d apiv1.Decision) bool {
 				return matches(in.Policy, d.Policy) && is(in.Consumer, d.Consumer)
 			}}
 		})
 	// What came of it: pods, and the ways to them.
-	list(v, "listWorkloads", "/workloads", workloads, access{resource: "workloads", own: true},
+	list(v, "listWorkloads", "/workloads", shown.Workloads, access{resource: "workloads", own: true},
 		"List where the consumers' pods run, and by which path they are reached", func(in *workloadsInput) query[apiv1.Workload] {
 			filters := []string{in.Consumer, in.Provider, in.Namespace, in.Path}
 			return query[apiv1.Workload]{in.Paging, filters, func(w apiv1.Workload) bool {
@@ -222,7 +223,7 @@ func (v *v1) lists() {
 					(matches(in.Namespace, w.Namespace) || in.Namespace == w.BrokerNamespace)
 			}}
 		})
-	list(v, "listLinks", "/links", links, access{resource: "links"}, "List the tunnels between the clusters, and how they are",
+	list(v, "listLinks", "/links", shown.Links, access{resource: "links"}, "List the tunnels between the clusters, and how they are",
 		func(in *linksInput) query[apiv1.Link] {
 			return query[apiv1.Link]{in.Paging, []string{in.Cluster, in.Kind, string(in.Connected)}, func(l apiv1.Link) bool {
 				return (is(in.Cluster, l.From) || is(in.Cluster, l.To)) && matches(in.Kind, l.Kind) && in.Connected.admits(l.Connected)
@@ -232,19 +233,19 @@ func (v *v1) lists() {
 
 // single registers what is about one thing.
 func (v *v1) single() {
-	get[apiv1.Provider](v, "getProvider", "/providers/{id}", providers, access{resource: "providers"}, "Get a provider",
+	get[apiv1.Provider](v, "getProvider", "/providers/{id}", shown.Providers, access{resource: "providers"}, "Get a provider",
 		func(in *oneInput) (string, rest.Conditional) { return in.ID, in.Conditional })
-	get[apiv1.Consumer](v, "getConsumer", "/consumers/{id}", consumers, access{resource: "consumers", own: true}, "Get a consumer",
+	get[apiv1.Consumer](v, "getConsumer", "/consumers/{id}", shown.Consumers, access{resource: "consumers", own: true}, "Get a consumer",
 		func(in *oneInput) (string, rest.Conditional) { return in.ID, in.Conditional })
-	get[apiv1.Advice](v, "getAdvice", "/consumers/{id}/advice", advice, access{resource: "advice", own: true},
+	get[apiv1.Advice](v, "getAdvice", "/consumers/{id}/advice", shown.Advice, access{resource: "advice", own: true},
 		"Get with which providers a consumer should have a peering of its own now, and why",
 		func(in *oneInput) (string, rest.Conditional) { return in.ID, in.Conditional })
-	get[apiv1.Policy](v, "getPolicy", "/policies/{name}", policies, access{resource: "placementpolicies"}, "Get a policy",
+	get[apiv1.Policy](v, "getPolicy", "/policies/{name}", shown.Policies, access{resource: "placementpolicies"}, "Get a policy",
 		func(in *policyInput) (string, rest.Conditional) { return in.Name, in.Conditional })
-	get[apiv1.Decision](v, "getDecision", "/decisions/{policy}/{consumer}", decisions, access{resource: "placementdecisions"},
+	get[apiv1.Decision](v, "getDecision", "/decisions/{policy}/{consumer}", shown.Decisions, access{resource: "placementdecisions"},
 		"Get what a policy has decided for a consumer, and why",
 		func(in *decisionInput) (string, rest.Conditional) {
-			return decisionKey(in.Policy, in.Consumer), in.Conditional
+			return shown.DecisionKey(in.Policy, in.Consumer), in.Conditional
 		})
 }
 
@@ -259,7 +260,7 @@ func (v *v1) changes() {
 		if err != nil {
 			return nil, err
 		}
-		v.feed.Changed(providers, advice)
+		v.feed.Changed(shown.Providers, shown.Advice)
 		return &struct{ Body Scheduling }{Scheduling{string(cmp.Or(p.Spec.Scheduling, wanted))}}, nil
 	})
 
@@ -272,7 +273,7 @@ func (v *v1) changes() {
 		if err != nil {
 			return nil, err
 		}
-		v.feed.Changed(consumers, offers)
+		v.feed.Changed(shown.Consumers, shown.Offers)
 		return &struct{ Body SchedulingOfConsumer }{SchedulingOfConsumer{string(cmp.Or(c.Spec.Scheduling, wanted))}}, nil
 	})
 }

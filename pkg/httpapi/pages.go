@@ -10,8 +10,8 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/capacitorset/liqo-broker/pkg/httpapi/feed"
 	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
+	"github.com/capacitorset/liqo-broker/pkg/shown/feed"
 )
 
 // List is a page of a list.
@@ -26,8 +26,8 @@ type listed[T any] struct {
 	Body List[T]
 }
 
-// shown is the answer with one thing.
-type shown[T any] struct {
+// answered is the answer with one thing.
+type answered[T any] struct {
 	ETag string `header:"ETag"`
 	Body T
 }
@@ -102,14 +102,14 @@ func get[T, I any](
 	v *v1, id, path string, kind feed.Kind, need access, summary string, asked func(*I) (key string, known rest.Conditional),
 ) {
 	need.verb = "get"
-	rest.Register(v.api, v.operation(id, http.MethodGet, path, need, summary), func(ctx context.Context, in *I) (*shown[T], error) {
+	rest.Register(v.api, v.operation(id, http.MethodGet, path, need, summary), func(ctx context.Context, in *I) (*answered[T], error) {
 		key, known := asked(in)
 		return itemOf[T](ctx, v, kind, key, known)
 	})
 }
 
 // itemOf answers with the item of a kind with a key.
-func itemOf[T any](ctx context.Context, v *v1, kind feed.Kind, key string, known rest.Conditional) (*shown[T], error) {
+func itemOf[T any](ctx context.Context, v *v1, kind feed.Kind, key string, known rest.Conditional) (*answered[T], error) {
 	who := callerOf(ctx)
 	view, err := v.feed.View(ctx, kind)
 	if err != nil {
@@ -133,7 +133,7 @@ func itemOf[T any](ctx context.Context, v *v1, kind feed.Kind, key string, known
 		return nil, err
 	}
 	etag := rest.ETag(tag)
-	return &shown[T]{ETag: etag, Body: value}, known.Unmodified(etag)
+	return &answered[T]{ETag: etag, Body: value}, known.Unmodified(etag)
 }
 
 // ownOf returns what a consumer sees of a value; false if nothing.

@@ -15,9 +15,10 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/capacitorset/liqo-broker/pkg/httpapi/feed"
 	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
 	"github.com/capacitorset/liqo-broker/pkg/serving/source"
+	"github.com/capacitorset/liqo-broker/pkg/shown"
+	"github.com/capacitorset/liqo-broker/pkg/shown/feed"
 )
 
 const (
@@ -62,12 +63,8 @@ func newREST(cfg *Config, mux *http.ServeMux) *rest.API {
 
 // newV1 adds version 1 to an API.
 func newV1(cfg *Config, api *rest.API) (*v1, error) {
-	all := make([]feed.Kind, 0, len(kinds()))
-	for _, k := range kinds() {
-		all = append(all, k.kind)
-	}
 	v := &v1{cfg: cfg, api: api, watchers: source.NewLimit(maxWatchers, maxWatchersEach), timing: defaultTiming}
-	v.feed = feed.New((&objects{reader: cfg.Client, line: cfg.Line, own: cfg.Own}).items, all...)
+	v.feed = feed.New(cfg.objects().Items, shown.Kinds()...)
 	v.operations()
 	return v, v.api.Seal(base+"/", func(r *http.Request) error {
 		_, err := v.identify(r.Context(), r, named())

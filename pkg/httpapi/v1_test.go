@@ -24,95 +24,26 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/core/kpi"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
 	"github.com/capacitorset/liqo-broker/pkg/serving/servingtest"
+	"github.com/capacitorset/liqo-broker/pkg/shown"
+	"github.com/capacitorset/liqo-broker/pkg/shown/showntest"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 	"github.com/capacitorset/liqo-broker/test/apiclient"
 )
 
-// The clusters of the world below: everything about a provider that a consumer might find has "hidden" in it.
+// The clusters of the world that is served: everything about a provider that a consumer might find has "hidden" in it.
 var (
-	broker     = cluster.Identity{ID: "id-broker", Name: "broker"}
-	milan      = cluster.Identity{ID: "hidden-milan", Name: "hidden-name-milan"}
-	turin      = cluster.Identity{ID: "hidden-turin", Name: "hidden-name-turin"}
-	sees       = cluster.Identity{ID: "orchestrated", Name: "sees"}
-	blind      = cluster.Identity{ID: "aggregated", Name: "blind"}
-	atMidnight = time.Date(2024, 2, 29, 0, 0, 0, 0, time.UTC)
+	broker, milan, turin = showntest.Broker, showntest.Milan, showntest.Turin
+	sees, blind          = showntest.Sees, showntest.Blind
 )
-
-func newProvider(id cluster.Identity) *v1alpha1.Provider {
-	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(id.ID), CreationTimestamp: metav1.NewTime(atMidnight)}}
-	p.Spec.Price = &v1alpha1.Price{Currency: "EUR", CPU: new(resource.MustParse("10m"))}
-	p.Status = v1alpha1.ProviderStatus{
-		ClusterName: id.Name, Free: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3")},
-		KPIs: []v1alpha1.KPI{
-			{
-				Name: kpi.RoundTripTime, KPIValue: v1alpha1.KPIValueOf(kpi.KPI{
-					Value: 1.5, Unit: kpi.Milliseconds, Measured: atMidnight, Expires: atMidnight,
-				}),
-			},
-		},
-	}
-	meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{
-		Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonOffering,
-		LastTransitionTime: metav1.NewTime(atMidnight),
-	})
-	return p
-}
-
-func newConsumer(id cluster.Identity, mode v1alpha1.Mode) *v1alpha1.Consumer {
-	c := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(id.ID), CreationTimestamp: metav1.NewTime(atMidnight)}}
-	trip := kpi.KPI{Value: 2, Unit: kpi.Milliseconds, Measured: time.Now(), Expires: time.Now().Add(time.Hour)}
-	c.Status = v1alpha1.ConsumerStatus{
-		ClusterName: id.Name, Mode: mode, Offered: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("6")},
-		NodeOffers: []v1alpha1.NodeOffer{{Node: "liqo-hidden-node", Provider: string(milan.ID)}},
-		RoundTrips: []v1alpha1.RoundTrip{{Provider: string(milan.ID), KPIValue: v1alpha1.KPIValueOf(trip)}},
-	}
-	meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{
-		Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonOffering,
-		Message: "Offering 6 CPU of hidden-name-milan", LastTransitionTime: metav1.NewTime(atMidnight),
-	})
-	return c
-}
-
-// world is a broker with two providers, two consumers that each have a pod on Milan, and a policy that has chosen Turin.
-func world() []client.Object {
-	node := liqotest.VirtualNode(milan, true)
-	node.Name = "liqo-hidden-node"
-	policy := &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: "cheap", UID: "1", CreationTimestamp: metav1.NewTime(atMidnight)}}
-	policy.Spec.AppliesTo.Scope = v1alpha1.ScopeDefault
-	policy.Status.Summary = "hidden-name-turin"
-	objects := []client.Object{
-		newProvider(milan), newProvider(turin), newConsumer(sees, v1alpha1.ModeOrchestrated), newConsumer(blind, v1alpha1.ModeAggregated),
-		node, policy, liqotest.ForeignCluster(milan, true, false), liqotest.ForeignCluster(sees, false, true),
-		liqotest.Tunnel(milan, "850μs", atMidnight),
-	}
-	for _, c := range []cluster.Identity{sees, blind} {
-		twin := liqotest.TwinNamespace("shop-"+c.Name, c)
-		twin.Annotations["liqo.io/original-name"] = "shop"
-		pod := liqotest.Pod(liqotest.ShadowPod(twin.Name, "web-0", nil), node.Name)
-		pod.Status.PodIP = "10.66.6.6"
-		d := snapshottest.Decision(policy, c.ID, turin.ID)
-		d.ConsumerName, d.Chosen[0].Name = c.Name, turin.Name
-		d.Explained = []v1alpha1.ExplainedProvider{
-			{ID: string(turin.ID), Name: turin.Name, Chosen: true, Score: "87.5"},
-			{ID: string(milan.ID), Name: milan.Name, Excluded: "it costs too much"},
-		}
-		objects = append(objects, twin, pod, d)
-	}
-	return objects
-}
 
 // everything is what operator may do.
 const everything = "list get watch update"
@@ -232,9 +163,9 @@ func want(t *testing.T, reason string, answer interface{ StatusCode() int }, err
 // changed tells the API that providers have changed, and waits until it has seen that.
 func (s *served) changed(t *testing.T) {
 	t.Helper()
-	before := ok(s.v1.feed.View(t.Context(), providers))
-	s.v1.feed.Changed(providers)
-	for ok(s.v1.feed.View(t.Context(), providers)) == before {
+	before := ok(s.v1.feed.View(t.Context(), shown.Providers))
+	s.v1.feed.Changed(shown.Providers)
+	for ok(s.v1.feed.View(t.Context(), shown.Providers)) == before {
 		time.Sleep(10 * time.Millisecond)
 	}
 }
@@ -311,7 +242,7 @@ func TestDocument(t *testing.T) {
 
 // TestEveryOperation calls each with the client that is generated from the document.
 func TestEveryOperation(t *testing.T) {
-	s := serve(t, nil, world()...)
+	s := serve(t, nil, showntest.World()...)
 	c, ctx := s.as(t, "operator", nil), t.Context()
 	called := map[string]bool{}
 	call := func(operation string) { called[operation] = true }
@@ -427,7 +358,7 @@ func TestEveryOperation(t *testing.T) {
 
 // TestConsumersSeeTheirOwn calls everything by the certificate of a consumer.
 func TestConsumersSeeTheirOwn(t *testing.T) {
-	s, ctx := serve(t, nil, world()...), t.Context()
+	s, ctx := serve(t, nil, showntest.World()...), t.Context()
 	c := s.consumer(t, sees.ID)
 	if a := ok(c.GetConsumerWithResponse(ctx, string(sees.ID), nil)); a.JSON200 == nil || a.JSON200.Id != string(sees.ID) {
 		t.Errorf("getConsumer: %s", a.Body)
@@ -485,7 +416,7 @@ func TestConsumersSeeTheirOwn(t *testing.T) {
 
 // TestAggregatedConsumersLearnNothing looks for anything of a provider in all that such a consumer can get.
 func TestAggregatedConsumersLearnNothing(t *testing.T) {
-	s, ctx := serve(t, nil, world()...), t.Context()
+	s, ctx := serve(t, nil, showntest.World()...), t.Context()
 	c := s.consumer(t, blind.ID)
 	told := map[string]string{
 		"getConsumer":   string(ok(c.GetConsumerWithResponse(ctx, string(blind.ID), nil)).Body),
@@ -521,7 +452,7 @@ func TestAggregatedConsumersLearnNothing(t *testing.T) {
 	if err := s.client.Update(ctx, &node); err != nil {
 		t.Fatal(err)
 	}
-	s.v1.feed.Changed(workloads)
+	s.v1.feed.Changed(shown.Workloads)
 	operator := s.as(t, "operator", nil)
 	for ok(operator.ListWorkloadsWithResponse(ctx, nil)).JSON200.Items[0].Provider.Id != string(turin.ID) {
 		time.Sleep(200 * time.Millisecond) // Within the limit of calls.
@@ -533,7 +464,7 @@ func TestAggregatedConsumersLearnNothing(t *testing.T) {
 
 // TestWhoMay calls with bad certificates and tokens.
 func TestWhoMay(t *testing.T) {
-	s, ctx := serve(t, nil, world()...), t.Context()
+	s, ctx := serve(t, nil, showntest.World()...), t.Context()
 	later := time.Now().Add(time.Hour)
 	cases := map[string]struct {
 		reason      string
@@ -593,7 +524,7 @@ func TestWhoMay(t *testing.T) {
 	t.Run("CannotTell", func(t *testing.T) {
 		s := serve(t, func(c *Config) {
 			c.Identify = func(context.Context, *tls.ConnectionState) (cluster.ID, error) { return "", errors.New("s3cret") }
-		}, world()...)
+		}, showntest.World()...)
 		a, err := s.consumer(t, sees.ID).GetConsumerWithResponse(ctx, string(sees.ID), nil)
 		if want(t, "Who cannot be checked is not admitted.", a, err, http.StatusServiceUnavailable); strings.Contains(string(a.Body), "s3cret") {
 			t.Errorf("it is told why: %s", a.Body)
@@ -605,7 +536,7 @@ func TestWhoMay(t *testing.T) {
 		}
 	})
 	t.Run("Flags", func(t *testing.T) {
-		s := serve(t, func(c *Config) { c.AnonymousToggle, c.AnonymousCatalog = true, true }, world()...)
+		s := serve(t, func(c *Config) { c.AnonymousToggle, c.AnonymousCatalog = true, true }, showntest.World()...)
 		a, err := s.as(t, "", nil).ListProvidersWithResponse(ctx, nil)
 		want(t, "The flags are for the two older paths.", a, err, http.StatusUnauthorized)
 		b, err := s.as(t, "", nil).SetSchedulingWithResponse(ctx, string(milan.ID), apiclient.Scheduling{Scheduling: "Drained"})
@@ -617,7 +548,7 @@ func TestWhoMay(t *testing.T) {
 func TestPages(t *testing.T) {
 	var objects []client.Object
 	for i := range 25 {
-		objects = append(objects, newProvider(cluster.Identity{ID: cluster.ID(fmt.Sprintf("id-%02d", i)), Name: "p"}))
+		objects = append(objects, showntest.NewProvider(cluster.Identity{ID: cluster.ID(fmt.Sprintf("id-%02d", i)), Name: "p"}))
 	}
 	s, ctx := serve(t, nil, objects...), t.Context()
 	c := s.as(t, "operator", nil)
@@ -636,7 +567,7 @@ func TestPages(t *testing.T) {
 			break
 		}
 		if page == 0 { // The item at which the next page begins is deleted: it is stable.
-			if err := s.client.Delete(ctx, newProvider(cluster.Identity{ID: "id-09"})); err != nil {
+			if err := s.client.Delete(ctx, showntest.NewProvider(cluster.Identity{ID: "id-09"})); err != nil {
 				t.Fatal(err)
 			}
 			s.changed(t)
@@ -657,7 +588,7 @@ func TestPages(t *testing.T) {
 
 // TestTags asks for what has not changed, and for what has.
 func TestTags(t *testing.T) {
-	s, ctx := serve(t, nil, world()...), t.Context()
+	s, ctx := serve(t, nil, showntest.World()...), t.Context()
 	c := s.as(t, "operator", nil)
 	tag := ok(c.GetProviderWithResponse(ctx, string(milan.ID), nil)).HTTPResponse.Header.Get("ETag")
 	listTag := ok(c.ListProvidersWithResponse(ctx, nil)).HTTPResponse.Header.Get("ETag")
@@ -686,7 +617,7 @@ func TestTags(t *testing.T) {
 
 // TestProblems makes mistakes: each answer is a problem, and nothing changes.
 func TestProblems(t *testing.T) {
-	s := serve(t, nil, world()...)
+	s := serve(t, nil, showntest.World()...)
 	cases := map[string]struct {
 		method, path, accept, mediaType, body string
 		code                                  int
@@ -817,7 +748,7 @@ func TestOrigins(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			h := serve(t, func(c *Config) { c.Origins = tc.origins }, world()...).Handler()
+			h := serve(t, func(c *Config) { c.Origins = tc.origins }, showntest.World()...).Handler()
 			for _, method := range []string{http.MethodGet, http.MethodOptions} {
 				w := call(t, h, method, tc.path, "Origin", tc.origin, "Access-Control-Request-Method", "PUT")
 				if got := w.Header().Get("Access-Control-Allow-Origin"); got != tc.want {

@@ -1,19 +1,21 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package httpapi
+package shown
 
 import (
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/capacitorset/liqo-broker/pkg/httpapi/apiv1"
-	"github.com/capacitorset/liqo-broker/pkg/httpapi/feed"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/shown/apiv1"
+	"github.com/capacitorset/liqo-broker/pkg/shown/feed"
+	"github.com/capacitorset/liqo-broker/pkg/shown/showntest"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
@@ -25,9 +27,9 @@ func (relayed) DirectPaths() bool { return false }
 // TestPaths holds that a tunnel past the broker is the path of pods only with a line of Liqo that has direct paths, and that consumers are
 // advised of providers to peer with only then.
 func TestPaths(t *testing.T) {
-	c := snapshottest.NewClient(t, interceptor.Funcs{}, world()...)
-	paths := func(o *objects) map[string]string {
-		items, err := o.placed(t.Context(), workloads, time.Now())
+	c := snapshottest.NewClient(t, interceptor.Funcs{}, showntest.World()...)
+	paths := func(o *Objects) map[string]string {
+		items, err := o.placed(t.Context(), Workloads, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,14 +41,16 @@ func TestPaths(t *testing.T) {
 		}
 		return all
 	}
-	if got := paths(&objects{reader: c, line: v09.Line{}, own: broker}); got[string(sees.ID)] != "direct" || got[string(blind.ID)] != "relay" {
-		t.Errorf("with direct paths: %v", got)
-	}
-	if got := paths(&objects{reader: c, line: relayed{}, own: broker}); got[string(sees.ID)] != "relay" || got[string(blind.ID)] != "relay" {
-		t.Errorf("without: %v", got)
+	for of, want := range map[line.Line]map[string]string{
+		v09.Line{}: {string(showntest.Sees.ID): "direct", string(showntest.Blind.ID): "relay"},
+		relayed{}:  {string(showntest.Sees.ID): "relay", string(showntest.Blind.ID): "relay"},
+	} {
+		if diff := cmp.Diff(want, paths(&Objects{Reader: c, Line: of, Own: showntest.Broker})); diff != "" {
+			t.Errorf("%T (-want +got):\n%s", of, diff)
+		}
 	}
 	for of, want := range map[line.Line]bool{v09.Line{}: true, relayed{}: false} {
-		items, err := (&objects{reader: c, line: of, own: broker}).placed(t.Context(), advice, time.Now())
+		items, err := (&Objects{Reader: c, Line: of, Own: showntest.Broker}).placed(t.Context(), Advice, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package httpapi
+package shown
 
 import (
 	"context"
@@ -16,80 +16,62 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
-	"github.com/capacitorset/liqo-broker/pkg/httpapi/apiv1"
-	"github.com/capacitorset/liqo-broker/pkg/httpapi/feed"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	"github.com/capacitorset/liqo-broker/pkg/overview"
+	"github.com/capacitorset/liqo-broker/pkg/shown/apiv1"
+	"github.com/capacitorset/liqo-broker/pkg/shown/feed"
 )
 
 // The kinds of what is shown.
 const (
-	providers feed.Kind = "providers"
-	consumers feed.Kind = "consumers"
-	offers    feed.Kind = "offers"
-	policies  feed.Kind = "policies"
-	decisions feed.Kind = "decisions"
-	workloads feed.Kind = "workloads"
-	links     feed.Kind = "links"
-	advice    feed.Kind = "advice"
+	Providers feed.Kind = "providers"
+	Consumers feed.Kind = "consumers"
+	Offers    feed.Kind = "offers"
+	Policies  feed.Kind = "policies"
+	Decisions feed.Kind = "decisions"
+	Workloads feed.Kind = "workloads"
+	Links     feed.Kind = "links"
+	Advice    feed.Kind = "advice"
 )
 
-// kinds are all of them, each with what it takes to read it. Of the resources workloads, links and advice there are no objects:
-// they are there for the right.
-func kinds() []struct {
-	kind feed.Kind
-	access
-} {
-	return []struct {
-		kind feed.Kind
-		access
-	}{
-		{providers, access{resource: "providers"}},
-		{consumers, access{resource: "consumers", own: true}},
-		{offers, access{resource: "consumers", own: true}},
-		{policies, access{resource: "placementpolicies"}},
-		{decisions, access{resource: "placementdecisions"}},
-		{workloads, access{resource: "workloads", own: true}},
-		{links, access{resource: "links"}},
-		{advice, access{resource: "advice", own: true}},
-	}
+// Kinds returns all kinds, in the order in which they are shown.
+func Kinds() []feed.Kind {
+	return []feed.Kind{Providers, Consumers, Offers, Policies, Decisions, Workloads, Links, Advice}
 }
 
 // made returns of which objects each kind is made.
 func made(liqo line.Kinds) map[client.Object][]feed.Kind {
 	all := map[client.Object][]feed.Kind{
-		&v1alpha1.Provider{}:          {providers, workloads, links, advice},
-		&v1alpha1.Consumer{}:          {consumers, offers, workloads, links, advice},
-		&v1alpha1.PlacementPolicy{}:   {policies, decisions, advice},
-		&v1alpha1.PlacementDecision{}: {decisions, advice},
-		&corev1.Namespace{}:           {workloads, advice},
-		&corev1.Node{}:                {workloads, advice},
-		&corev1.Pod{}:                 {workloads, advice},
-		liqo.Record:                   {providers, links, advice},
-		liqo.Network:                  {providers, links},
+		&v1alpha1.Provider{}:          {Providers, Workloads, Links, Advice},
+		&v1alpha1.Consumer{}:          {Consumers, Offers, Workloads, Links, Advice},
+		&v1alpha1.PlacementPolicy{}:   {Policies, Decisions, Advice},
+		&v1alpha1.PlacementDecision{}: {Decisions, Advice},
+		&corev1.Namespace{}:           {Workloads, Advice},
+		&corev1.Node{}:                {Workloads, Advice},
+		&corev1.Pod{}:                 {Workloads, Advice},
+		liqo.Record:                   {Providers, Links, Advice},
+		liqo.Network:                  {Providers, Links},
 	}
 	for _, kind := range liqo.Tunnels {
-		all[kind] = []feed.Kind{providers, links}
+		all[kind] = []feed.Kind{Providers, Links}
 	}
 	for _, kind := range liqo.Peering {
-		all[kind] = []feed.Kind{providers, links, advice}
+		all[kind] = []feed.Kind{Providers, Links, Advice}
 	}
 	return all
 }
 
-// Watch tells the API what changes in a cache, which is started later.
-func (a *API) Watch(ctx context.Context, informers cache.Informers) error {
-	if !a.cfg.brokers() {
-		return nil
-	}
-	for object, of := range made(a.cfg.Line.Kinds()) {
+// Watch has changed called with the kinds that may be otherwise, whenever one of the objects changes of which they are made. The cache of
+// the informers may be started later. It returns at once.
+func (o *Objects) Watch(ctx context.Context, informers cache.Informers, changed func(...feed.Kind)) error {
+	for object, of := range made(o.Line.Kinds()) {
 		informer, err := informers.GetInformer(ctx, object)
 		if err != nil {
 			return fmt.Errorf("watch %T: %w", object, err)
 		}
-		changed := func(any) { a.v1.feed.Changed(of...) }
+		tell := func(any) { changed(of...) }
 		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-			AddFunc: changed, UpdateFunc: func(_, now any) { changed(now) }, DeleteFunc: changed,
+			AddFunc: tell, UpdateFunc: func(_, now any) { tell(now) }, DeleteFunc: tell,
 		}); err != nil {
 			return fmt.Errorf("watch %T: %w", object, err)
 		}
@@ -97,26 +79,28 @@ func (a *API) Watch(ctx context.Context, informers cache.Informers) error {
 	return nil
 }
 
-// objects reads what is shown. What it returns shares memory with the cache, and is not to be changed.
-type objects struct {
-	reader client.Reader
-	line   line.Line
-	own    cluster.Identity
+// Objects are the objects of a broker's cluster of which is made what is shown. They may be used concurrently.
+type Objects struct {
+	// Reader is that of a cache. What Items returns shares memory with it, and is not to be changed.
+	Reader client.Reader
+	Line   line.Line
+	// Own is the broker's cluster.
+	Own cluster.Identity
 }
 
-// items implements feed.Source.
-func (o *objects) items(ctx context.Context, kind feed.Kind) ([]feed.Item, error) {
+// Items returns all of a kind; it is a [feed.Source].
+func (o *Objects) Items(ctx context.Context, kind feed.Kind) ([]feed.Item, error) {
 	now := time.Now().Truncate(time.Minute) // "For 2m" changes no more often.
 	switch kind {
-	case providers:
+	case Providers:
 		return o.providers(ctx, now)
-	case consumers, offers:
+	case Consumers, Offers:
 		return o.consumers(ctx, kind)
-	case policies, decisions:
+	case Policies, Decisions:
 		return o.policies(ctx, kind, now)
-	case workloads, advice:
+	case Workloads, Advice:
 		return o.placed(ctx, kind, now)
-	case links:
+	case Links:
 		_, found, err := o.peers(ctx, now)
 		var items []feed.Item
 		for i := range found {
@@ -129,10 +113,10 @@ func (o *objects) items(ctx context.Context, kind feed.Kind) ([]feed.Item, error
 }
 
 // readAll lists objects.
-func (o *objects) readAll(ctx context.Context, lists ...client.ObjectList) error {
+func (o *Objects) readAll(ctx context.Context, lists ...client.ObjectList) error {
 	var errs []error
 	for _, l := range lists {
-		if err := o.reader.List(ctx, l, client.UnsafeDisableDeepCopy); err != nil {
+		if err := o.Reader.List(ctx, l, client.UnsafeDisableDeepCopy); err != nil {
 			errs = append(errs, fmt.Errorf("list %T: %w", l, err))
 		}
 	}
@@ -140,22 +124,22 @@ func (o *objects) readAll(ctx context.Context, lists ...client.ObjectList) error
 }
 
 // peers returns the peers and the links to and between them.
-func (o *objects) peers(ctx context.Context, now time.Time) (*overview.Peers, []overview.Link, error) {
+func (o *Objects) peers(ctx context.Context, now time.Time) (*overview.Peers, []overview.Link, error) {
 	var (
 		provide v1alpha1.ProviderList
 		consume v1alpha1.ConsumerList
 	)
-	known := o.line.Reader(o.reader, o.own.ID)
+	known := o.Line.Reader(o.Reader, o.Own.ID)
 	clusters, err := known.Peers(ctx)
 	tunnels, errTunnels := known.Links(ctx)
 	if err := errors.Join(err, errTunnels, o.readAll(ctx, &provide, &consume)); err != nil {
 		return nil, nil, err
 	}
-	p := &overview.Peers{Own: o.own, Clusters: clusters, Tunnels: tunnels, Providers: provide.Items, Consumers: consume.Items}
+	p := &overview.Peers{Own: o.Own, Clusters: clusters, Tunnels: tunnels, Providers: provide.Items, Consumers: consume.Items}
 	return p, p.Links(now), nil
 }
 
-func (o *objects) providers(ctx context.Context, now time.Time) ([]feed.Item, error) {
+func (o *Objects) providers(ctx context.Context, now time.Time) ([]feed.Item, error) {
 	peers, found, err := o.peers(ctx, now)
 	if err != nil {
 		return nil, err
@@ -174,7 +158,7 @@ func (o *objects) providers(ctx context.Context, now time.Time) ([]feed.Item, er
 	return items, nil
 }
 
-func (o *objects) consumers(ctx context.Context, kind feed.Kind) ([]feed.Item, error) {
+func (o *Objects) consumers(ctx context.Context, kind feed.Kind) ([]feed.Item, error) {
 	var found v1alpha1.ConsumerList
 	if err := o.readAll(ctx, &found); err != nil {
 		return nil, err
@@ -183,7 +167,7 @@ func (o *objects) consumers(ctx context.Context, kind feed.Kind) ([]feed.Item, e
 	for i := range found.Items {
 		c := &found.Items[i]
 		item := feed.Item{Key: c.Name, Consumer: c.Name, Value: apiv1.ConsumerOf(c)}
-		if kind == offers {
+		if kind == Offers {
 			item.Value = apiv1.OfferOf(c)
 		}
 		items = append(items, item)
@@ -191,7 +175,7 @@ func (o *objects) consumers(ctx context.Context, kind feed.Kind) ([]feed.Item, e
 	return items, nil
 }
 
-func (o *objects) policies(ctx context.Context, kind feed.Kind, now time.Time) ([]feed.Item, error) {
+func (o *Objects) policies(ctx context.Context, kind feed.Kind, now time.Time) ([]feed.Item, error) {
 	var found v1alpha1.PlacementPolicyList
 	if err := o.readAll(ctx, &found); err != nil {
 		return nil, err
@@ -201,11 +185,11 @@ func (o *objects) policies(ctx context.Context, kind feed.Kind, now time.Time) (
 	for i := range found.Items {
 		p := &found.Items[i]
 		named[p.Name] = p
-		if kind == policies {
+		if kind == Policies {
 			items = append(items, feed.Item{Key: p.Name, Value: apiv1.PolicyOf(p)})
 		}
 	}
-	if kind == policies {
+	if kind == Policies {
 		return items, nil
 	}
 	var decided v1alpha1.PlacementDecisionList
@@ -215,16 +199,17 @@ func (o *objects) policies(ctx context.Context, kind feed.Kind, now time.Time) (
 	for i := range decided.Items {
 		d := &decided.Items[i]
 		if policy := named[d.Policy]; policy != nil && d.IsOf(policy, d.Consumer) {
-			items = append(items, feed.Item{Key: decisionKey(d.Policy, d.Consumer), Consumer: d.Consumer, Value: apiv1.DecisionOf(now, d)})
+			items = append(items, feed.Item{Key: DecisionKey(d.Policy, d.Consumer), Consumer: d.Consumer, Value: apiv1.DecisionOf(now, d)})
 		}
 	}
 	return items, nil
 }
 
-func decisionKey(policy, consumer string) string { return policy + "/" + consumer }
+// DecisionKey is the key of what a policy has decided for a consumer.
+func DecisionKey(policy, consumer string) string { return policy + "/" + consumer }
 
 // placed returns the pods of consumers, or the advice that follows from where they are.
-func (o *objects) placed(ctx context.Context, kind feed.Kind, now time.Time) ([]feed.Item, error) {
+func (o *Objects) placed(ctx context.Context, kind feed.Kind, now time.Time) ([]feed.Item, error) {
 	var (
 		namespaces corev1.NamespaceList
 		nodes      corev1.NodeList
@@ -238,12 +223,12 @@ func (o *objects) placed(ctx context.Context, kind feed.Kind, now time.Time) ([]
 		Providers: peers.Providers, Consumers: peers.Consumers, Namespaces: namespaces.Items, Nodes: nodes.Items, Pods: pods.Items,
 	}
 	placed := cluster.Placed("")
-	if o.line.DirectPaths() {
+	if o.Line.DirectPaths() {
 		overview.AddPaths(placed, found)
 	} else {
 		overview.AddPaths(placed, nil) // Whatever tunnels there are.
 	}
-	if kind == advice {
+	if kind == Advice {
 		return o.advice(ctx, peers, found, placed)
 	}
 	items := make([]feed.Item, 0, len(placed))
@@ -254,7 +239,7 @@ func (o *objects) placed(ctx context.Context, kind feed.Kind, now time.Time) ([]
 	return items, nil
 }
 
-func (o *objects) advice(ctx context.Context, peers *overview.Peers, found []overview.Link, placed []overview.Placed) ([]feed.Item, error) {
+func (o *Objects) advice(ctx context.Context, peers *overview.Peers, found []overview.Link, placed []overview.Placed) ([]feed.Item, error) {
 	var (
 		policies  v1alpha1.PlacementPolicyList
 		decisions v1alpha1.PlacementDecisionList
@@ -264,7 +249,7 @@ func (o *objects) advice(ctx context.Context, peers *overview.Peers, found []ove
 	}
 	adviser := overview.Adviser{
 		Clusters: peers.Clusters, Providers: peers.Providers, Policies: policies.Items, Decisions: decisions.Items, Placed: placed, Links: found,
-		Relays: !o.line.DirectPaths(),
+		Relays: !o.Line.DirectPaths(),
 	}
 	items := make([]feed.Item, 0, len(peers.Consumers))
 	for _, a := range adviser.Advise(peers.Consumers) {
