@@ -131,6 +131,7 @@ func TestExplanation(t *testing.T) {
 		{near09, "[sig-apps] StatefulSet Should recreate evicted statefulset", ""},
 		{far12, "[sig-auth] ServiceAccounts should mount an API token into pods", "API server"},
 		{near12, "[sig-auth] ServiceAccounts should mount an API token into pods", ""},
+		{near12, "[sig-auth] ServiceAccounts ServiceAccountIssuerDiscovery should support OIDC discovery", "the name in full"},
 		{near12, "[sig-network] Services should serve a basic endpoint from pods", "cluster IP"},
 		{far12, "[sig-node] Pods should be updated", ""},
 	} {
