@@ -15,6 +15,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
 	"github.com/capacitorset/liqo-broker/pkg/shown"
 	"github.com/capacitorset/liqo-broker/pkg/shown/apiv1"
+	"github.com/capacitorset/liqo-broker/pkg/shown/feed"
 )
 
 // Identified names a cluster in a path.
@@ -254,26 +255,36 @@ func (v *v1) changes() {
 	put := v.operation("setScheduling", http.MethodPut, "/providers/{id}/scheduling", access{verb: "update", resource: "providers"},
 		"Activate, cordon or drain a provider")
 	put.Errors = append(put.Errors, http.StatusNotFound)
-	rest.Register(v.api, put, func(ctx context.Context, in *schedulingInput) (*struct{ Body Scheduling }, error) {
+	change(v, put, func(ctx context.Context, in *schedulingInput) (Scheduling, error) {
 		wanted := v1alpha1.Scheduling(in.Body.Scheduling)
 		p, err := v.cfg.schedule(ctx, in.ID, wanted)
 		if err != nil {
-			return nil, err
+			return Scheduling{}, err
 		}
-		v.feed.Changed(shown.Providers, shown.Advice)
-		return &struct{ Body Scheduling }{Scheduling{string(cmp.Or(p.Spec.Scheduling, wanted))}}, nil
-	})
+		return Scheduling{string(cmp.Or(p.Spec.Scheduling, wanted))}, nil
+	}, shown.Providers, shown.Advice)
 
 	put = v.operation("setConsumerScheduling", http.MethodPut, "/consumers/{id}/scheduling", access{verb: "update", resource: "consumers"},
 		"Suspend a consumer, or let it go on")
 	put.Errors = append(put.Errors, http.StatusNotFound)
-	rest.Register(v.api, put, func(ctx context.Context, in *consumerSchedulingInput) (*struct{ Body SchedulingOfConsumer }, error) {
+	change(v, put, func(ctx context.Context, in *consumerSchedulingInput) (SchedulingOfConsumer, error) {
 		wanted := v1alpha1.ConsumerScheduling(in.Body.Scheduling)
 		c, err := v.cfg.scheduleConsumer(ctx, in.ID, wanted)
 		if err != nil {
+			return SchedulingOfConsumer{}, err
+		}
+		return SchedulingOfConsumer{string(cmp.Or(c.Spec.Scheduling, wanted))}, nil
+	}, shown.Consumers, shown.Offers)
+}
+
+// change registers what changes something, of which some kinds are made, and answers how it is now.
+func change[B, I any](v *v1, op huma.Operation, set func(context.Context, *I) (B, error), of ...feed.Kind) {
+	rest.Register(v.api, op, func(ctx context.Context, in *I) (*struct{ Body B }, error) {
+		is, err := set(ctx, in)
+		if err != nil {
 			return nil, err
 		}
-		v.feed.Changed(shown.Consumers, shown.Offers)
-		return &struct{ Body SchedulingOfConsumer }{SchedulingOfConsumer{string(cmp.Or(c.Spec.Scheduling, wanted))}}, nil
+		v.feed.Changed(of...)
+		return &struct{ Body B }{is}, nil
 	})
 }
