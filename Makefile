@@ -41,10 +41,10 @@ ON_ITS_OWN   := TestDelay|TestTwoBrokers|TestSpeed|TestBusyNode|TestGrantsReachN
 OTHER_WAYS   := TestAppliedAtOnce|TestAutoscaling|TestClaimsAreRefused|TestDevices|TestDrainOfDatabase|TestFrontDoor/ByHand|TestFrontDoor/Helm|TestGatewayStopped|TestInstallationInTheWrongOrder|TestIPAMPortOpensToVirtualKubelets|TestLongNames|TestNamespacesLeaveNothing|TestOffloadedTwice|TestPeeringByCredentials|TestPodsWaitForTheDaemon|TestPools|TestRelayAddressesEndWithTheirPods|TestRelayAddressesOfEndpointsLast|TestSecondVirtualKubelet|TestSilentGateway|TestUDP|TestVolumesOfProviders|TestVolumesStayAtHome
 # They say for how long nobody may be without an answer, which depends on what else the machine does, or go other ways.
 FULL_ONLY    := TestFaults|TestSlowAPIServers|$(OTHER_WAYS)
-# They hold the most with few: an installation by the plugin, both modes, a drain, a lost provider, and who may reach and ask what.
-SMOKE        := TestAggregator|TestCatalog|TestEveryPortKnowsItsCallers|TestFailover|TestFrontDoor/Federation|TestHostilePeers|TestOrchestrator|TestRemoteIPAM
+# They hold the most with few: both modes, a drain, a lost provider, and who may reach and ask what, on what the plugin has installed.
+SMOKE        := TestAggregator|TestCatalog|TestEveryPortKnowsItsCallers|TestFailover|TestHostilePeers|TestOrchestrator|TestRemoteIPAM
 # Journeys of the trade that take minutes, and go the way of others for the most part.
-TRADE_REST   := TestKilled|TestNotReachable|TestResell
+TRADE_REST   := TestKilled|TestNotReachable|TestResell|TestTraders$$
 # walk has journeys of test/e2e walked with a line of Liqo: line, time limit, which ones.
 walk          = LIQO_BROKER_LIQO=$(1) $(JOURNEYS) -tags=e2e -count=1 -timeout=$(2) $(3) ./test/e2e
 # What is skipped is so for a journey that is walked once more, too.
