@@ -17,8 +17,10 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/overview"
 	"github.com/capacitorset/liqo-broker/pkg/program"
+	"github.com/capacitorset/liqo-broker/pkg/shown"
 )
 
 func (r *reading) providersCommand() *cobra.Command {
@@ -43,7 +45,7 @@ func (r *reading) providersCommand() *cobra.Command {
 			if err != nil {
 				return nil, err
 			}
-			gateways, err := gatewaysOf(ctx, c, of)
+			gateways, err := shown.Gateways(ctx, c, of, liqo.DefaultNamespace)
 			return overview.OfGateways(gateways), err
 		},
 	})

@@ -39,8 +39,8 @@ type access struct {
 	anybody bool
 }
 
-// readers returns what it takes to read each kind. Of the resources workloads, links and advice there are no objects: they are there for
-// the right.
+// readers returns what it takes to read each kind. Of the resources workloads, links, advice and status there are no objects: they are
+// there for the right.
 func readers() map[feed.Kind]access {
 	return map[feed.Kind]access{
 		shown.Providers: {resource: "providers"},
@@ -50,7 +50,9 @@ func readers() map[feed.Kind]access {
 		shown.Decisions: {resource: "placementdecisions"},
 		shown.Workloads: {resource: "workloads", own: true},
 		shown.Links:     {resource: "links"},
+		shown.Flows:     {resource: "workloads"},
 		shown.Advice:    {resource: "advice", own: true},
+		shown.Status:    {resource: "status"},
 	}
 }
 

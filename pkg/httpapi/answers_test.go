@@ -46,7 +46,8 @@ func TestAnswers(t *testing.T) {
 		"[openapi.yaml](../api/openapi.yaml)\nwhat each field is.\n")
 	ofRome := "/api/v1/consumers/" + string(consumer.ID)
 	for _, path := range []string{
-		"/api/v1/providers/" + string(provider.ID), ofRome, ofRome + "/advice", "/api/v1/workloads", "/api/v1/links",
+		"/api/v1/providers/" + string(provider.ID), ofRome, ofRome + "/advice", "/api/v1/workloads", "/api/v1/links", "/api/v1/flows",
+		"/api/v1/status",
 		"/api/v1/providers/nobody", "/api/v1/providers?limit=none",
 	} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, http.NoBody)

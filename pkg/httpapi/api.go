@@ -132,7 +132,16 @@ func (a *API) known(r *http.Request) (source.Source, bool) {
 
 // objects are those of the broker's cluster.
 func (c *Config) objects() *shown.Objects {
-	return &shown.Objects{Reader: c.Client, Line: c.Line, Own: c.Own}
+	modes := []string{}
+	for _, mode := range []struct {
+		name string
+		runs bool
+	}{{"catalog", c.Catalog}, {"orchestrator", c.Orchestrator}, {"aggregator", c.Aggregator}} {
+		if mode.runs {
+			modes = append(modes, mode.name)
+		}
+	}
+	return &shown.Objects{Reader: c.Client, Line: c.Line, Own: c.Own, Running: modes}
 }
 
 // Watch tells the API what changes in a cache, which is started later.

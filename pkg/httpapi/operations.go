@@ -89,6 +89,18 @@ type linksInput struct {
 	Connected flagged `query:"connected" enum:"true,false"`
 }
 
+type flowsInput struct {
+	rest.Paging
+
+	Consumer string `query:"consumer" maxLength:"253" doc:"The ID or the name of a consumer."`
+	Provider string `query:"provider" maxLength:"253" doc:"The ID or the name of a provider."`
+	Path     string `query:"path" enum:"direct,relay"`
+}
+
+type statusInput struct {
+	rest.Conditional
+}
+
 type oneInput struct {
 	Identified
 	rest.Conditional
@@ -224,6 +236,16 @@ func (v *v1) lists() {
 					(matches(in.Namespace, w.Namespace) || in.Namespace == w.BrokerNamespace)
 			}}
 		})
+	list(v, "listFlows", "/flows", shown.Flows, access{resource: "workloads"},
+		"Count the consumers' pods by provider and path", func(in *flowsInput) query[apiv1.Flow] {
+			return query[apiv1.Flow]{in.Paging, []string{in.Consumer, in.Provider, in.Path}, func(f apiv1.Flow) bool {
+				on := apiv1.Cluster{}
+				if f.Provider != nil {
+					on = *f.Provider
+				}
+				return is(in.Consumer, f.Consumer) && is(in.Provider, on) && matches(in.Path, f.Path)
+			}}
+		})
 	list(v, "listLinks", "/links", shown.Links, access{resource: "links"}, "List the tunnels between the clusters, and how they are",
 		func(in *linksInput) query[apiv1.Link] {
 			return query[apiv1.Link]{in.Paging, []string{in.Cluster, in.Kind, string(in.Connected)}, func(l apiv1.Link) bool {
@@ -241,6 +263,9 @@ func (v *v1) single() {
 	get[apiv1.Advice](v, "getAdvice", "/consumers/{id}/advice", shown.Advice, access{resource: "advice", own: true},
 		"Get with which providers a consumer should have a peering of its own now, and why",
 		func(in *oneInput) (string, rest.Conditional) { return in.ID, in.Conditional })
+	get[apiv1.Status](v, "getStatus", "/status", shown.Status, access{resource: "status"},
+		"Get what should be looked at, and how much there is",
+		func(in *statusInput) (string, rest.Conditional) { return shown.TheStatus, in.Conditional })
 	get[apiv1.Policy](v, "getPolicy", "/policies/{name}", shown.Policies, access{resource: "placementpolicies"}, "Get a policy",
 		func(in *policyInput) (string, rest.Conditional) { return in.Name, in.Conditional })
 	get[apiv1.Decision](v, "getDecision", "/decisions/{policy}/{consumer}", shown.Decisions, access{resource: "placementdecisions"},

@@ -321,6 +321,19 @@ func TestEveryOperation(t *testing.T) {
 	if a := ok(c.ListLinksWithResponse(ctx, nil)); a.JSON200 == nil || len(a.JSON200.Items) != 3 {
 		t.Errorf("listLinks: %s", a.Body)
 	}
+	call("listFlows")
+	direct := apiclient.ListFlowsParamsPathDirect
+	if a := ok(c.ListFlowsWithResponse(ctx, &apiclient.ListFlowsParams{Path: &direct})); a.JSON200 == nil || len(a.JSON200.Items) != 1 ||
+		a.JSON200.Items[0].Consumer.Id != string(sees.ID) || a.JSON200.Items[0].Provider.Id != string(milan.ID) ||
+		a.JSON200.Items[0].Pods != 1 {
+		t.Errorf("listFlows: %s", a.Body)
+	}
+	call("getStatus")
+	if a := ok(c.GetStatusWithResponse(ctx, nil)); a.JSON200 == nil ||
+		!slices.Equal(a.JSON200.Modes, []string{"orchestrator", "aggregator"}) || a.JSON200.Providers.Total != 2 ||
+		a.JSON200.Decisions.Total != 2 || len(a.JSON200.Next) == 0 || strings.Contains(string(a.Body), "Deployment") {
+		t.Errorf("getStatus: %s", a.Body)
+	}
 	call("getAdvice")
 	if a := ok(c.GetAdviceWithResponse(ctx, string(sees.ID), nil)); a.JSON200 == nil || !a.JSON200.Done || len(a.JSON200.Peers) != 1 ||
 		a.JSON200.Peers[0].Provider.Id != string(milan.ID) || !a.JSON200.Peers[0].Connected || a.JSON200.Peers[0].Running != 1 {
@@ -398,7 +411,9 @@ func TestConsumersSeeTheirOwn(t *testing.T) {
 		"decision": func() (interface{ StatusCode() int }, error) {
 			return c.GetDecisionWithResponse(ctx, "cheap", string(sees.ID), nil)
 		},
-		"links": func() (interface{ StatusCode() int }, error) { return c.ListLinksWithResponse(ctx, nil) },
+		"links":  func() (interface{ StatusCode() int }, error) { return c.ListLinksWithResponse(ctx, nil) },
+		"flows":  func() (interface{ StatusCode() int }, error) { return c.ListFlowsWithResponse(ctx, nil) },
+		"status": func() (interface{ StatusCode() int }, error) { return c.GetStatusWithResponse(ctx, nil) },
 		"scheduling": func() (interface{ StatusCode() int }, error) {
 			return c.SetSchedulingWithResponse(ctx, string(milan.ID), apiclient.Scheduling{Scheduling: "Drained"})
 		},

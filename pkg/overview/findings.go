@@ -95,7 +95,7 @@ func Argument(name string) string {
 func findings(o Observed) []Finding {
 	look := CommandsOf(o.Liqo)
 	all := []Finding{}
-	all = append(all, ofBroker(brokerOf(o.Deployment))...)
+	all = append(all, ofBroker(o.broker())...)
 	all = append(all, OfGateways(o.Gateways)...)
 	if len(o.Providers) == 0 {
 		all = append(all, Finding{What: "No cluster provides", Do: "Peer with one: " + look.Peer})

@@ -27,6 +27,8 @@ type Observed struct {
 	Liqo line.Known
 	// Deployment is nil if there is none.
 	Deployment *appsv1.Deployment
+	// Running are the modes of a daemon that observes itself: it runs, and may see no Deployments, not even its own. Nil otherwise.
+	Running []string
 	// Gateways are those of Liqo; none if nobody may see them, or there are none.
 	Gateways  []line.Gateway
 	Providers []v1alpha1.Provider
@@ -130,7 +132,7 @@ const unknown = "Unknown"
 // Summarize returns the status of a broker.
 func Summarize(o Observed) Status {
 	s := Status{
-		Broker:    brokerOf(o.Deployment),
+		Broker:    o.broker(),
 		Gateway:   replicasOfAll(o.Gateways),
 		Providers: group(o.Providers, func(p *v1alpha1.Provider) []metav1.Condition { return p.Status.Conditions }, v1alpha1.ConditionReady),
 		Consumers: group(o.Consumers, func(c *v1alpha1.Consumer) []metav1.Condition { return c.Status.Conditions }, v1alpha1.ConditionReady),
@@ -170,7 +172,12 @@ func Summarize(o Observed) Status {
 // modes are the flags of the daemon that begin like this.
 const modes = "--with-"
 
-func brokerOf(d *appsv1.Deployment) Broker {
+// broker returns what is known of the daemon. Of one that observes itself nobody has asked how many replicas there are: it is one.
+func (o *Observed) broker() Broker {
+	d := o.Deployment
+	if o.Running != nil {
+		return Broker{Installed: true, Modes: o.Running, Ready: 1, Wanted: 1}
+	}
 	if d == nil {
 		return Broker{}
 	}

@@ -31,24 +31,31 @@ const (
 	Decisions feed.Kind = "decisions"
 	Workloads feed.Kind = "workloads"
 	Links     feed.Kind = "links"
+	Flows     feed.Kind = "flows"
 	Advice    feed.Kind = "advice"
+	Status    feed.Kind = "status"
 )
+
+// TheStatus is the key of the one item of kind Status.
+const TheStatus = "broker"
 
 // Kinds returns all kinds, in the order in which they are shown.
 func Kinds() []feed.Kind {
-	return []feed.Kind{Providers, Consumers, Offers, Policies, Decisions, Workloads, Links, Advice}
+	return []feed.Kind{Providers, Consumers, Offers, Policies, Decisions, Workloads, Links, Flows, Advice, Status}
 }
 
 // made returns of which objects each kind is made.
 func made(liqo line.Kinds) map[client.Object][]feed.Kind {
 	all := map[client.Object][]feed.Kind{
-		&v1alpha1.Provider{}:          {Providers, Workloads, Links, Advice},
-		&v1alpha1.Consumer{}:          {Consumers, Offers, Workloads, Links, Advice},
-		&v1alpha1.PlacementPolicy{}:   {Policies, Decisions, Advice},
-		&v1alpha1.PlacementDecision{}: {Decisions, Advice},
-		&corev1.Namespace{}:           {Workloads, Advice},
-		&corev1.Node{}:                {Workloads, Advice},
-		&corev1.Pod{}:                 {Workloads, Advice},
+		&v1alpha1.Provider{}:          {Providers, Workloads, Links, Flows, Advice, Status},
+		&v1alpha1.Consumer{}:          {Consumers, Offers, Workloads, Links, Flows, Advice, Status},
+		&v1alpha1.PlacementPolicy{}:   {Policies, Decisions, Advice, Status},
+		&v1alpha1.PlacementDecision{}: {Decisions, Advice, Status},
+		&v1alpha1.ProviderQuery{}:     {Status},
+		&corev1.Namespace{}:           {Workloads, Flows, Advice},
+		&corev1.Node{}:                {Workloads, Flows, Advice},
+		&corev1.Pod{}:                 {Workloads, Flows, Advice},
+		liqo.Offer:                    {Status},
 		liqo.Record:                   {Providers, Links, Advice},
 		liqo.Network:                  {Providers, Links},
 	}
@@ -86,6 +93,10 @@ type Objects struct {
 	Line   line.Line
 	// Own is the broker's cluster.
 	Own cluster.Identity
+	// Running are the modes of a daemon that reads this itself. It may see no Deployments; others leave it nil.
+	Running []string
+	// Programs are read if they are not nil.
+	Programs *Programs
 }
 
 // Items returns all of a kind; it is a [feed.Source].
@@ -98,8 +109,16 @@ func (o *Objects) Items(ctx context.Context, kind feed.Kind) ([]feed.Item, error
 		return o.consumers(ctx, kind)
 	case Policies, Decisions:
 		return o.policies(ctx, kind, now)
-	case Workloads, Advice:
+	case Workloads, Flows, Advice:
 		return o.placed(ctx, kind, now)
+	case Status:
+		observed, err := Observe(ctx, o.Reader, o.Line, o.Programs)
+		if err != nil {
+			return nil, err
+		}
+		observed.Running = o.Running
+		status := overview.Summarize(observed)
+		return []feed.Item{{Key: TheStatus, Value: apiv1.StatusOf(&status)}}, nil
 	case Links:
 		_, found, err := o.peers(ctx, now)
 		var items []feed.Item
@@ -228,15 +247,31 @@ func (o *Objects) placed(ctx context.Context, kind feed.Kind, now time.Time) ([]
 	} else {
 		overview.AddPaths(placed, nil) // Whatever tunnels there are.
 	}
-	if kind == Advice {
+	var items []feed.Item
+	switch kind {
+	case Advice:
 		return o.advice(ctx, peers, found, placed)
+	case Flows:
+		for _, f := range apiv1.FlowsOf(placed) {
+			items = append(items, feed.Item{Key: flowKey(&f), Consumer: f.Consumer.ID, Value: f})
+		}
+		return items, nil
 	}
-	items := make([]feed.Item, 0, len(placed))
+	items = make([]feed.Item, 0, len(placed))
 	for i := range placed {
 		p := &placed[i]
 		items = append(items, feed.Item{Key: p.Consumer.ID + "/" + p.Twin + "/" + p.Pod, Consumer: p.Consumer.ID, Value: apiv1.WorkloadOf(p)})
 	}
 	return items, nil
+}
+
+// flowKey is the key of a flow: a cluster's ID has no slash.
+func flowKey(f *apiv1.Flow) string {
+	provider := ""
+	if f.Provider != nil {
+		provider = f.Provider.ID
+	}
+	return f.Consumer.ID + "/" + provider + "/" + f.Path
 }
 
 func (o *Objects) advice(ctx context.Context, peers *overview.Peers, found []overview.Link, placed []overview.Placed) ([]feed.Item, error) {

@@ -4,11 +4,15 @@
 package shown
 
 import (
+	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
@@ -60,6 +64,83 @@ func TestPaths(t *testing.T) {
 		})
 		if advised != want {
 			t.Errorf("%T: consumers are advised of providers: %t, want %t", of, advised, want)
+		}
+	}
+}
+
+// TestFlows holds that flows count the pods that workloads list, each once.
+func TestFlows(t *testing.T) {
+	o := &Objects{
+		Reader: snapshottest.NewClient(t, interceptor.Funcs{}, showntest.World()...), Line: v09.Line{}, Own: showntest.Broker,
+	}
+	pods := map[string]int{}
+	workloads, err := o.Items(t.Context(), Workloads)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, item := range workloads {
+		w, is := item.Value.(apiv1.Workload)
+		if !is || w.Provider == nil {
+			t.Fatalf("a workload without a provider: %+v", item.Value)
+		}
+		pods[w.Consumer.ID+"/"+w.Provider.ID+"/"+w.Path]++
+	}
+	counted := map[string]int{}
+	flows, err := o.Items(t.Context(), Flows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, item := range flows {
+		f, is := item.Value.(apiv1.Flow)
+		if !is || item.Consumer != f.Consumer.ID {
+			t.Fatalf("no flow of a consumer: %+v", item)
+		}
+		counted[item.Key] += f.Pods
+	}
+	if diff := cmp.Diff(pods, counted); diff != "" || len(pods) != 2 {
+		t.Errorf("pods that are listed, and those that are counted (-listed +counted):\n%s", diff)
+	}
+}
+
+// TestStatus holds that a daemon that observes itself neither reads Deployments nor misses its own, and that others do.
+func TestStatus(t *testing.T) {
+	read := 0
+	reader := snapshottest.NewClient(t, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if _, is := o.(*appsv1.Deployment); is {
+				read++
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if _, is := list.(*appsv1.DeploymentList); is {
+				read++
+			}
+			return c.List(ctx, list, opts...)
+		},
+	}, showntest.World()...)
+	programs := &Programs{Daemon: client.ObjectKey{Namespace: "liqo-broker", Name: "liqo-broker"}, Liqo: "liqo"}
+	for _, test := range []struct {
+		who     string
+		objects Objects
+		misses  bool
+	}{
+		{"the daemon", Objects{Running: []string{"orchestrator"}}, false},
+		{"a person", Objects{Programs: programs}, true},
+	} {
+		read = 0
+		test.objects.Reader, test.objects.Line, test.objects.Own = reader, v09.Line{}, showntest.Broker
+		items, err := test.objects.Items(t.Context(), Status)
+		if err != nil || len(items) != 1 || items[0].Key != TheStatus {
+			t.Fatalf("as %s: %v (%v)", test.who, items, err)
+		}
+		status, is := items[0].Value.(apiv1.Status)
+		if !is || status.Providers.Total != 2 || status.Consumers.Total != 2 {
+			t.Errorf("as %s: %+v", test.who, items[0].Value)
+		}
+		misses := slices.ContainsFunc(status.Next, func(f apiv1.Finding) bool { return strings.Contains(f.What, "There is no Deployment") })
+		if misses != test.misses || read > 0 != test.misses {
+			t.Errorf("as %s: %d reads of Deployments, %+v", test.who, read, status.Next)
 		}
 	}
 }

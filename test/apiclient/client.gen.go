@@ -92,6 +92,24 @@ func (e EventKind) Valid() bool {
 	}
 }
 
+// Defines values for FlowPath.
+const (
+	FlowPathDirect FlowPath = "direct"
+	FlowPathRelay  FlowPath = "relay"
+)
+
+// Valid indicates whether the value is a known member of the FlowPath enum.
+func (e FlowPath) Valid() bool {
+	switch e {
+	case FlowPathDirect:
+		return true
+	case FlowPathRelay:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for KPISource.
 const (
 	KPISourceBroker     KPISource = "Broker"
@@ -319,10 +337,12 @@ const (
 	WatchEventsParamsKindsAdvice    WatchEventsParamsKinds = "advice"
 	WatchEventsParamsKindsConsumers WatchEventsParamsKinds = "consumers"
 	WatchEventsParamsKindsDecisions WatchEventsParamsKinds = "decisions"
+	WatchEventsParamsKindsFlows     WatchEventsParamsKinds = "flows"
 	WatchEventsParamsKindsLinks     WatchEventsParamsKinds = "links"
 	WatchEventsParamsKindsOffers    WatchEventsParamsKinds = "offers"
 	WatchEventsParamsKindsPolicies  WatchEventsParamsKinds = "policies"
 	WatchEventsParamsKindsProviders WatchEventsParamsKinds = "providers"
+	WatchEventsParamsKindsStatus    WatchEventsParamsKinds = "status"
 	WatchEventsParamsKindsWorkloads WatchEventsParamsKinds = "workloads"
 )
 
@@ -335,6 +355,8 @@ func (e WatchEventsParamsKinds) Valid() bool {
 		return true
 	case WatchEventsParamsKindsDecisions:
 		return true
+	case WatchEventsParamsKindsFlows:
+		return true
 	case WatchEventsParamsKindsLinks:
 		return true
 	case WatchEventsParamsKindsOffers:
@@ -343,7 +365,27 @@ func (e WatchEventsParamsKinds) Valid() bool {
 		return true
 	case WatchEventsParamsKindsProviders:
 		return true
+	case WatchEventsParamsKindsStatus:
+		return true
 	case WatchEventsParamsKindsWorkloads:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListFlowsParamsPath.
+const (
+	ListFlowsParamsPathDirect ListFlowsParamsPath = "direct"
+	ListFlowsParamsPathRelay  ListFlowsParamsPath = "relay"
+)
+
+// Valid indicates whether the value is a known member of the ListFlowsParamsPath enum.
+func (e ListFlowsParamsPath) Valid() bool {
+	switch e {
+	case ListFlowsParamsPathDirect:
+		return true
+	case ListFlowsParamsPathRelay:
 		return true
 	default:
 		return false
@@ -608,6 +650,13 @@ type Decision struct {
 	Providers []Candidate `json:"providers"`
 }
 
+// Decisions defines model for Decisions.
+type Decisions struct {
+	// Empty How many of them have chosen no provider.
+	Empty int64 `json:"empty"`
+	Total int64 `json:"total"`
+}
+
 // ErrorDetail defines model for ErrorDetail.
 type ErrorDetail struct {
 	// Location Where the error occurred, e.g. 'body.items[3].tags' or 'path.thing-id'
@@ -656,6 +705,7 @@ type Event struct {
 	Advice   *Advice   `json:"advice,omitempty"`
 	Consumer *Consumer `json:"consumer,omitempty"`
 	Decision *Decision `json:"decision,omitempty"`
+	Flow     *Flow     `json:"flow,omitempty"`
 
 	// Key What the thing is known by in the stream.
 	Key      string    `json:"key"`
@@ -664,11 +714,49 @@ type Event struct {
 	Offer    *Offer    `json:"offer,omitempty"`
 	Policy   *Policy   `json:"policy,omitempty"`
 	Provider *Provider `json:"provider,omitempty"`
+	Status   *Status   `json:"status,omitempty"`
 	Workload *Workload `json:"workload,omitempty"`
 }
 
 // EventKind defines model for Event.Kind.
 type EventKind string
+
+// Finding defines model for Finding.
+type Finding struct {
+	// Do What to do about it, often a command.
+	Do string `json:"do"`
+
+	// Problem False where it may be meant to be so.
+	Problem bool `json:"problem"`
+
+	// What A sentence for people.
+	What string `json:"what"`
+}
+
+// Flow defines model for Flow.
+type Flow struct {
+	Consumer Cluster `json:"consumer"`
+
+	// Path As of workloads.
+	Path *FlowPath `json:"path,omitempty"`
+
+	// Pods How many workloads.
+	Pods     int64    `json:"pods"`
+	Provider *Cluster `json:"provider,omitempty"`
+
+	// Ready How many of them are ready.
+	Ready int64 `json:"ready"`
+}
+
+// FlowPath As of workloads.
+type FlowPath string
+
+// Group defines model for Group.
+type Group struct {
+	// States How many, by the reason of their main condition; Unknown are those that the broker has not looked at.
+	States *map[string]int64 `json:"states,omitempty"`
+	Total  int64             `json:"total"`
+}
 
 // KPI defines model for KPI.
 type KPI struct {
@@ -726,6 +814,13 @@ type ListDecision struct {
 	// Continue For the next page; missing on the last one.
 	Continue *string    `json:"continue,omitempty"`
 	Items    []Decision `json:"items"`
+}
+
+// ListFlow defines model for ListFlow.
+type ListFlow struct {
+	// Continue For the next page; missing on the last one.
+	Continue *string `json:"continue,omitempty"`
+	Items    []Flow  `json:"items"`
 }
 
 // ListLink defines model for ListLink.
@@ -903,6 +998,36 @@ type SchedulingOfConsumer struct {
 // SchedulingOfConsumerScheduling Active is offered what there is for it. Suspended keeps what it uses, and gets nothing new.
 type SchedulingOfConsumerScheduling string
 
+// Status defines model for Status.
+type Status struct {
+	Consumers Group     `json:"consumers"`
+	Decisions Decisions `json:"decisions"`
+
+	// Free What is offered and not used.
+	Free *map[string]string `json:"free,omitempty"`
+
+	// Healthy Nothing in next is a problem.
+	Healthy bool `json:"healthy"`
+
+	// Modes Those that the broker runs: catalog, orchestrator, aggregator.
+	Modes []string `json:"modes"`
+
+	// More How many further findings there are.
+	More *int64 `json:"more,omitempty"`
+
+	// Next What should be looked at, problems first.
+	Next []Finding `json:"next"`
+
+	// Offered What all providers add to what the broker offers.
+	Offered   *map[string]string `json:"offered,omitempty"`
+	Policies  Group              `json:"policies"`
+	Providers Group              `json:"providers"`
+	Queries   Group              `json:"queries"`
+
+	// Used What pods request there.
+	Used *map[string]string `json:"used,omitempty"`
+}
+
 // Toggled defines model for Toggled.
 type Toggled struct {
 	ClusterName string `json:"clusterName"`
@@ -1025,6 +1150,28 @@ type WatchEventsParams struct {
 // WatchEventsParamsKinds defines parameters for WatchEvents.
 type WatchEventsParamsKinds string
 
+// ListFlowsParams defines parameters for ListFlows.
+type ListFlowsParams struct {
+	// Limit How many items are answered at most. A page may have fewer, or none: the list ends where there is no continue.
+	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Continue What the page before has as continue. What has come or gone since is in the further pages or not; nothing is there twice.
+	Continue *string `form:"continue,omitempty" json:"continue,omitempty"`
+
+	// Consumer The ID or the name of a consumer.
+	Consumer *string `form:"consumer,omitempty" json:"consumer,omitempty"`
+
+	// Provider The ID or the name of a provider.
+	Provider *string              `form:"provider,omitempty" json:"provider,omitempty"`
+	Path     *ListFlowsParamsPath `form:"path,omitempty" json:"path,omitempty"`
+
+	// IfNoneMatch An ETag of an earlier answer: if it is still right, the answer is 304.
+	IfNoneMatch *string `json:"If-None-Match,omitempty"`
+}
+
+// ListFlowsParamsPath defines parameters for ListFlows.
+type ListFlowsParamsPath string
+
 // ListLinksParams defines parameters for ListLinks.
 type ListLinksParams struct {
 	// Limit How many items are answered at most. A page may have fewer, or none: the list ends where there is no continue.
@@ -1110,6 +1257,12 @@ type ListProvidersParamsReady string
 
 // GetProviderParams defines parameters for GetProvider.
 type GetProviderParams struct {
+	// IfNoneMatch An ETag of an earlier answer: if it is still right, the answer is 304.
+	IfNoneMatch *string `json:"If-None-Match,omitempty"`
+}
+
+// GetStatusParams defines parameters for GetStatus.
+type GetStatusParams struct {
 	// IfNoneMatch An ETag of an earlier answer: if it is still right, the answer is 304.
 	IfNoneMatch *string `json:"If-None-Match,omitempty"`
 }
@@ -1295,12 +1448,19 @@ type ClientInterface interface {
 
 	// WatchEvents Watch what changes, by server-sent events
 	//
-	// Needs the right to watch what is asked for: the resources in brokering.liqo.io are providers, consumers (also for offers), placementpolicies, placementdecisions, workloads, links and advice. A consumer watches consumers, offers, workloads and advice that are its own, by its certificate.
+	// Needs the right to watch what is asked for: the resources in brokering.liqo.io are providers, consumers (also for offers), placementpolicies, placementdecisions, workloads (also for flows), links, advice and status. A consumer watches consumers, offers, workloads and advice that are its own, by its certificate.
 	//
 	// At first there is an event reset, an event set for each thing that there is, and an event synced. Then there are events set and deleted. The data of set and deleted is an Event as JSON. A watcher that calls again with the last ID goes on where it was; if that is too long ago, all begins again. A watcher that does not read fast enough is dropped.
 	//
 	// Corresponds with GET /api/v1/events (the `WatchEvents` operationId).
 	WatchEvents(ctx context.Context, params *WatchEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListFlows Count the consumers' pods by provider and path
+	//
+	// Needs the right to list workloads.brokering.liqo.io.
+	//
+	// Corresponds with GET /api/v1/flows (the `ListFlows` operationId).
+	ListFlows(ctx context.Context, params *ListFlowsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListLinks List the tunnels between the clusters, and how they are
 	//
@@ -1361,6 +1521,13 @@ type ClientInterface interface {
 	//
 	// Corresponds with PUT /api/v1/providers/{id}/scheduling (the `SetScheduling` operationId).
 	SetScheduling(ctx context.Context, id string, body SetSchedulingJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetStatus Get what should be looked at, and how much there is
+	//
+	// Needs the right to get status.brokering.liqo.io.
+	//
+	// Corresponds with GET /api/v1/status (the `GetStatus` operationId).
+	GetStatus(ctx context.Context, params *GetStatusParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListWorkloads List where the consumers' pods run, and by which path they are reached
 	//
@@ -1546,13 +1713,30 @@ func (c *Client) GetDecision(ctx context.Context, policy string, consumer string
 
 // WatchEvents Watch what changes, by server-sent events
 //
-// Needs the right to watch what is asked for: the resources in brokering.liqo.io are providers, consumers (also for offers), placementpolicies, placementdecisions, workloads, links and advice. A consumer watches consumers, offers, workloads and advice that are its own, by its certificate.
+// Needs the right to watch what is asked for: the resources in brokering.liqo.io are providers, consumers (also for offers), placementpolicies, placementdecisions, workloads (also for flows), links, advice and status. A consumer watches consumers, offers, workloads and advice that are its own, by its certificate.
 //
 // At first there is an event reset, an event set for each thing that there is, and an event synced. Then there are events set and deleted. The data of set and deleted is an Event as JSON. A watcher that calls again with the last ID goes on where it was; if that is too long ago, all begins again. A watcher that does not read fast enough is dropped.
 //
 // Corresponds with GET /api/v1/events (the `WatchEvents` operationId).
 func (c *Client) WatchEvents(ctx context.Context, params *WatchEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewWatchEventsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListFlows Count the consumers' pods by provider and path
+//
+// Needs the right to list workloads.brokering.liqo.io.
+//
+// Corresponds with GET /api/v1/flows (the `ListFlows` operationId).
+func (c *Client) ListFlows(ctx context.Context, params *ListFlowsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListFlowsRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -1693,6 +1877,23 @@ func (c *Client) SetSchedulingWithBody(ctx context.Context, id string, contentTy
 // Corresponds with PUT /api/v1/providers/{id}/scheduling (the `SetScheduling` operationId).
 func (c *Client) SetScheduling(ctx context.Context, id string, body SetSchedulingJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewSetSchedulingRequest(c.Server, id, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetStatus Get what should be looked at, and how much there is
+//
+// Needs the right to get status.brokering.liqo.io.
+//
+// Corresponds with GET /api/v1/status (the `GetStatus` operationId).
+func (c *Client) GetStatus(ctx context.Context, params *GetStatusParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetStatusRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -2355,6 +2556,123 @@ func NewWatchEventsRequest(server string, params *WatchEventsParams) (*http.Requ
 	return req, nil
 }
 
+// NewListFlowsRequest constructs an http.Request for the ListFlows method
+func NewListFlowsRequest(server string, params *ListFlowsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/flows")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Continue != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "continue", *params.Continue, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Consumer != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "consumer", *params.Consumer, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Provider != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "provider", *params.Provider, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Path != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "path", *params.Path, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IfNoneMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-None-Match", *params.IfNoneMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-None-Match", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewListLinksRequest constructs an http.Request for the ListLinks method
 func NewListLinksRequest(server string, params *ListLinksParams) (*http.Request, error) {
 	var err error
@@ -2920,6 +3238,48 @@ func NewSetSchedulingRequestWithBody(server string, id string, contentType strin
 	return req, nil
 }
 
+// NewGetStatusRequest constructs an http.Request for the GetStatus method
+func NewGetStatusRequest(server string, params *GetStatusParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/status")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IfNoneMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-None-Match", *params.IfNoneMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-None-Match", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewListWorkloadsRequest constructs an http.Request for the ListWorkloads method
 func NewListWorkloadsRequest(server string, params *ListWorkloadsParams) (*http.Request, error) {
 	var err error
@@ -3185,7 +3545,7 @@ type ClientWithResponsesInterface interface {
 
 	// WatchEventsWithResponse Watch what changes, by server-sent events
 	//
-	// Needs the right to watch what is asked for: the resources in brokering.liqo.io are providers, consumers (also for offers), placementpolicies, placementdecisions, workloads, links and advice. A consumer watches consumers, offers, workloads and advice that are its own, by its certificate.
+	// Needs the right to watch what is asked for: the resources in brokering.liqo.io are providers, consumers (also for offers), placementpolicies, placementdecisions, workloads (also for flows), links, advice and status. A consumer watches consumers, offers, workloads and advice that are its own, by its certificate.
 	//
 	// At first there is an event reset, an event set for each thing that there is, and an event synced. Then there are events set and deleted. The data of set and deleted is an Event as JSON. A watcher that calls again with the last ID goes on where it was; if that is too long ago, all begins again. A watcher that does not read fast enough is dropped.
 	//
@@ -3193,6 +3553,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /api/v1/events (the `WatchEvents` operationId).
 	WatchEventsWithResponse(ctx context.Context, params *WatchEventsParams, reqEditors ...RequestEditorFn) (*WatchEventsResponse, error)
+
+	// ListFlowsWithResponse Count the consumers' pods by provider and path
+	//
+	// Needs the right to list workloads.brokering.liqo.io.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/flows (the `ListFlows` operationId).
+	ListFlowsWithResponse(ctx context.Context, params *ListFlowsParams, reqEditors ...RequestEditorFn) (*ListFlowsResponse, error)
 
 	// ListLinksWithResponse List the tunnels between the clusters, and how they are
 	//
@@ -3265,6 +3634,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with PUT /api/v1/providers/{id}/scheduling (the `SetScheduling` operationId).
 	SetSchedulingWithResponse(ctx context.Context, id string, body SetSchedulingJSONRequestBody, reqEditors ...RequestEditorFn) (*SetSchedulingResponse, error)
+
+	// GetStatusWithResponse Get what should be looked at, and how much there is
+	//
+	// Needs the right to get status.brokering.liqo.io.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/status (the `GetStatus` operationId).
+	GetStatusWithResponse(ctx context.Context, params *GetStatusParams, reqEditors ...RequestEditorFn) (*GetStatusResponse, error)
 
 	// ListWorkloadsWithResponse List where the consumers' pods run, and by which path they are reached
 	//
@@ -4176,6 +4554,110 @@ func (r WatchEventsResponse) ContentType() string {
 	return ""
 }
 
+// ListFlowsResponse200Headers the declared response headers of an HTTP 200 response for ListFlows
+type ListFlowsResponse200Headers struct {
+	ETag *string
+}
+
+type ListFlowsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ListFlow
+	// ApplicationproblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationproblemJSON401 *ErrorModel
+	// ApplicationproblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationproblemJSON403 *ErrorModel
+	// ApplicationproblemJSON406 the response for an HTTP 406 `application/problem+json` response
+	ApplicationproblemJSON406 *ErrorModel
+	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationproblemJSON422 *ErrorModel
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *ErrorModel
+	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
+	ApplicationproblemJSON500 *ErrorModel
+	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationproblemJSON503 *ErrorModel
+	// ApplicationproblemJSON504 the response for an HTTP 504 `application/problem+json` response
+	ApplicationproblemJSON504 *ErrorModel
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ListFlowsResponse200Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListFlowsResponse) GetJSON200() *ListFlow {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ListFlowsResponse) GetApplicationproblemJSON401() *ErrorModel {
+	return r.ApplicationproblemJSON401
+}
+
+// GetApplicationproblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r ListFlowsResponse) GetApplicationproblemJSON403() *ErrorModel {
+	return r.ApplicationproblemJSON403
+}
+
+// GetApplicationproblemJSON406 returns the response for an HTTP 406 `application/problem+json` response
+func (r ListFlowsResponse) GetApplicationproblemJSON406() *ErrorModel {
+	return r.ApplicationproblemJSON406
+}
+
+// GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r ListFlowsResponse) GetApplicationproblemJSON422() *ErrorModel {
+	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r ListFlowsResponse) GetApplicationproblemJSON429() *ErrorModel {
+	return r.ApplicationproblemJSON429
+}
+
+// GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
+func (r ListFlowsResponse) GetApplicationproblemJSON500() *ErrorModel {
+	return r.ApplicationproblemJSON500
+}
+
+// GetApplicationproblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r ListFlowsResponse) GetApplicationproblemJSON503() *ErrorModel {
+	return r.ApplicationproblemJSON503
+}
+
+// GetApplicationproblemJSON504 returns the response for an HTTP 504 `application/problem+json` response
+func (r ListFlowsResponse) GetApplicationproblemJSON504() *ErrorModel {
+	return r.ApplicationproblemJSON504
+}
+
+// GetBody returns the raw response body bytes
+func (r ListFlowsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListFlowsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListFlowsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListFlowsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // ListLinksResponse200Headers the declared response headers of an HTTP 200 response for ListLinks
 type ListLinksResponse200Headers struct {
 	ETag *string
@@ -4939,6 +5421,110 @@ func (r SetSchedulingResponse) ContentType() string {
 	return ""
 }
 
+// GetStatusResponse200Headers the declared response headers of an HTTP 200 response for GetStatus
+type GetStatusResponse200Headers struct {
+	ETag *string
+}
+
+type GetStatusResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Status
+	// ApplicationproblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationproblemJSON401 *ErrorModel
+	// ApplicationproblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationproblemJSON403 *ErrorModel
+	// ApplicationproblemJSON406 the response for an HTTP 406 `application/problem+json` response
+	ApplicationproblemJSON406 *ErrorModel
+	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationproblemJSON422 *ErrorModel
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *ErrorModel
+	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
+	ApplicationproblemJSON500 *ErrorModel
+	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationproblemJSON503 *ErrorModel
+	// ApplicationproblemJSON504 the response for an HTTP 504 `application/problem+json` response
+	ApplicationproblemJSON504 *ErrorModel
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *GetStatusResponse200Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetStatusResponse) GetJSON200() *Status {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r GetStatusResponse) GetApplicationproblemJSON401() *ErrorModel {
+	return r.ApplicationproblemJSON401
+}
+
+// GetApplicationproblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetStatusResponse) GetApplicationproblemJSON403() *ErrorModel {
+	return r.ApplicationproblemJSON403
+}
+
+// GetApplicationproblemJSON406 returns the response for an HTTP 406 `application/problem+json` response
+func (r GetStatusResponse) GetApplicationproblemJSON406() *ErrorModel {
+	return r.ApplicationproblemJSON406
+}
+
+// GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r GetStatusResponse) GetApplicationproblemJSON422() *ErrorModel {
+	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r GetStatusResponse) GetApplicationproblemJSON429() *ErrorModel {
+	return r.ApplicationproblemJSON429
+}
+
+// GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
+func (r GetStatusResponse) GetApplicationproblemJSON500() *ErrorModel {
+	return r.ApplicationproblemJSON500
+}
+
+// GetApplicationproblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r GetStatusResponse) GetApplicationproblemJSON503() *ErrorModel {
+	return r.ApplicationproblemJSON503
+}
+
+// GetApplicationproblemJSON504 returns the response for an HTTP 504 `application/problem+json` response
+func (r GetStatusResponse) GetApplicationproblemJSON504() *ErrorModel {
+	return r.ApplicationproblemJSON504
+}
+
+// GetBody returns the raw response body bytes
+func (r GetStatusResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetStatusResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetStatusResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetStatusResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // ListWorkloadsResponse200Headers the declared response headers of an HTTP 200 response for ListWorkloads
 type ListWorkloadsResponse200Headers struct {
 	ETag *string
@@ -5195,7 +5781,7 @@ func (c *ClientWithResponses) GetDecisionWithResponse(ctx context.Context, polic
 
 // WatchEventsWithResponse Watch what changes, by server-sent events
 //
-// Needs the right to watch what is asked for: the resources in brokering.liqo.io are providers, consumers (also for offers), placementpolicies, placementdecisions, workloads, links and advice. A consumer watches consumers, offers, workloads and advice that are its own, by its certificate.
+// Needs the right to watch what is asked for: the resources in brokering.liqo.io are providers, consumers (also for offers), placementpolicies, placementdecisions, workloads (also for flows), links, advice and status. A consumer watches consumers, offers, workloads and advice that are its own, by its certificate.
 //
 // At first there is an event reset, an event set for each thing that there is, and an event synced. Then there are events set and deleted. The data of set and deleted is an Event as JSON. A watcher that calls again with the last ID goes on where it was; if that is too long ago, all begins again. A watcher that does not read fast enough is dropped.
 //
@@ -5208,6 +5794,21 @@ func (c *ClientWithResponses) WatchEventsWithResponse(ctx context.Context, param
 		return nil, err
 	}
 	return ParseWatchEventsResponse(rsp)
+}
+
+// ListFlowsWithResponse Count the consumers' pods by provider and path
+//
+// Needs the right to list workloads.brokering.liqo.io.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/flows (the `ListFlows` operationId).
+func (c *ClientWithResponses) ListFlowsWithResponse(ctx context.Context, params *ListFlowsParams, reqEditors ...RequestEditorFn) (*ListFlowsResponse, error) {
+	rsp, err := c.ListFlows(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListFlowsResponse(rsp)
 }
 
 // ListLinksWithResponse List the tunnels between the clusters, and how they are
@@ -5328,6 +5929,21 @@ func (c *ClientWithResponses) SetSchedulingWithResponse(ctx context.Context, id 
 		return nil, err
 	}
 	return ParseSetSchedulingResponse(rsp)
+}
+
+// GetStatusWithResponse Get what should be looked at, and how much there is
+//
+// Needs the right to get status.brokering.liqo.io.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/status (the `GetStatus` operationId).
+func (c *ClientWithResponses) GetStatusWithResponse(ctx context.Context, params *GetStatusParams, reqEditors ...RequestEditorFn) (*GetStatusResponse, error) {
+	rsp, err := c.GetStatus(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetStatusResponse(rsp)
 }
 
 // ListWorkloadsWithResponse List where the consumers' pods run, and by which path they are reached
@@ -6125,6 +6741,101 @@ func ParseWatchEventsResponse(rsp *http.Response) (*WatchEventsResponse, error) 
 	return response, nil
 }
 
+// ParseListFlowsResponse parses an HTTP response from a ListFlowsWithResponse call
+func ParseListFlowsResponse(rsp *http.Response) (*ListFlowsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListFlowsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ListFlow
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 406:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON406 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 504:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON504 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ListFlowsResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		response.Headers200 = &headers
+	}
+
+	return response, nil
+}
+
 // ParseListLinksResponse parses an HTTP response from a ListLinksWithResponse call
 func ParseListLinksResponse(rsp *http.Response) (*ListLinksResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -6814,6 +7525,101 @@ func ParseSetSchedulingResponse(rsp *http.Response) (*SetSchedulingResponse, err
 		}
 		response.ApplicationproblemJSON504 = &dest
 
+	}
+
+	return response, nil
+}
+
+// ParseGetStatusResponse parses an HTTP response from a GetStatusWithResponse call
+func ParseGetStatusResponse(rsp *http.Response) (*GetStatusResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetStatusResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Status
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 406:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON406 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 504:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON504 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers GetStatusResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		response.Headers200 = &headers
 	}
 
 	return response, nil

@@ -4,6 +4,8 @@
 package apiv1
 
 import (
+	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -141,6 +143,56 @@ func WorkloadOf(p *overview.Placed) Workload {
 		w.Provider = &provider
 	}
 	return w
+}
+
+// FlowsOf counts where pods are and by which path they are reached, in order of consumers, providers and paths.
+func FlowsOf(placed []overview.Placed) []Flow {
+	type way struct{ consumer, provider, path string }
+	counted := map[way]*Flow{}
+	for i := range placed {
+		w := WorkloadOf(&placed[i])
+		of := way{consumer: w.Consumer.ID, path: w.Path}
+		if w.Provider != nil {
+			of.provider = w.Provider.ID
+		}
+		flow := counted[of]
+		if flow == nil {
+			flow = &Flow{Consumer: w.Consumer, Provider: w.Provider, Path: w.Path}
+			counted[of] = flow
+		}
+		flow.Pods++
+		if w.Ready {
+			flow.Ready++
+		}
+	}
+	order := func(a, b way) int {
+		return cmp.Or(cmp.Compare(a.consumer, b.consumer), cmp.Compare(a.provider, b.provider), cmp.Compare(a.path, b.path))
+	}
+	flows := make([]Flow, 0, len(counted))
+	for _, of := range slices.SortedFunc(maps.Keys(counted), order) {
+		flows = append(flows, *counted[of])
+	}
+	return flows
+}
+
+// maxFindings is how many findings a Status names: nobody reads more at once.
+const maxFindings = 100
+
+// StatusOf returns the broker at one moment.
+func StatusOf(s *overview.Status) Status {
+	group := func(g overview.Group) Group { return Group{g.Total, g.States} }
+	shown := Status{
+		Healthy: s.Healthy, Modes: slices.Concat([]string{}, s.Broker.Modes),
+		Providers: group(s.Providers), Consumers: group(s.Consumers), Policies: group(s.Policies), Queries: group(s.Queries),
+		Decisions: Decisions{s.Decisions.Total, s.Decisions.Empty},
+		Offered:   quantities(s.Capacity.Offered), Used: quantities(s.Capacity.Used), Free: quantities(s.Capacity.Free),
+		Next: []Finding{},
+	}
+	for _, f := range s.Next[:min(len(s.Next), maxFindings)] {
+		shown.Next = append(shown.Next, Finding{f.Problem, f.What, f.Do})
+	}
+	shown.More = len(s.Next) - len(shown.Next)
+	return shown
 }
 
 // LinkOf returns a link.

@@ -167,6 +167,50 @@ type Workload struct {
 	Since           time.Time `json:"since,omitzero" doc:"Since when it is bound to its node."`
 }
 
+// Flow is how many pods of a consumer are at a provider and are reached by one path: what pictures are drawn of.
+type Flow struct {
+	Consumer Cluster  `json:"consumer"`
+	Provider *Cluster `json:"provider,omitempty" doc:"Missing for pods that are on none."`
+	Path     string   `json:"path,omitempty" enum:"direct,relay" doc:"As of workloads."`
+	Pods     int      `json:"pods" doc:"How many workloads."`
+	Ready    int      `json:"ready" doc:"How many of them are ready."`
+}
+
+// Status is the broker at one moment, and what should be looked at.
+type Status struct {
+	Healthy   bool      `json:"healthy" doc:"Nothing in next is a problem."`
+	Modes     []string  `json:"modes" nullable:"false" doc:"Those that the broker runs: catalog, orchestrator, aggregator."`
+	Providers Group     `json:"providers"`
+	Consumers Group     `json:"consumers"`
+	Policies  Group     `json:"policies"`
+	Queries   Group     `json:"queries"`
+	Decisions Decisions `json:"decisions"`
+	Offered   Resources `json:"offered,omitempty" doc:"What all providers add to what the broker offers."`
+	Used      Resources `json:"used,omitempty" doc:"What pods request there."`
+	Free      Resources `json:"free,omitempty" doc:"What is offered and not used."`
+	Next      []Finding `json:"next" nullable:"false" doc:"What should be looked at, problems first."`
+	More      int       `json:"more,omitempty" doc:"How many further findings there are."`
+}
+
+// Group is how many objects there are of one kind.
+type Group struct {
+	Total  int            `json:"total"`
+	States map[string]int `json:"states,omitempty" doc:"How many, by the reason of their main condition; Unknown are those that the broker has not looked at."`
+}
+
+// Decisions is how many decisions there are.
+type Decisions struct {
+	Total int `json:"total"`
+	Empty int `json:"empty" doc:"How many of them have chosen no provider."`
+}
+
+// Finding is something that should be looked at.
+type Finding struct {
+	Problem bool   `json:"problem" doc:"False where it may be meant to be so."`
+	What    string `json:"what" doc:"A sentence for people."`
+	Do      string `json:"do" doc:"What to do about it, often a command."`
+}
+
 // Advice says with which providers a consumer should have a peering of its own now.
 type Advice struct {
 	Consumer Cluster `json:"consumer"`
