@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
+	"github.com/capacitorset/liqo-broker/pkg/shown/apiv1"
 	"github.com/capacitorset/liqo-broker/pkg/shown/feed"
 )
 
@@ -31,9 +32,6 @@ type answered[T any] struct {
 	ETag string `header:"ETag"`
 	Body T
 }
-
-// owned is what consumers see a part of.
-type owned[T any] interface{ Own(hides bool) T }
 
 // query is which items of a list are asked for.
 type query[T any] struct {
@@ -138,7 +136,7 @@ func itemOf[T any](ctx context.Context, v *v1, kind feed.Kind, key string, known
 
 // ownOf returns what a consumer sees of a value; false if nothing.
 func ownOf[T any](value T, hides bool) (T, bool) {
-	own, ok := any(value).(owned[T])
+	own, ok := any(value).(apiv1.Owned[T])
 	if !ok {
 		return value, false
 	}

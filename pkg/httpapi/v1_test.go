@@ -104,7 +104,7 @@ func serve(t *testing.T, change func(*Config), objects ...client.Object) *served
 		t.Fatal(err)
 	}
 	if s.v1 != nil {
-		s.v1.timing.heartbeat = 50 * time.Millisecond
+		s.v1.timing.Heartbeat = 50 * time.Millisecond
 	}
 	certificate, ca := servingtest.Certificate(t, "localhost")
 	s.roots.AppendCertsFromPEM(ca)

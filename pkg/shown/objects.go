@@ -52,7 +52,7 @@ func made(liqo line.Kinds) map[client.Object][]feed.Kind {
 		&v1alpha1.PlacementPolicy{}:   {Policies, Decisions, Advice, Status},
 		&v1alpha1.PlacementDecision{}: {Decisions, Advice, Status},
 		&v1alpha1.ProviderQuery{}:     {Status},
-		&corev1.Namespace{}:           {Workloads, Flows, Advice},
+		&corev1.Namespace{}:           {Providers, Workloads, Links, Flows, Advice},
 		&corev1.Node{}:                {Workloads, Flows, Advice},
 		&corev1.Pod{}:                 {Workloads, Flows, Advice},
 		liqo.Offer:                    {Status},

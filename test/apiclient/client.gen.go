@@ -61,10 +61,12 @@ const (
 	EventKindAdvice    EventKind = "advice"
 	EventKindConsumers EventKind = "consumers"
 	EventKindDecisions EventKind = "decisions"
+	EventKindFlows     EventKind = "flows"
 	EventKindLinks     EventKind = "links"
 	EventKindOffers    EventKind = "offers"
 	EventKindPolicies  EventKind = "policies"
 	EventKindProviders EventKind = "providers"
+	EventKindStatus    EventKind = "status"
 	EventKindWorkloads EventKind = "workloads"
 )
 
@@ -77,6 +79,8 @@ func (e EventKind) Valid() bool {
 		return true
 	case EventKindDecisions:
 		return true
+	case EventKindFlows:
+		return true
 	case EventKindLinks:
 		return true
 	case EventKindOffers:
@@ -84,6 +88,8 @@ func (e EventKind) Valid() bool {
 	case EventKindPolicies:
 		return true
 	case EventKindProviders:
+		return true
+	case EventKindStatus:
 		return true
 	case EventKindWorkloads:
 		return true
