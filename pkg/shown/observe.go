@@ -44,7 +44,7 @@ func Observe(ctx context.Context, reader client.Reader, of line.Line, programs *
 		"placement decisions": &decisions, "resource offers": offers,
 	} {
 		group.Go(func() error {
-			if err := reader.List(ctx, list); err != nil {
+			if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil { // Nothing below changes what it reads.
 				return fmt.Errorf("list %s: %w", what, err)
 			}
 			return nil
