@@ -43,6 +43,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
+	"github.com/capacitorset/liqo-broker/pkg/cached"
 	"github.com/capacitorset/liqo-broker/pkg/controller/giveback"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/lines"
@@ -641,7 +642,7 @@ func TestCachedPodKeepsWhatIsRead(t *testing.T) {
 			{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}, {Type: corev1.PodReady, Status: corev1.ConditionTrue},
 		}},
 	}
-	strip := stripPod(&liqo.Compactor{})
+	strip := cached.Pod(&liqo.Compactor{}, giveback.AnnotationGiveBack)
 	got, err := strip(pod)
 	if err != nil {
 		t.Fatal(err)

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/capacitorset/liqo-broker/pkg/cached"
 	"github.com/capacitorset/liqo-broker/pkg/controller/fence"
 	"github.com/capacitorset/liqo-broker/pkg/controller/quota"
 	"github.com/capacitorset/liqo-broker/pkg/daemon"
@@ -287,17 +288,17 @@ func otherIdentities(with line.Line) []line.IdentityRules {
 func guardCache(of line.Line) cache.Options {
 	managed := labels.SelectorFromSet(labels.Set{liqo.LabelBrokerManaged: liqo.BrokerManaged})
 	kept := map[client.Object]cache.ByObject{
-		&corev1.Namespace{}:           {Label: liqo.PeerNamespaceSelector(), Transform: daemon.Strip},
-		&networkingv1.NetworkPolicy{}: {Label: managed, Transform: daemon.Strip},
+		&corev1.Namespace{}:           {Label: liqo.PeerNamespaceSelector(), Transform: cached.Strip},
+		&networkingv1.NetworkPolicy{}: {Label: managed, Transform: cached.Strip},
 		&corev1.Node{}: {Transform: func(o any) (any, error) {
 			if node, ok := o.(*corev1.Node); ok {
 				node.Spec, node.Labels, node.Status = corev1.NodeSpec{}, nil, corev1.NodeStatus{Addresses: node.Status.Addresses}
 			}
-			return stripMetadata(o)
+			return cached.Metadata(o)
 		}},
 	}
 	for object, drop := range of.Dropped(&liqo.Compactor{}) {
-		kept[object] = cache.ByObject{Transform: daemon.Without(drop)}
+		kept[object] = cache.ByObject{Transform: cached.Without(drop)}
 	}
-	return cache.Options{DefaultTransform: daemon.Strip, ByObject: kept}
+	return cache.Options{DefaultTransform: cached.Strip, ByObject: kept}
 }

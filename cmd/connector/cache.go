@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/cached"
 	podcapacity "github.com/capacitorset/liqo-broker/pkg/core/capacity"
-	"github.com/capacitorset/liqo-broker/pkg/daemon"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/books"
@@ -19,11 +19,11 @@ import (
 
 // cacheOptions keep in memory only what is read of the objects of which there are many.
 func cacheOptions() cache.Options {
-	return cache.Options{DefaultTransform: daemon.Strip, ByObject: map[client.Object]cache.ByObject{
+	return cache.Options{DefaultTransform: cached.Strip, ByObject: map[client.Object]cache.ByObject{
 		&connectorv1alpha1.Sale{}: {Transform: books.Kept},
-		&v09.ForeignCluster{}:     {Transform: daemon.Without(v09.KeepIdentity)},
-		&v09.TunnelEndpoint{}:     {Transform: daemon.Without(func(tunnel *v09.TunnelEndpoint) { tunnel.OwnerReferences = nil })},
-		&corev1.Node{}:            {Transform: daemon.Without(func(node *corev1.Node) { node.Annotations, node.Status.Images = nil, nil })},
+		&v09.ForeignCluster{}:     {Transform: cached.Without(v09.KeepIdentity)},
+		&v09.TunnelEndpoint{}:     {Transform: cached.Without(func(tunnel *v09.TunnelEndpoint) { tunnel.OwnerReferences = nil })},
+		&corev1.Node{}:            {Transform: cached.Without(func(node *corev1.Node) { node.Annotations, node.Status.Images = nil, nil })},
 		&corev1.Pod{}: {Transform: func(o any) (any, error) {
 			if pod, ok := o.(*corev1.Pod); ok {
 				return kept(pod), nil

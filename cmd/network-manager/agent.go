@@ -18,6 +18,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/agent/report"
 	"github.com/capacitorset/liqo-broker/pkg/agent/stale"
 	"github.com/capacitorset/liqo-broker/pkg/agent/views"
+	"github.com/capacitorset/liqo-broker/pkg/cached"
 	"github.com/capacitorset/liqo-broker/pkg/daemon"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
@@ -114,9 +115,9 @@ func agentCache() (cache.Options, error) {
 	if err != nil {
 		return cache.Options{}, err
 	}
-	return cache.Options{DefaultTransform: daemon.Strip, ByObject: map[client.Object]cache.ByObject{
-		&corev1.Pod{}: {Transform: daemon.Without(bare)},
-		&api.IP{}:     {Label: ips, Transform: daemon.Without(v1.BarePodIP)},
+	return cache.Options{DefaultTransform: cached.Strip, ByObject: map[client.Object]cache.ByObject{
+		&corev1.Pod{}: {Transform: cached.Without(bare)},
+		&api.IP{}:     {Label: ips, Transform: cached.Without(v1.BarePodIP)},
 	}}, nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capacitorset/liqo-broker/pkg/cached"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/transit"
 	"github.com/capacitorset/liqo-broker/pkg/daemon"
@@ -163,7 +164,7 @@ func transitCache(liqos string, kept *endpoints.Kept) (cache.Options, error) {
 	}
 	by := map[client.Object]cache.ByObject{
 		&corev1.Namespace{}:          {Label: liqo.PeerNamespaceSelector()},
-		&discoveryv1.EndpointSlice{}: {Label: ofConsumers, Transform: daemon.Without(kept.Bare)},
+		&discoveryv1.EndpointSlice{}: {Label: ofConsumers, Transform: cached.Without(kept.Bare)},
 		&api.FirewallConfiguration{}: {Label: v1.TransitSelector()},
 		&api.Network{}:               {Namespaces: map[string]cache.Config{liqos: {}}},
 		&api.IP{}: {Namespaces: map[string]cache.Config{
@@ -172,7 +173,7 @@ func transitCache(liqos string, kept *endpoints.Kept) (cache.Options, error) {
 	}
 	maps.Copy(by, reports.Cached())
 	for kind, drop := range (v1.Line{}).Dropped(&liqo.Compactor{}) {
-		by[kind] = cache.ByObject{Transform: daemon.Without(drop)}
+		by[kind] = cache.ByObject{Transform: cached.Without(drop)}
 	}
-	return cache.Options{ByObject: by, DefaultTransform: daemon.Strip}, nil
+	return cache.Options{ByObject: by, DefaultTransform: cached.Strip}, nil
 }

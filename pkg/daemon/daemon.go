@@ -12,11 +12,9 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
@@ -68,22 +66,4 @@ func Calls(config *rest.Config, perSecond float32, atOnce int, scheme *runtime.S
 	own.QPS, own.Burst = perSecond, atOnce
 	lenient.Wrap(own, scheme, log.WithName("objects"))
 	return own
-}
-
-// Strip has caches drop who wrote which field of an object.
-func Strip(o any) (any, error) {
-	if object, ok := o.(metav1.Object); ok {
-		object.SetManagedFields(nil)
-	}
-	return o, nil
-}
-
-// Without has caches drop of a kind's objects what a function takes away, and who wrote which field.
-func Without[T any](drop func(T)) toolscache.TransformFunc {
-	return func(o any) (any, error) {
-		if object, ok := o.(T); ok {
-			drop(object)
-		}
-		return Strip(o)
-	}
 }

@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/capacitorset/liqo-broker/pkg/daemon"
+	"github.com/capacitorset/liqo-broker/pkg/cached"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/api"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v1/transittest"
@@ -376,7 +376,7 @@ func TestInformer(t *testing.T) {
 	cluster := fake.NewClientset()
 	of := cluster.DiscoveryV1().EndpointSlices("one")
 	informer := informers.NewSharedInformerFactory(cluster, 0).Discovery().V1().EndpointSlices().Informer()
-	if err := informer.SetTransform(daemon.Without(k.Bare)); err != nil {
+	if err := informer.SetTransform(cached.Without(k.Bare)); err != nil {
 		t.Fatal(err)
 	}
 	events := toolscache.ResourceEventHandlerFuncs{UpdateFunc: k.replaced, DeleteFunc: k.gone}

@@ -1,0 +1,136 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cached says what the caches of programs keep in memory of objects of which there are many: a cluster's pods and nodes would be most
+// of it.
+//
+// It does not know who reads them.
+package cached
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
+)
+
+// ByBroker returns what a cache keeps for who reads what a broker has: of nodes, pods and namespaces only those that matter to it, and of
+// them and of Liqo's kinds only what is read. Of a pod's annotations those with some names stay.
+func ByBroker(of line.Line, annotations ...string) map[client.Object]cache.ByObject {
+	compactor := &liqo.Compactor{}
+	kept := map[client.Object]cache.ByObject{
+		&corev1.Node{}:      {Label: labels.SelectorFromSet(labels.Set{liqo.LabelNodeType: liqo.NodeTypeVirtual}), Transform: node},
+		&corev1.Pod{}:       {Label: liqo.ShadowPodSelector(), Transform: Pod(compactor, annotations...)},
+		&corev1.Namespace{}: {Label: liqo.PeerNamespaceSelector(), Transform: Strip},
+	}
+	for object, drop := range of.Dropped(compactor) {
+		kept[object] = cache.ByObject{Transform: Without(drop)}
+	}
+	return kept
+}
+
+// Decisions is what a cache keeps of a broker's PlacementDecisions. Nobody changes one that was read, and each may name a thousand providers:
+// the decisions for all consumers share the names.
+func Decisions() cache.ByObject {
+	compactor := &liqo.Compactor{}
+	return cache.ByObject{UnsafeDisableDeepCopy: new(true), Transform: Without(func(decision *v1alpha1.PlacementDecision) {
+		for i := range decision.Chosen {
+			c := &decision.Chosen[i]
+			c.ID, c.Name = compactor.Name(c.ID), compactor.Name(c.Name)
+		}
+	})}
+}
+
+// Strip drops who wrote which field of an object.
+func Strip(o any) (any, error) {
+	if object, ok := o.(metav1.Object); ok {
+		object.SetManagedFields(nil)
+	}
+	return o, nil
+}
+
+// Without drops of a kind's objects what a function takes away, and who wrote which field.
+func Without[T any](drop func(T)) toolscache.TransformFunc {
+	return func(o any) (any, error) {
+		if object, ok := o.(T); ok {
+			drop(object)
+		}
+		return Strip(o)
+	}
+}
+
+// Metadata drops the annotations too.
+func Metadata(o any) (any, error) {
+	if object, ok := o.(metav1.Object); ok {
+		object.SetManagedFields(nil)
+		object.SetAnnotations(nil)
+	}
+	return o, nil
+}
+
+// Pod keeps of a pod where it is and since when, where it may be, how it does, and what it requests: all of that in one container, instead of
+// the many fields of each. Of its annotations those with some names stay.
+func Pod(compactor *liqo.Compactor, annotations ...string) toolscache.TransformFunc {
+	return func(o any) (any, error) {
+		pod, ok := o.(*corev1.Pod)
+		if !ok {
+			return o, nil
+		}
+		kept := podOf(pod, annotations)
+		compactor.Pod(kept)
+		return kept, nil
+	}
+}
+
+func podOf(pod *corev1.Pod, annotations []string) *corev1.Pod {
+	kept := &corev1.Pod{
+		TypeMeta: pod.TypeMeta,
+		ObjectMeta: metav1.ObjectMeta{
+			Name:              pod.Name,
+			Namespace:         pod.Namespace,
+			UID:               pod.UID,
+			ResourceVersion:   pod.ResourceVersion,
+			CreationTimestamp: pod.CreationTimestamp,
+			DeletionTimestamp: pod.DeletionTimestamp,
+			Labels:            pod.Labels,
+		},
+		Spec: corev1.PodSpec{
+			NodeName:    pod.Spec.NodeName,
+			Tolerations: pod.Spec.Tolerations,
+			Affinity:    pod.Spec.Affinity,
+			Containers:  []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: capacity.BoundedRequests(&pod.Spec)}}},
+		},
+		Status: corev1.PodStatus{Phase: pod.Status.Phase, Reason: pod.Status.Reason, PodIP: pod.Status.PodIP},
+	}
+	for _, name := range annotations {
+		if value, ok := pod.Annotations[name]; ok {
+			metav1.SetMetaDataAnnotation(&kept.ObjectMeta, name, value)
+		}
+	}
+	for _, c := range pod.Status.Conditions {
+		switch {
+		case c.Type == corev1.PodReady || c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse:
+			kept.Status.Conditions = append(kept.Status.Conditions, c)
+		case c.Type == corev1.PodScheduled:
+			kept.Status.Conditions = append(kept.Status.Conditions,
+				corev1.PodCondition{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime})
+		}
+	}
+	return kept
+}
+
+// node drops the images that a node holds and its annotations, which change with every heartbeat of some network plugins. The taints stay
+// whole, because they are written back.
+func node(o any) (any, error) {
+	if node, ok := o.(*corev1.Node); ok {
+		node.Status.Images = nil
+	}
+	return Metadata(o)
+}
