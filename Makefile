@@ -170,6 +170,11 @@ generate: .build/bin/protoc-gen-go .build/bin/protoc-gen-go-grpc .build/bin/oapi
 	done
 	go run ./build/openapi docs/api .build/openapi-3.0.json
 	.build/bin/oapi-codegen -config test/apiclient/config.yaml -o test/apiclient/client.gen.go .build/openapi-3.0.json
+	go build -C build/tools -buildvcs=false -o $(CURDIR)/.build/bin/ui ./ui && .build/bin/ui
+
+.PHONY: ui
+ui: ## Bundle the page of the broker from the folder ui into pkg/ui/dist, and refuse one that is too large.
+	go build -C build/tools -buildvcs=false -o $(CURDIR)/.build/bin/ui ./ui && .build/bin/ui
 
 .PHONY: clean
 clean: ## Remove what the build made; the lab's cache of built programs stays.
@@ -202,6 +207,17 @@ test-chart: ## Render the Helm charts and compare them with what kubectl applies
 test-release: $(PATCHED) ## Pack small programs as a release does, twice, push them to a registry, and check the licences of all that is linked.
 	go test -C build/release -count=1 ./...
 
+# Only this needs node and a browser. What comes from npm is what ui/package-lock.json says, and runs nothing when it is installed.
+.PHONY: test-ui
+test-ui: ui ## Check the types of the page, test its parts, and all its screens in a browser, with made-up clusters; it asks npm for what it needs.
+	@build/deps.sh chromium
+	@command -v node npm >/dev/null || { echo "test-ui: install node, 20 or later, with npm" >&2; exit 1; }
+	mkdir -p .build/ui-node && cp ui/package.json ui/package-lock.json .build/ui-node/
+	npm ci --prefix .build/ui-node --ignore-scripts --no-audit --no-fund --silent
+	.build/ui-node/node_modules/.bin/tsc --project ui
+	rm -rf .build/ui-tests && .build/bin/ui -tests .build/ui-tests
+	MODULES=$(CURDIR)/.build/ui-node/node_modules node --test .build/ui-tests/*.test.mjs ui/test/*.test.mjs
+
 .PHONY: test-virtual-kubelet
 test-virtual-kubelet: $(PATCHED) ## Run the unit tests of the virtual kubelet, and of what the source patches bring.
 	go test -C cmd/virtual-kubelet ./...
@@ -212,11 +228,12 @@ test-liqo1: ## Compare our types of Liqo 1.x, and its labels, with those of the 
 	go test -C test/liqo1 ./...
 
 .PHONY: test-values
-test-values: deps bin/lab ## On a real API server, write junk into all fields that the broker reads, and install, upgrade and uninstall the charts.
+test-values: deps bin/lab ## On a real API server, write junk into all fields that the broker reads, show it as the page does, and install, upgrade and uninstall the charts.
 	programs=$$(bin/lab build --kubernetes $(KUBERNETES)); \
 	for daemon in TestJunk TestInventory; do \
 		LIQO_BROKER_TEST_PROGRAMS=$$programs go test -count=1 -timeout=10m -v -run "^$$daemon$$" ./cmd/broker || exit; \
 	done; \
+	LIQO_BROKER_TEST_PROGRAMS=$$programs go test -count=1 -timeout=10m -v -run '^TestCluster$$' ./pkg/uiserver/answer; \
 	LIQO_BROKER_TEST_PROGRAMS=$$programs go test -C test/chart -count=1 -timeout=10m -v -run '^TestRelease' .
 
 .PHONY: test-e2e
@@ -382,7 +399,7 @@ verify: deps generate lint deadcode ## Check that generated files and go.mod are
 	go mod tidy -C build/release
 	go mod tidy -C test/liqo1
 	go vet -C build/tools ./...
-	git diff --exit-code -- go.mod go.sum cmd/virtual-kubelet test/chart test/liqo1 build/release deploy/crds deploy/connector deploy/chart deploy/chart-agent deploy/chart-connector deploy/chart-registry deploy/liqo/component pkg/api pkg/liqo/v1/api pkg/liqo/v09/resourcereader pkg/remoteipam/remoteipamv1 docs/api test/apiclient
+	git diff --exit-code -- go.mod go.sum cmd/virtual-kubelet test/chart test/liqo1 build/release deploy/crds deploy/connector deploy/chart deploy/chart-agent deploy/chart-connector deploy/chart-registry deploy/liqo/component pkg/api pkg/liqo/v1/api pkg/liqo/v09/resourcereader pkg/remoteipam/remoteipamv1 docs/api test/apiclient pkg/ui/dist ui/src/api.ts
 
 ##@ Help
 

@@ -56,11 +56,13 @@ type binary struct {
 	Modules []linkedModule
 }
 
-// A linkedModule is a Go module in a binary.
+// A linkedModule is a Go module in a binary, or a package of npm in the page that is in one.
 type linkedModule struct {
 	Path, Version string
 	// Patched is true if it was changed before it was built.
 	Patched bool
+	// NPM is true for a package of npm, which is in the page of the broker.
+	NPM bool
 }
 
 // readBinary reads a program, and refuses one that must not be released: for another platform, with the C library, with paths of

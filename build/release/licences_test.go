@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -52,6 +53,42 @@ func TestLinkedLicences(t *testing.T) {
 			!strings.Contains(text, strings.TrimSpace(string(found[1].Texts[0].Data))) {
 			t.Errorf("a release lacks the licence of %s", m.Path)
 		}
+	}
+}
+
+// TestPageLicences holds that who has the page gets the licences of what is in it, and nobody else.
+func TestPageLicences(t *testing.T) {
+	script, err := os.ReadFile(filepath.Join(root, "pkg/ui/dist/app.js.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	without, with := binary{Data: []byte("no page")}, binary{Data: slices.Concat([]byte("before"), script, []byte("after"))}
+	if found, err := pageLicences(root, without); err != nil || found != nil {
+		t.Errorf("a program without the page has %v, %v", found, err)
+	}
+	found, err := pageLicences(root, without, with)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, names := string(thirdPartyText(found)), ""
+	for _, l := range found {
+		names += " " + l.Module.Path
+		if !allowed[l.ID] {
+			t.Errorf("%s is under %s", l.Module.Path, l.ID)
+		}
+		if !strings.Contains(text, l.Module.Path+" "+l.Module.Version+": "+l.ID) {
+			t.Errorf("a release lacks the licence of %s", l.Module.Path)
+		}
+	}
+	if want := " preact @preact/signals @preact/signals-core"; names != want {
+		t.Errorf("the page has%s, want%s", names, want)
+	}
+	bill, err := inventory{Binary: with, Licences: found}.bill()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "pkg:npm/%40preact/signals@"; !strings.Contains(string(bill), want) {
+		t.Errorf("the bill of materials does not name %s", want)
 	}
 }
 

@@ -87,6 +87,11 @@ func (p packer) artifacts() ([]artifact, error) {
 	if err != nil {
 		return nil, err
 	}
+	vendored, err := pageLicences(p.Source.Root, binaries...)
+	if err != nil {
+		return nil, err
+	}
+	licences = append(licences, vendored...)
 	rest = append(rest, artifact{thirdParty + "-" + p.Source.Version + ".txt", thirdPartyText(licences)})
 	all := slices.SortedFunc(slices.Values(slices.Concat(images, plugins, rest)),
 		func(a, b artifact) int { return cmp.Compare(a.Name, b.Name) })
@@ -249,6 +254,11 @@ func (p packer) documents(b binary) ([]moduleLicence, []entry, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	vendored, err := pageLicences(p.Source.Root, b)
+	if err != nil {
+		return nil, nil, err
+	}
+	licences = append(licences, vendored...)
 	files := []entry{{Path: thirdParty, Mode: 0o644, Data: thirdPartyText(licences)}}
 	for _, name := range []string{"LICENSE", "NOTICE"} {
 		data, err := os.ReadFile(filepath.Join(p.Source.Root, name))

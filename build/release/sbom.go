@@ -56,6 +56,9 @@ func (i inventory) bill() ([]byte, error) {
 	}
 	for _, l := range i.Licences {
 		locator := "pkg:golang/" + l.Module.Path + "@" + l.Module.Version
+		if l.Module.NPM {
+			locator = "pkg:npm/" + strings.Replace(l.Module.Path, "@", "%40", 1) + "@" + l.Module.Version
+		}
 		p := i.pkg(l.Module.Path, l.Module.Path, l.Module.Version, l.ID, locator)
 		if l.Module.Patched {
 			p.PackageComment = "Changed by the source patches in the folder patches of " + repository

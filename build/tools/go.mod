@@ -8,6 +8,7 @@ tool (
 )
 
 require (
+	github.com/evanw/esbuild v0.28.2
 	github.com/jgautheron/goconst v1.8.2
 	golang.org/x/tools v0.52.0
 	k8s.io/apiextensions-apiserver v0.35.10

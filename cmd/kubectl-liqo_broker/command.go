@@ -115,6 +115,19 @@ func (s *session) clientAt(name string) (client.Client, error) {
 
 // clientOf returns a client for all kinds that the plugin knows.
 func clientOf(config *rest.Config) (client.Client, error) {
+	scheme, err := kinds()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("reach the cluster: %w", err)
+	}
+	return c, nil
+}
+
+// kinds returns all kinds that the plugin knows.
+func kinds() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, connectorv1alpha1.AddToScheme, lines.AddToScheme,
@@ -123,11 +136,7 @@ func clientOf(config *rest.Config) (client.Client, error) {
 			return nil, fmt.Errorf("register kinds: %w", err)
 		}
 	}
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("reach the cluster: %w", err)
-	}
-	return c, nil
+	return scheme, nil
 }
 
 // lineOf returns the line of Liqo that runs on a cluster. The error may be lines.ErrNone.

@@ -35,7 +35,7 @@ var reads = map[string]string{
 	"providers": "providers", "consumers": "consumers", "status": "status", "where": "where", "explain": "explain cheapest",
 	"policy": "policy", "policy check": "policy check POLICY", "diagnose": "diagnose", "registry": "registry", "catalog": "catalog",
 	"offers": "offers", "contracts": "contracts", "contracts show": "contracts show nightly",
-	"version": "version", "help": "help", "completion": "completion", "completion bash": "completion bash",
+	"version": "version", "ui": "ui --open not#a-route", "help": "help", "completion": "completion", "completion bash": "completion bash",
 	"completion fish": "completion fish", "completion powershell": "completion powershell", "completion zsh": "completion zsh",
 	"contracts export": "contracts export --month 2026-01",
 }

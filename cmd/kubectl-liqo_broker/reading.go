@@ -49,7 +49,7 @@ func (r *reading) commands() []*cobra.Command {
 	}
 	return append([]*cobra.Command{
 		r.providersCommand(), r.consumersCommand(), r.statusCommand(), r.whereCommand(), r.explainCommand(), r.policyCommand(),
-		r.diagnoseCommand(), r.versionCommand(),
+		r.diagnoseCommand(), r.uiCommand(), r.versionCommand(),
 	},
 		append(settings, r.tradeCommands()...)...)
 }

@@ -1,8 +1,8 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cached says what the caches of programs keep in memory of objects of which there are many: a cluster's pods and nodes would be most
-// of it.
+// Package cached says what the caches of programs keep in memory of objects of which there are many: a cluster's pods and nodes would be
+// most of it.
 //
 // It does not know who reads them.
 package cached
@@ -36,8 +36,8 @@ func ByBroker(of line.Line, annotations ...string) map[client.Object]cache.ByObj
 	return kept
 }
 
-// Decisions is what a cache keeps of a broker's PlacementDecisions. Nobody changes one that was read, and each may name a thousand providers:
-// the decisions for all consumers share the names.
+// Decisions is what a cache keeps of a broker's PlacementDecisions. Nobody changes one that was read, and each may name a thousand
+// providers: the decisions for all consumers share the names.
 func Decisions() cache.ByObject {
 	compactor := &liqo.Compactor{}
 	return cache.ByObject{UnsafeDisableDeepCopy: new(true), Transform: Without(func(decision *v1alpha1.PlacementDecision) {
@@ -75,8 +75,8 @@ func Metadata(o any) (any, error) {
 	return o, nil
 }
 
-// Pod keeps of a pod where it is and since when, where it may be, how it does, and what it requests: all of that in one container, instead of
-// the many fields of each. Of its annotations those with some names stay.
+// Pod keeps of a pod where it is and since when, where it may be, how it does, and what it requests: all of that in one container, instead
+// of the many fields of each. Of its annotations those with some names stay.
 func Pod(compactor *liqo.Compactor, annotations ...string) toolscache.TransformFunc {
 	return func(o any) (any, error) {
 		pod, ok := o.(*corev1.Pod)

@@ -149,7 +149,7 @@ func (a *API) Watch(ctx context.Context, informers cache.Informers) error {
 	if a.v1 == nil {
 		return nil
 	}
-	return a.cfg.objects().Watch(ctx, informers, a.v1.feed.Changed)
+	return a.cfg.objects().Watch(ctx, informers, shown.Kinds(), a.v1.feed.Changed)
 }
 
 // Start keeps ready what version 1 shows, until ctx ends.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -68,10 +69,25 @@ func made(liqo line.Kinds) map[client.Object][]feed.Kind {
 	return all
 }
 
-// Watch has changed called with the kinds that may be otherwise, whenever one of the objects changes of which they are made. The cache of
-// the informers may be started later. It returns at once.
-func (o *Objects) Watch(ctx context.Context, informers cache.Informers, changed func(...feed.Kind)) error {
+// Needs returns of which objects some kinds are made: all of them must be readable.
+func Needs(liqo line.Kinds, kinds ...feed.Kind) []client.Object {
+	var needed []client.Object
+	for object, of := range made(liqo) {
+		if slices.ContainsFunc(of, func(kind feed.Kind) bool { return slices.Contains(kinds, kind) }) {
+			needed = append(needed, object)
+		}
+	}
+	return needed
+}
+
+// Watch has changed called with those of some kinds that may be otherwise, whenever one of the objects changes of which they are made. The
+// cache of the informers may be started later. It returns at once.
+func (o *Objects) Watch(ctx context.Context, informers cache.Informers, kinds []feed.Kind, changed func(...feed.Kind)) error {
 	for object, of := range made(o.Line.Kinds()) {
+		of = slices.DeleteFunc(of, func(kind feed.Kind) bool { return !slices.Contains(kinds, kind) })
+		if len(of) == 0 {
+			continue
+		}
 		informer, err := informers.GetInformer(ctx, object)
 		if err != nil {
 			return fmt.Errorf("watch %T: %w", object, err)

@@ -33,14 +33,14 @@ var floors = []floor{
 	{"doors", "what Kubernetes, Liqo and people ask, and what watches", []string{
 		"pkg/install", "pkg/agent",
 		"pkg/controller", "pkg/webhook", "pkg/resourceplugin", "pkg/httpapi", "pkg/remoteipam/broker", "pkg/remoteipam/client",
-		virtualKubelet + "/internal", "pkg/ipamguard", "pkg/trial", "pkg/transit",
+		virtualKubelet + "/internal", "pkg/ipamguard", "pkg/trial", "pkg/transit", "pkg/ui", "pkg/uiserver",
 		"pkg/trade/connector", "pkg/trade/negotiation", "pkg/trade/registry",
 	}},
 	{"reader", "reads the cluster as values", []string{
 		"pkg/snapshot", "pkg/peernet", "pkg/overview", "pkg/shown", "pkg/trade/account", "pkg/trade/show",
 	}},
 	{"edges", "know one outside thing each", []string{
-		"pkg/conditions", "pkg/daemon", "pkg/liqo", "pkg/liqo/line", "pkg/liqo/lines", "pkg/liqo/v09", "pkg/liqo/v1", "pkg/probe",
+		"pkg/cached", "pkg/conditions", "pkg/daemon", "pkg/liqo", "pkg/liqo/line", "pkg/liqo/lines", "pkg/liqo/v09", "pkg/liqo/v1", "pkg/probe",
 		"pkg/promquery", "pkg/remoteipam", "pkg/roundtrips", "pkg/serving", "pkg/lenient", "pkg/trade/objects", "pkg/trade/party",
 		"pkg/trade/registry/store",
 	}},
@@ -56,6 +56,8 @@ var floors = []floor{
 // allowed are imports between folders of one floor.
 var allowed = map[[2]string]string{
 	{virtualKubelet + "/internal", "pkg/remoteipam/client"}: "The virtual kubelet is the program on the consumer's side of the remote IPAM.",
+	{"pkg/cached", "pkg/liqo"}:                              "What is kept of objects of Liqo is read by what it calls them.",
+	{"pkg/cached", "pkg/liqo/line"}:                         "What it keeps of Liqo's kinds a line of its versions says.",
 	{"pkg/overview", "pkg/snapshot"}:                        "It reads to whom policies apply as the daemon does.",
 	{"pkg/shown", "pkg/overview"}:                           "What it shows is made there for people.",
 	{"pkg/trade/connector", "pkg/trade/registry"}:           "A connector calls registries, and knows parties as their client shows them.",

@@ -98,6 +98,7 @@ type kept struct {
 	// With the feed's lock:
 	view               *View
 	built, read, dirty time.Time // dirty is when the first change came that is not in the view; zero if there is none.
+	failed             error     // Why the view could not be made again; nil if it was.
 }
 
 // New returns a feed of some kinds.
@@ -167,8 +168,14 @@ func (f *Feed) refresh(ctx context.Context, kind Kind, k *kept, lag time.Duratio
 	defer f.mu.Unlock()
 	if err != nil {
 		k.dirty = began
-		return nil, fmt.Errorf("read all %s: %w", kind, err)
+		err = fmt.Errorf("read all %s: %w", kind, err)
+		if ctx.Err() == nil { // Else it is only who asked that has gone.
+			k.failed = err
+			f.appended.Send() // Who waits for what changes is told that nobody knows.
+		}
+		return nil, err
 	}
+	k.failed = nil
 	slices.SortFunc(items, func(a, b Item) int { return cmp.Compare(a.Key, b.Key) })
 	before := k.view
 	k.view, k.built = &View{Items: items}, began
@@ -255,7 +262,7 @@ func (f *Feed) Run(ctx context.Context) error {
 		began := time.Now()
 		for kind, k := range f.kinds {
 			if f.wanted(k) {
-				_, _ = f.refresh(ctx, kind, k, 0) // Who reads it gets the error.
+				_, _ = f.refresh(ctx, kind, k, 0) // Who reads or watches it gets the error.
 			}
 		}
 		rest = max(pause, pauseFactor*time.Since(began))

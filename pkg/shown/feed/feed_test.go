@@ -28,6 +28,12 @@ type world struct {
 	err    error
 }
 
+func (w *world) set(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.err = err
+}
+
 func (w *world) source(_ context.Context, kind Kind) ([]Item, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -253,4 +259,54 @@ func TestReads(t *testing.T) {
 			t.Error("what nobody reads is read again")
 		}
 	})
+}
+
+// TestWatchersLearnThatNobodyKnows has the source fail under a watcher, which must not take what was for what is.
+func TestWatchersLearnThatNobodyKnows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{things: map[string]string{"a": "1"}}
+		f := New(w.source, things)
+		ctx, end := context.WithCancel(t.Context())
+		running := make(chan error)
+		go func() { running <- f.Run(ctx) }()
+		cursor, _, err := f.Watch(ctx, []Kind{things}, "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.set(errors.New("the API server is gone"))
+		f.Changed(things)
+		if found, err := cursor.Next(ctx, time.Minute); err == nil || errors.Is(err, ErrBehind) {
+			t.Errorf("a watcher gets %v, %v", found, err)
+		}
+		w.set(nil)
+		time.Sleep(oldest)
+		if _, _, err := f.Watch(ctx, []Kind{things}, "", cursor.ID()); err != nil {
+			t.Errorf("it does not come back: %v", err)
+		}
+		if found, err := cursor.Next(ctx, time.Second); err != nil || len(found) != 0 {
+			t.Errorf("a watcher gets %v, %v though all is well again", found, err)
+		}
+		end()
+		if err := <-running; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestReaderWhoHasGone asks with a context that has ended: others do not learn of it.
+func TestReaderWhoHasGone(t *testing.T) {
+	f := New(func(ctx context.Context, _ Kind) ([]Item, error) { return nil, ctx.Err() }, things)
+	cursor, _, err := f.Watch(t.Context(), []Kind{things}, "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.kinds[things].dirty = time.Now().Add(-time.Hour)
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := f.View(gone, things); !errors.Is(err, context.Canceled) {
+		t.Errorf("who has gone gets %v", err)
+	}
+	if _, err := cursor.Next(t.Context(), time.Nanosecond); err != nil {
+		t.Errorf("somebody else gets %v", err)
+	}
 }

@@ -79,8 +79,8 @@ func (c *Cursor) parse(id string) (at uint64, ok bool) {
 	return at, err == nil
 }
 
-// Next returns what has changed, as soon as there is something, and nothing after a while. The error is [ErrBehind], or that of
-// ctx.
+// Next returns what has changed, as soon as there is something, and nothing after a while. The error is [ErrBehind], that of ctx, or why it
+// cannot be said what is of one of the kinds now: nobody who watches is to take what was for what is.
 func (c *Cursor) Next(ctx context.Context, wait time.Duration) ([]Entry, error) {
 	timeout := time.NewTimer(wait)
 	defer timeout.Stop()
@@ -105,7 +105,11 @@ func (c *Cursor) readEntries() (found []Entry, more <-chan struct{}, err error) 
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, kind := range c.kinds {
-		f.kinds[kind].read = now
+		k := f.kinds[kind]
+		k.read = now
+		if k.failed != nil {
+			return nil, nil, k.failed
+		}
 	}
 	missing := f.last - c.at
 	if missing > uint64(len(f.entries)) {

@@ -131,13 +131,16 @@ func (l Liqo) liqoctl(ctx context.Context, log string, args ...string) (string, 
 	// The kernel kills liqoctl when the thread ends that started it (prctl(2), PR_SET_PDEATHSIG), as threads do that joined a node.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	var stdout bytes.Buffer
-	cmd.Stdout, cmd.Stderr = io.MultiWriter(&stdout, file), file
+	var stdout, said bytes.Buffer
+	told := io.MultiWriter(&said, file)
+	cmd.Stdout, cmd.Stderr = io.MultiWriter(&stdout, told), told
 	if args[0] == "generate" {
 		cmd.Stdout = &stdout
 	}
 	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("liqoctl %s: %w (see %s)", args[0], errors.Join(ctx.Err(), err), path)
+		const most = 2000 // What it said last: the log goes with the lab.
+		last := said.Bytes()[max(0, said.Len()-most):]
+		return "", fmt.Errorf("liqoctl %s: %w (see %s)\n%s", args[0], errors.Join(ctx.Err(), err), path, bytes.TrimSpace(last))
 	}
 	return stdout.String(), nil
 }

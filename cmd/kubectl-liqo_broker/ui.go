@@ -1,0 +1,129 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/install"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/program"
+	"github.com/capacitorset/liqo-broker/pkg/shown"
+	"github.com/capacitorset/liqo-broker/pkg/ui"
+	"github.com/capacitorset/liqo-broker/pkg/uiserver"
+	"github.com/capacitorset/liqo-broker/pkg/uiserver/answer"
+	"github.com/capacitorset/liqo-broker/pkg/version"
+)
+
+// page is how the page is served and opened.
+type page struct {
+	port             uint16
+	route            string
+	noOpen, readOnly bool
+	// browse opens a link in a browser until its context ends, and returns [errNoBrowser] where there is none.
+	browse func(ctx context.Context, link string) error
+}
+
+func (r *reading) uiCommand() *cobra.Command {
+	p := page{browse: browse}
+	command := &cobra.Command{
+		Use:   "ui",
+		Short: "Show the broker in a browser, as it is now and as it changes",
+		Long: "Show the broker in a browser: what should be looked at, providers, consumers, where pods run and why, and the map of the " +
+			"federation.\n\nThe page is served on loopback of this machine, until the command is interrupted or nobody has used it for 12 " +
+			"hours. It reads and\nchanges the cluster with the rights of your kubeconfig. It needs a link that the command prints, and that " +
+			"opens it once, within a\nminute. From another machine the link works through ssh -L PORT:127.0.0.1:PORT.",
+		Example: "  kubectl liqo-broker ui\n  kubectl liqo-broker ui --open /map --read-only\n" +
+			"  kubectl liqo-broker ui --port 8443 --no-open",
+		Args:              usage(cobra.NoArgs),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(command *cobra.Command, _ []string) error { return r.showPage(command.Context(), &p) },
+	}
+	flags := command.Flags()
+	flags.Uint16Var(&p.port, "port", 0, "port on loopback; 0 is one that is free")
+	flags.StringVar(&p.route, "open", "", "what of the page is opened, as /providers")
+	flags.BoolVar(&p.noOpen, "no-open", false, "open no browser: the link is printed only")
+	flags.BoolVar(&p.readOnly, "read-only", false, "let the page change nothing")
+	return command
+}
+
+// showPage serves the page until ctx ends, or nobody uses it.
+func (r *reading) showPage(ctx context.Context, p *page) error {
+	if strings.ContainsAny(p.route, "#&\n") {
+		return program.Usage(fmt.Errorf("--open %q is no route of the page: they are as /providers", p.route))
+	}
+	// Whether there is a broker is said here, and not in a browser.
+	answers, err := r.answers(ctx, p.readOnly)
+	if err != nil {
+		return r.clear(err)
+	}
+	files, err := ui.New()
+	if err != nil {
+		return err
+	}
+	show := func(link string) { fmt.Fprintf(r.Out, "Open within a minute, once: %s\n", link) }
+	server, err := uiserver.Listen(ctx, p.port, uiserver.Config{Page: files, Data: answers, Asked: show})
+	if err != nil {
+		return err
+	}
+
+	// It is served while a browser opens it.
+	fmt.Fprintf(r.Out, "%s is shown at %s until you press Ctrl-C\n", r.where(), server.Address())
+	link := server.Link(p.route)
+	show(link)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return server.Run(ctx) })
+	group.Go(func() error { return answers.Run(ctx) })
+	if !p.noOpen {
+		group.Go(func() error {
+			if err := p.browse(ctx, link); err != nil && ctx.Err() == nil {
+				fmt.Fprintf(r.ErrOut, "No browser was opened: %v\n", err)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); !errors.Is(err, uiserver.ErrIdle) {
+		return err
+	}
+	fmt.Fprintln(r.ErrOut, "Nobody has used the page for 12 hours: it ends")
+	return nil
+}
+
+// answers returns what answers the page. The error says what a cluster is that has no broker.
+func (r *reading) answers(ctx context.Context, readOnly bool) (*answer.Answers, error) {
+	config, err := r.config()
+	if err != nil {
+		return nil, err
+	}
+	scheme, err := kinds()
+	if err != nil {
+		return nil, err
+	}
+	c, err := r.open()
+	if err != nil {
+		return nil, err
+	}
+	of, err := lineOf(c)
+	if err != nil {
+		return nil, err
+	}
+	group := v1alpha1.GroupVersion
+	if _, err := c.RESTMapper().RESTMapping(group.WithKind("Provider").GroupKind(), group.Version); err != nil {
+		return nil, r.onBroker(ctx, c, err)
+	}
+	return answer.New(answer.Config{
+		Rest: config, Scheme: scheme, Line: of, Context: r.to.context(), Version: version.String(), ReadOnly: readOnly,
+		Programs: shown.Programs{
+			Daemon: client.ObjectKey{Namespace: install.BrokerNamespace, Name: install.BrokerName}, Liqo: liqo.DefaultNamespace,
+		},
+	})
+}

@@ -1,0 +1,153 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/capacitorset/liqo-broker/pkg/program"
+)
+
+// TestUI serves the page until it is interrupted: with a link that opens it, and data for who has opened it.
+func TestUI(t *testing.T) {
+	c := newCLI(t, well()...)
+	read, write := io.Pipe()
+	root := c.rootTo(t, genericiooptions.IOStreams{In: strings.NewReader(""), Out: write, ErrOut: io.Discard})
+	root.SetArgs([]string{"ui", "--no-open", "--open", "/map", "--server", "https://127.0.0.1:1"})
+	ctx, cancel := context.WithCancel(t.Context())
+	ran := make(chan error, 1)
+	go func() {
+		err := root.ExecuteContext(ctx)
+		write.CloseWithError(err)
+		ran <- err
+	}()
+	var address, code string
+	for lines := bufio.NewScanner(read); code == "" && lines.Scan(); {
+		if found := regexp.MustCompile(`(http://127\.0\.0\.1:\d+/)#code=(\w+)&to=/map$`).FindStringSubmatch(lines.Text()); found != nil {
+			address, code = found[1], found[2]
+		}
+	}
+	if code == "" {
+		t.Fatalf("it shows no link: %v", <-ran)
+	}
+	go func() { _, _ = io.Copy(io.Discard, read) }()
+	for _, tc := range []struct {
+		method, path, body string
+		status             int
+		says               string
+	}{
+		{http.MethodGet, "", "", http.StatusOK, "<script"},
+		{http.MethodGet, "api/v1/me", "", http.StatusUnauthorized, "needs the key"},
+		{http.MethodPost, "session", `{"code":"` + code + `"}`, http.StatusOK, `"key"`},
+		{http.MethodPost, "session/link", "", http.StatusNoContent, ""},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), tc.method, address+tc.path, strings.NewReader(tc.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if err != nil || answer.StatusCode != tc.status || !strings.Contains(string(text), tc.says) {
+			t.Errorf("%s %s: %s, %v: %s", tc.method, tc.path, answer.Status, err, text)
+		}
+	}
+	cancel()
+	if err := <-ran; err != nil {
+		t.Errorf("it ends with %v", err)
+	}
+}
+
+// TestUIElsewhere asks for the page where there is no broker, and for what is no route.
+func TestUIElsewhere(t *testing.T) {
+	if _, _, err := newCLI(t, well()...).run(t, "ui --open a#b"); program.ExitCode(err) != program.ExitUsage {
+		t.Errorf("what is no route: %v", err)
+	}
+}
+
+// TestOpener chooses by what a browser is opened.
+func TestOpener(t *testing.T) {
+	for name, tc := range map[string]struct {
+		system, display string
+		want            string
+		err             error
+	}{
+		"Windows":   {"windows", "", "rundll32", nil},
+		"Mac":       {"darwin", "", "open", nil},
+		"Desktop":   {"linux", ":0", "xdg-open", nil},
+		"NoDesktop": {"linux", "", "", errNoBrowser},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("PATH", t.TempDir()) // Which browser it is, nobody says.
+			got, err := openerOf(t.Context(), tc.system, func(string) string { return tc.display })
+			if !errors.Is(err, tc.err) || len(got) > 0 && got[0] != tc.want || (len(got) == 0) != (tc.want == "") {
+				t.Errorf("%q, %v", got, err)
+			}
+		})
+	}
+	for desktop, want := range map[string]bool{
+		"firefox_firefox.desktop\n": true, "chromium_chromium.desktop": true, "firefox-esr.desktop\n": false, "google-chrome.desktop": false,
+		"": false,
+	} {
+		if confined(desktop) != want {
+			t.Errorf("%q is a snap: %t", desktop, !want)
+		}
+	}
+}
+
+// TestBrowse opens a link by a program that reads its file: only its user can, and the file goes.
+func TestBrowse(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the programs that open files are others")
+	}
+	bin, seen := t.TempDir(), filepath.Join(t.TempDir(), "seen")
+	const reads = "#!/bin/sh\n/bin/stat -c '%%a %%n' \"$1\" > %[1]s\n/bin/stat -c '%%a' \"${1%%/*}\" >> %[1]s\n/bin/cat \"$1\" >> %[1]s\n"
+	script := fmt.Sprintf(reads, seen)
+	if err := os.WriteFile(filepath.Join(bin, "xdg-open"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin)
+	t.Setenv("DISPLAY", ":0")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- browse(ctx, `http://127.0.0.1:1/#code=A&to=/"><script>`) }()
+	var text string
+	for range 100 {
+		if written, err := os.ReadFile(seen); err == nil && strings.Contains(string(written), "</title>") {
+			text = string(written)
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	first, rest, _ := strings.Cut(text, "\n")
+	mode, file, _ := strings.Cut(first, " ")
+	const leads = "url=http://127.0.0.1:1/#code=A&amp;to=/&#34;&gt;&lt;script&gt;"
+	if mode != "600" || !strings.HasPrefix(rest, "700\n") || !strings.Contains(rest, leads) {
+		t.Errorf("the browser sees\n%s", text)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("it ends with %v", err)
+	}
+	if _, err := os.Stat(filepath.Dir(file)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is left: %v", file, err)
+	}
+}

@@ -1,0 +1,149 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package ui is the page of the broker: the files that make ui has made of the folder ui, and how they are served. They are the same for
+// everybody, and have nothing of any cluster in them. The package knows nothing of what the page asks for: who serves it serves that, too.
+package ui
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+//go:embed dist
+var dist embed.FS
+
+// policy is what a browser lets the page do: run its own scripts, and call who has served it. It cannot make scripts of texts.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; " +
+	"form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+// maxFile is more than any file of the page has, in bytes.
+const maxFile = 4 << 20
+
+// A Page serves the files of the page.
+type Page struct {
+	files map[string]file
+}
+
+type file struct {
+	kind, tag        string
+	packed, unpacked []byte
+}
+
+// New reads the files. The error says which one is broken, which tests would have seen.
+func New() (*Page, error) {
+	const folder, end = "dist", ".gz"
+	entries, err := dist.ReadDir(folder)
+	if err != nil {
+		return nil, fmt.Errorf("read the page: %w", err)
+	}
+	p := &Page{files: map[string]file{}}
+	for _, entry := range entries {
+		packed, err := dist.ReadFile(path.Join(folder, entry.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("read the page: %w", err)
+		}
+		unpacked, err := unpack(packed)
+		if err != nil {
+			return nil, fmt.Errorf("read %s of the page: %w", entry.Name(), err)
+		}
+		name := strings.TrimSuffix(entry.Name(), end)
+		sum := sha256.Sum256(unpacked)
+		p.files["/"+name] = file{
+			kind: mime.FormatMediaType(kindOf(name), map[string]string{"charset": "utf-8"}), tag: hex.EncodeToString(sum[:16]),
+			packed: packed, unpacked: unpacked,
+		}
+	}
+	const index = "/index.html"
+	p.files["/"] = p.files[index]
+	if len(p.files["/"].packed) == 0 {
+		return nil, fmt.Errorf("the page has no %s", index)
+	}
+	return p, nil
+}
+
+// kindOf returns the media type of a file. It does not ask the machine, of which each has its own list.
+func kindOf(name string) string {
+	switch path.Ext(name) {
+	case ".html":
+		return "text/html"
+	case ".js":
+		return "text/javascript"
+	case ".css":
+		return "text/css"
+	}
+	return "text/plain"
+}
+
+func unpack(packed []byte) ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(r, maxFile))
+}
+
+// Paths returns the paths that the page has, in order: who serves other things beside them routes these here.
+func (p *Page) Paths() []string {
+	paths := make([]string, 0, len(p.files))
+	for name := range p.files {
+		paths = append(paths, name)
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// ServeHTTP serves a file of the page, and for every other path says that there is nothing.
+func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	for name, value := range map[string]string{
+		"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+		"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
+	} {
+		header.Set(name, value)
+	}
+	found, is := p.files[r.URL.Path]
+	switch {
+	case !is:
+		http.Error(w, "There is nothing here.", http.StatusNotFound)
+		return
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		header.Set("Allow", "GET, HEAD")
+		http.Error(w, "The page can only be read.", http.StatusMethodNotAllowed)
+		return
+	}
+	header.Set("Content-Type", found.kind)
+	header.Set("Cache-Control", "no-cache") // It is asked for each time, and answered without a body as long as it is the same.
+	header.Set("Vary", "Accept-Encoding")
+	body, tag := found.unpacked, found.tag
+	if takesGzip(r.Header.Values("Accept-Encoding")) {
+		body, tag = found.packed, found.tag+"-gzip"
+		header.Set("Content-Encoding", "gzip")
+	}
+	header.Set("ETag", `"`+tag+`"`)
+	r.Header.Del("Range") // Parts of what is packed are of no use.
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
+}
+
+// takesGzip reports whether a browser reads gzip, by what it says that it accepts.
+func takesGzip(accepts []string) bool {
+	for coding := range strings.SplitSeq(strings.Join(accepts, ","), ",") {
+		name, quality, _ := strings.Cut(coding, ";")
+		if strings.EqualFold(strings.TrimSpace(name), "gzip") {
+			value, _ := strings.CutPrefix(strings.ReplaceAll(quality, " ", ""), "q=")
+			return value == "" || strings.Trim(value, "0.") != ""
+		}
+	}
+	return false
+}

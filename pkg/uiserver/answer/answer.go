@@ -1,0 +1,301 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package answer answers what the page asks of a broker's cluster, with the rights of one person: from a cache of what that person may
+// read, as the API of the daemon answers it, and by changes that the API server sees under the person's name.
+//
+// It does not know how requests come, nor whether the person has made them.
+package answer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/lenient"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
+	"github.com/capacitorset/liqo-broker/pkg/sheet"
+	"github.com/capacitorset/liqo-broker/pkg/shown"
+	"github.com/capacitorset/liqo-broker/pkg/shown/apiv1"
+	"github.com/capacitorset/liqo-broker/pkg/shown/feed"
+	"github.com/capacitorset/liqo-broker/pkg/shown/stream"
+	"github.com/capacitorset/liqo-broker/pkg/uiserver"
+)
+
+// How long what takes. With each heartbeat the API server is asked for a sign of life.
+const (
+	heartbeat = 5 * time.Second
+	syncing   = 20 * time.Second
+	reaching  = 4 * time.Second
+)
+
+// maxStreams bounds the tabs that are live at the same time.
+const maxStreams = 8
+
+// maxBody bounds what is read of a request, in bytes.
+const maxBody = 4 << 10
+
+// Config is what answers are made of.
+type Config struct {
+	// Rest is how the person reaches the API server, and Scheme has the kinds.
+	Rest   *rest.Config
+	Scheme *runtime.Scheme
+	// Line is Liqo's on the cluster.
+	Line line.Line
+	// Programs are where the broker's programs are.
+	Programs shown.Programs
+	// Context and Version are shown.
+	Context, Version string
+	// ReadOnly refuses all changes.
+	ReadOnly bool
+}
+
+// Answers answers. It may be used concurrently.
+type Answers struct {
+	cfg    Config
+	client client.Client
+	mux    *http.ServeMux
+	places chan struct{} // One for each stream.
+
+	mu      sync.Mutex
+	ctx     context.Context //nolint:containedctx // Of Run: sightings end with it, and not with the request that begins one.
+	sighted *sighting       // What is known of the cluster; nil for nothing yet, or nothing any more.
+	group   errgroup.Group
+}
+
+// New returns what answers.
+func New(cfg Config) (*Answers, error) {
+	cfg.Rest = rest.CopyConfig(cfg.Rest)
+	lenient.Wrap(cfg.Rest, cfg.Scheme, logr.Discard()) // One object that cannot be read hides no other.
+	cfg.Rest.WarningHandlerWithContext = warnings{}
+	c, err := client.New(cfg.Rest, client.Options{Scheme: cfg.Scheme})
+	if err != nil {
+		return nil, fmt.Errorf("reach the cluster: %w", err)
+	}
+	return answersOf(cfg, c), nil
+}
+
+func answersOf(cfg Config, c client.Client) *Answers {
+	a := &Answers{cfg: cfg, client: c, mux: http.NewServeMux(), places: make(chan struct{}, maxStreams)}
+	a.mux.HandleFunc("GET /api/v1/me", a.me)
+	a.mux.HandleFunc("GET /api/v1/events", a.events)
+	a.mux.HandleFunc("PUT /api/v1/providers/{id}/scheduling", a.schedules(func() client.Object { return &v1alpha1.Provider{} },
+		string(v1alpha1.SchedulingActive), string(v1alpha1.SchedulingCordoned), string(v1alpha1.SchedulingDrained)))
+	a.mux.HandleFunc("PUT /api/v1/consumers/{id}/scheduling", a.schedules(func() client.Object { return &v1alpha1.Consumer{} },
+		string(v1alpha1.ConsumerActive), string(v1alpha1.ConsumerSuspended)))
+	a.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		uiserver.Refuse(w, http.StatusNotFound, fmt.Sprintf("there is no %s %s", r.Method, sheet.Plain(r.URL.Path)))
+	})
+	return a
+}
+
+// Run keeps what is answered ready until ctx ends. Requests before and after it are refused.
+func (a *Answers) Run(ctx context.Context) error {
+	a.mu.Lock()
+	a.ctx = ctx
+	a.mu.Unlock()
+	<-ctx.Done()
+	a.mu.Lock()
+	a.ctx = nil
+	a.mu.Unlock()
+	return a.group.Wait()
+}
+
+// ServeHTTP implements [http.Handler].
+func (a *Answers) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.mux.ServeHTTP(w, r) }
+
+// sighting returns what is known of the cluster. What was seen before the API server could not be reached, or said no, is forgotten: the
+// cache would go on telling it.
+func (a *Answers) sighting(ctx context.Context) (*sighting, error) {
+	if err := a.reached(ctx); err != nil {
+		return nil, err
+	}
+	s, err := a.begun() //nolint:contextcheck // It goes on when whoever has asked is gone.
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, syncing, errors.New("not all has been read yet: it goes on"))
+	defer cancel()
+	select {
+	case <-s.ready:
+		return s, nil
+	case <-s.lost:
+		return nil, s.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// begun returns a sighting that has begun, and has not been lost.
+func (a *Answers) begun() (*sighting, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ctx == nil || a.ctx.Err() != nil {
+		return nil, errors.New("the server ends")
+	}
+	if a.sighted == nil || a.sighted.isLost() {
+		s := newSighting(a.cfg, a.client)
+		a.sighted = s
+		ctx := a.ctx
+		a.group.Go(func() error {
+			s.run(ctx)
+			return nil
+		})
+	}
+	return a.sighted, nil
+}
+
+// reached returns why the API server does not answer. Whatever else it answers than that it does not know the person, it is there.
+func (a *Answers) reached(ctx context.Context) error {
+	timed, cancel := context.WithTimeout(ctx, reaching)
+	defer cancel()
+	_, err := whoIs(timed, a.client)
+	switch status := apierrors.APIStatus(nil); {
+	case err == nil, errors.As(err, &status) && !apierrors.IsUnauthorized(err) && status.Status().Code < http.StatusInternalServerError:
+		return nil
+	default:
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.sighted != nil && ctx.Err() == nil {
+			a.sighted.lose(err)
+		}
+		return fmt.Errorf("the API server does not answer: %w", err)
+	}
+}
+
+// refuse says why something was not done.
+func refuse(w http.ResponseWriter, err error) {
+	status := http.StatusServiceUnavailable
+	if said := apierrors.APIStatus(nil); errors.As(err, &said) && said.Status().Code >= http.StatusBadRequest {
+		// 401 is about the key of the page.
+		if status = int(said.Status().Code); status == http.StatusUnauthorized {
+			status = http.StatusServiceUnavailable
+		}
+	}
+	uiserver.Refuse(w, status, sheet.Plain(err.Error()))
+}
+
+// me says who the person is.
+func (a *Answers) me(w http.ResponseWriter, r *http.Request) {
+	s, err := a.sighting(r.Context())
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	uiserver.Answer(w, s.me)
+}
+
+// events streams what there is and what changes of it.
+func (a *Answers) events(w http.ResponseWriter, r *http.Request) {
+	select {
+	case a.places <- struct{}{}:
+		defer func() { <-a.places }()
+	default:
+		uiserver.Refuse(w, http.StatusTooManyRequests, fmt.Sprintf("%d tabs are live already: close one", maxStreams))
+		return
+	}
+	asked := strings.Split(r.URL.Query().Get("kinds"), ",")
+	s, err := a.sighting(r.Context())
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	var kinds []feed.Kind
+	for _, kind := range shown.Kinds() {
+		if slices.Contains(asked, string(kind)) && slices.Contains(s.kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	if len(kinds) == 0 {
+		uiserver.Refuse(w, http.StatusForbidden, "you may not see anything of this")
+		return
+	}
+	// A stream ends with what it was made of: the page calls again, and sees what there is then.
+	ctx, end := context.WithCancel(r.Context())
+	defer end()
+	defer context.AfterFunc(s.life, end)() //nolint:contextcheck // That of the request is above.
+	watch := stream.Stream{
+		Feed: s.feed, Kinds: kinds, Last: r.Header.Get("Last-Event-ID"), Watcher: stream.Watcher{Name: "the person"},
+		Timing: stream.Timing{Heartbeat: heartbeat, Write: 10 * time.Second},
+		May:    func(ctx context.Context) bool { return a.reached(ctx) == nil },
+	}
+	if err := watch.Run(ctx, w); err != nil {
+		refuse(w, err)
+	}
+}
+
+// schedules answers how a cluster is scheduled from now on.
+func (a *Answers) schedules(empty func() client.Object, values ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var asked struct {
+			Scheduling string `json:"scheduling"`
+		}
+		body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+		body.DisallowUnknownFields()
+		dry := r.URL.Query().Get("dryRun")
+		switch err := body.Decode(&asked); {
+		case err != nil:
+			uiserver.Refuse(w, http.StatusBadRequest, "this is no JSON with scheduling alone: "+sheet.Plain(err.Error()))
+		case !slices.Contains(values, asked.Scheduling):
+			uiserver.Refuse(w, http.StatusUnprocessableEntity, "scheduling is one of "+strings.Join(values, ", "))
+		case dry != "" && dry != "All":
+			uiserver.Refuse(w, http.StatusUnprocessableEntity, "dryRun is All, or is left out")
+		case a.cfg.ReadOnly:
+			uiserver.Refuse(w, http.StatusForbidden, "nothing is changed here: the page was opened with --read-only")
+		default:
+			object := empty()
+			object.SetName(r.PathValue("id"))
+			a.schedule(w, r, object, asked.Scheduling, dry != "")
+		}
+	}
+}
+
+// schedule patches one field of one object, as the commands of the plugin do.
+func (a *Answers) schedule(w http.ResponseWriter, r *http.Request, object client.Object, scheduling string, dry bool) {
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"scheduling": scheduling}})
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	ctx, said := withWarnings(r.Context())
+	var options []client.PatchOption
+	if dry {
+		options = append(options, client.DryRunAll)
+	}
+	if err := a.client.Patch(ctx, object, client.RawPatch("application/merge-patch+json", patch), options...); err != nil {
+		refuse(w, fmt.Errorf("set scheduling of %s: %w", object.GetName(), err))
+		return
+	}
+	for _, warning := range said.all() {
+		w.Header().Add("Warning", warning)
+	}
+	uiserver.Answer(w, struct {
+		Scheduling string `json:"scheduling"`
+	}{scheduling})
+}
+
+// accessOf returns what of the kinds a person sees who lacks some rights to read objects.
+func accessOf(kinds []feed.Kind, missing func(feed.Kind) []string) (all []apiv1.Access, seen []feed.Kind) {
+	for _, kind := range kinds {
+		lacks := missing(kind)
+		all = append(all, apiv1.Access{Kind: string(kind), Missing: lacks})
+		if len(lacks) == 0 {
+			seen = append(seen, kind)
+		}
+	}
+	return all, seen
+}

@@ -1,0 +1,353 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package answer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/lines"
+	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/serving/eventstream"
+	"github.com/capacitorset/liqo-broker/pkg/shown"
+	"github.com/capacitorset/liqo-broker/pkg/shown/apiv1"
+)
+
+// programsVariable names the folder with kube-apiserver, which bin/lab build prints.
+const programsVariable = "LIQO_BROKER_TEST_PROGRAMS"
+
+// kubernetes is a real API server with the kinds of the broker and of Liqo 0.9, and the way there, which can be cut.
+type kubernetes struct {
+	t      *testing.T
+	config *rest.Config
+	scheme *runtime.Scheme
+	client client.Client
+
+	mu    sync.Mutex
+	cut   bool
+	conns []net.Conn
+}
+
+func startKubernetes(t *testing.T) *kubernetes {
+	t.Helper()
+	programs := os.Getenv(programsVariable)
+	if programs == "" {
+		t.Skipf("%s does not say where kube-apiserver is", programsVariable)
+	}
+	module, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/liqotech/liqo").Output()
+	if err != nil {
+		t.Fatalf("find the CRDs of Liqo: %v", err)
+	}
+	etcd, err := exec.LookPath("etcd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	environment := &envtest.Environment{
+		CRDDirectoryPaths:     []string{"../../../deploy/crds", filepath.Join(strings.TrimSpace(string(module)), "deployments/liqo/crds")},
+		ErrorIfCRDPathMissing: true, BinaryAssetsDirectory: t.TempDir(),
+		ControlPlaneStartTimeout: 3 * time.Minute, ControlPlaneStopTimeout: time.Minute,
+	}
+	for name, program := range map[string]string{"etcd": etcd, "kube-apiserver": filepath.Join(programs, "kube-apiserver")} {
+		if err := os.Symlink(program, filepath.Join(environment.BinaryAssetsDirectory, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	environment.ControlPlane.Etcd = &envtest.Etcd{}
+	environment.ControlPlane.Etcd.Configure().Set("unsafe-no-fsync", "true") // The data need not survive.
+	config, err := environment.Start()
+	if err != nil {
+		t.Fatalf("start the API server: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := environment.Stop(); err != nil {
+			t.Errorf("stop the API server: %v", err)
+		}
+	})
+	k := &kubernetes{t: t, config: config, scheme: runtime.NewScheme()}
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, lines.AddToScheme} {
+		if err := add(k.scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if k.client, err = client.New(config, client.Options{Scheme: k.scheme}); err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// serve answers with the rights of a user; of who has all rights if that is empty. The way to the API server is that which can be cut.
+func (k *kubernetes) serve(user string) *httptest.Server {
+	k.t.Helper()
+	config := rest.CopyConfig(k.config)
+	config.Impersonate.UserName = user
+	config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if k.cut {
+			return nil, errors.New("the way is cut")
+		}
+		c, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, network, address)
+		if err == nil {
+			k.conns = append(k.conns, c)
+		}
+		return c, err
+	}
+	answers, err := New(Config{
+		Rest: config, Scheme: k.scheme, Line: v09.Line{}, Context: "here", Version: "v1.2.3",
+		Programs: shown.Programs{Daemon: client.ObjectKey{Namespace: "liqo-broker", Name: "liqo-broker"}, Liqo: "liqo"},
+	})
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	server := httptest.NewServer(answers)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(k.t.Context()))
+	ran := make(chan error)
+	go func() { ran <- answers.Run(ctx) }()
+	k.t.Cleanup(func() {
+		cancel()
+		if err := <-ran; err != nil {
+			k.t.Error(err)
+		}
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return server
+}
+
+// reach cuts the way to the API server, or mends it.
+func (k *kubernetes) reach(is bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.cut = !is
+	if k.cut {
+		for _, c := range k.conns {
+			_ = c.Close()
+		}
+		k.conns = nil
+	}
+}
+
+func (k *kubernetes) do(err error) {
+	k.t.Helper()
+	if err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+// ask answers a request.
+func (k *kubernetes) ask(s *httptest.Server, method, path, body string, into any) int {
+	k.t.Helper()
+	r, err := http.NewRequestWithContext(k.t.Context(), method, s.URL+path, strings.NewReader(body))
+	k.do(err)
+	answer, err := s.Client().Do(r)
+	k.do(err)
+	defer answer.Body.Close()
+	if into != nil {
+		k.do(json.NewDecoder(answer.Body).Decode(into))
+	}
+	return answer.StatusCode
+}
+
+// watching is a stream that is read.
+type watching struct {
+	k      *kubernetes
+	answer *http.Response
+	events *eventstream.Reader
+}
+
+func (k *kubernetes) watch(s *httptest.Server) *watching {
+	k.t.Helper()
+	path := s.URL + "/api/v1/events?kinds=providers,status,workloads"
+	r, err := http.NewRequestWithContext(k.t.Context(), http.MethodGet, path, http.NoBody)
+	k.do(err)
+	answer, err := s.Client().Do(r) //nolint:bodyclose // The stream is read until it ends, or is closed by its reader.
+	k.do(err)
+	if answer.StatusCode != http.StatusOK {
+		k.t.Fatalf("a stream is answered with %s", answer.Status)
+	}
+	return &watching{k, answer, eventstream.NewReader(answer.Body, 1<<20)}
+}
+
+// until reads events until one of them is as wanted, and returns all.
+func (w *watching) until(wanted func(eventstream.Event, apiv1.Event) bool) []eventstream.Event {
+	w.k.t.Helper()
+	timer := time.AfterFunc(time.Minute, func() { w.answer.Body.Close() })
+	defer timer.Stop()
+	var all []eventstream.Event
+	for {
+		e, err := w.events.Next()
+		if err != nil {
+			w.k.t.Fatalf("the stream ends after %q: %v", all, err)
+		}
+		all = append(all, e)
+		var about apiv1.Event
+		if len(e.Data) > 0 {
+			w.k.do(json.Unmarshal(e.Data, &about))
+		}
+		if wanted(e, about) {
+			return all
+		}
+	}
+}
+
+// ends reads the stream to its end, and reports whether that came in time.
+func (w *watching) ends() bool {
+	late := make(chan struct{})
+	timer := time.AfterFunc(heartbeat+reaching+5*time.Second, func() {
+		close(late)
+		w.answer.Body.Close()
+	})
+	defer timer.Stop()
+	for {
+		if _, err := w.events.Next(); err != nil {
+			break
+		}
+	}
+	select {
+	case <-late:
+		return false
+	default:
+		return true
+	}
+}
+
+func synced(e eventstream.Event, _ apiv1.Event) bool { return e.Name == "synced" }
+
+// draining wants an event that a provider is to be drained.
+func draining(_ eventstream.Event, about apiv1.Event) bool {
+	return about.Provider != nil && about.Provider.Scheduling == "Drained"
+}
+
+// TestCluster answers from a real API server: what there is and what changes, to who may, by their own name; and nothing of what was while
+// the API server is away.
+func TestCluster(t *testing.T) {
+	k := startKubernetes(t)
+	k.do(k.client.Create(t.Context(), &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "milan"}}))
+	k.grant("carol", rbacv1.PolicyRule{
+		APIGroups: []string{"brokering.liqo.io"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"},
+	}, rbacv1.PolicyRule{
+		APIGroups: []string{"net.liqo.io", "discovery.liqo.io", "sharing.liqo.io"}, Resources: []string{"*"},
+		Verbs: []string{"list", "watch"},
+	}, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"}})
+
+	t.Run("Person", func(t *testing.T) {
+		all, some := k.serve(""), k.serve("carol")
+		var me apiv1.Me
+		if status := k.ask(all, http.MethodGet, "/api/v1/me", "", &me); status != http.StatusOK || me.Name == "" || me.Context != "here" ||
+			!slices.Equal(me.May, []string{"patch providers", "patch consumers"}) || len(me.Kinds) != len(shown.Kinds()) {
+			t.Errorf("%d: %+v", status, me)
+		}
+		for _, kind := range me.Kinds {
+			if len(kind.Missing) > 0 {
+				t.Errorf("who has all rights lacks %q", kind)
+			}
+		}
+		me = apiv1.Me{}
+		k.ask(some, http.MethodGet, "/api/v1/me", "", &me)
+		lacks := map[string][]string{}
+		for _, kind := range me.Kinds {
+			lacks[kind.Kind] = kind.Missing
+		}
+		if me.Name != "carol" || len(me.May) != 0 || len(lacks["providers"]) != 0 ||
+			!slices.Equal(lacks["workloads"], []string{"list nodes", "list pods", "watch nodes", "watch pods"}) {
+			t.Errorf("carol: %+v", me)
+		}
+		// What she may not see is no part of what she watches, and what she may not do is refused by the API server.
+		began := k.watch(some).until(synced)
+		if len(began) != 4 { // reset, a provider, the status, synced
+			t.Errorf("carol sees %q", began)
+		}
+		var problem struct{ Detail string }
+		status := k.ask(some, http.MethodPut, "/api/v1/providers/milan/scheduling", `{"scheduling":"Drained"}`, &problem)
+		if status != http.StatusForbidden || !strings.Contains(problem.Detail, `User "carol" cannot patch`) {
+			t.Errorf("carol drains: %d %s", status, problem.Detail)
+		}
+	})
+
+	t.Run("Live", func(t *testing.T) {
+		s := k.serve("")
+		w := k.watch(s)
+		w.until(synced)
+		if status := k.ask(s, http.MethodPut, "/api/v1/providers/milan/scheduling?dryRun=All", `{"scheduling":"Drained"}`, nil); status != 200 {
+			t.Fatalf("a dry run: %d", status)
+		}
+		var milan v1alpha1.Provider
+		k.do(k.client.Get(t.Context(), client.ObjectKey{Name: "milan"}, &milan))
+		if milan.Spec.Scheduling == v1alpha1.SchedulingDrained {
+			t.Fatal("a dry run drains")
+		}
+		if status := k.ask(s, http.MethodPut, "/api/v1/providers/milan/scheduling", `{"scheduling":"Drained"}`, nil); status != 200 {
+			t.Fatalf("a drain: %d", status)
+		}
+		w.until(draining)
+
+		// The stream ends with the API server: nobody is told what was for what is.
+		k.reach(false)
+		if !w.ends() {
+			t.Error("the page stays live without an API server")
+		}
+		if status := k.ask(s, http.MethodGet, "/api/v1/events?kinds=providers", "", nil); status != http.StatusServiceUnavailable {
+			t.Errorf("without an API server a stream is answered with %d", status)
+		}
+
+		// What has changed in the meantime is there when it is back.
+		milan.Spec.Scheduling = v1alpha1.SchedulingCordoned
+		k.do(k.client.Get(t.Context(), client.ObjectKey{Name: "milan"}, &milan))
+		milan.Spec.Scheduling = v1alpha1.SchedulingCordoned
+		k.do(k.client.Update(t.Context(), &milan))
+		k.reach(true)
+		for _, e := range k.watch(s).until(synced) {
+			if strings.Contains(string(e.Data), "Drained") {
+				t.Errorf("it shows what was: %s", e.Data)
+			}
+		}
+	})
+
+	t.Run("RightTaken", func(t *testing.T) {
+		s := k.serve("carol")
+		w := k.watch(s)
+		w.until(synced)
+		k.do(k.client.Delete(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "carol"}}))
+		k.reach(false) // Her watches begin again, as they do from time to time.
+		k.reach(true)
+		if !w.ends() {
+			t.Error("the page stays live without a right")
+		}
+		if status := k.ask(s, http.MethodGet, "/api/v1/events?kinds=providers", "", nil); status != http.StatusForbidden {
+			t.Errorf("without a right a stream is answered with %d", status)
+		}
+	})
+}
+
+// grant gives a user rights in the whole cluster.
+func (k *kubernetes) grant(user string, rules ...rbacv1.PolicyRule) {
+	k.t.Helper()
+	named := metav1.ObjectMeta{Name: user}
+	k.do(k.client.Create(k.t.Context(), &rbacv1.ClusterRole{ObjectMeta: named, Rules: rules}))
+	k.do(k.client.Create(k.t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: named, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	}))
+}

@@ -1,0 +1,266 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package answer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/cached"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
+	"github.com/capacitorset/liqo-broker/pkg/sheet"
+	"github.com/capacitorset/liqo-broker/pkg/shown"
+	"github.com/capacitorset/liqo-broker/pkg/shown/apiv1"
+	"github.com/capacitorset/liqo-broker/pkg/shown/feed"
+)
+
+// sighting is what is known of a cluster while nothing comes between: from when its rights were asked, until the API server cannot be
+// reached, or takes a right away.
+type sighting struct {
+	cfg    Config
+	client client.Client
+	// ready is closed when all that follows is there, and lost when it counts no more, with err and the end of life.
+	ready, lost chan struct{}
+	life        context.Context //nolint:containedctx // It ends when the sighting is lost.
+
+	me    apiv1.Me
+	kinds []feed.Kind
+	feed  *feed.Feed
+
+	once sync.Once
+	end  context.CancelFunc
+	err  error
+}
+
+func newSighting(cfg Config, c client.Client) *sighting {
+	s := &sighting{cfg: cfg, client: c, ready: make(chan struct{}), lost: make(chan struct{})}
+	s.life, s.end = context.WithCancel(context.Background()) //nolint:gosec // It is called by lose.
+	return s
+}
+
+// lose says that what is known counts no more.
+func (s *sighting) lose(err error) {
+	s.once.Do(func() {
+		s.err = err
+		close(s.lost)
+		s.end()
+	})
+}
+
+func (s *sighting) isLost() bool {
+	select {
+	case <-s.lost:
+		return true
+	default:
+		return false
+	}
+}
+
+// run asks, reads and watches until ctx ends or the sighting is lost.
+func (s *sighting) run(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.life, cancel)() //nolint:contextcheck // That of the program is above.
+	err := s.watch(ctx)
+	s.lose(cmp.Or(err, errors.New("the server ends")))
+}
+
+// watch finds out what the person may read, and keeps that ready.
+func (s *sighting) watch(ctx context.Context) error {
+	// Who it is, and what they may.
+	may, err := s.askRights(ctx)
+	if err != nil {
+		return err
+	}
+
+	// A cache of what they may read.
+	informers, err := cache.New(s.cfg.Rest, s.cache())
+	if err != nil {
+		return fmt.Errorf("make a cache: %w", err)
+	}
+	if err := line.AddIndexes(ctx, informers, s.cfg.Line.Indexes()); err != nil && len(s.kinds) > 0 {
+		return err
+	}
+	own := cluster.Identity{ID: cluster.ID(s.me.Broker.ID), Name: s.me.Broker.Name}
+	objects := shown.Objects{Reader: informers, Line: s.cfg.Line, Own: own}
+	if may.programs {
+		objects.Programs = &s.cfg.Programs
+	}
+	s.feed = feed.New(objects.Items, shown.Kinds()...)
+	if err := objects.Watch(ctx, informers, s.kinds, s.feed.Changed); err != nil {
+		return err
+	}
+
+	// It runs.
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return informers.Start(ctx) })
+	group.Go(func() error { return s.feed.Run(ctx) })
+	group.Go(func() error {
+		if informers.WaitForCacheSync(ctx) {
+			close(s.ready)
+		}
+		return nil
+	})
+	return group.Wait()
+}
+
+// cache returns what is kept in memory, and what happens if it cannot be read any more.
+func (s *sighting) cache() cache.Options {
+	kept := cached.ByBroker(s.cfg.Line)
+	kept[&v1alpha1.PlacementDecision{}] = cached.Decisions()
+	kept[&appsv1.Deployment{}] = cache.ByObject{Transform: cached.Without(bare)}
+	return cache.Options{
+		Scheme: s.cfg.Scheme, Mapper: s.client.RESTMapper(), DefaultTransform: cached.Strip, ByObject: kept,
+		DefaultWatchErrorHandler: func(ctx context.Context, r *toolscache.Reflector, err error) {
+			if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) {
+				s.lose(err)
+			}
+			toolscache.DefaultWatchErrorHandler(ctx, r, err)
+		},
+	}
+}
+
+// bare keeps of a Deployment how many replicas run, and what its containers are told.
+func bare(d *appsv1.Deployment) {
+	template := &d.Spec.Template.Spec
+	for i := range template.Containers {
+		c := &template.Containers[i]
+		c.Env, c.EnvFrom, c.VolumeMounts, c.LivenessProbe, c.ReadinessProbe, c.StartupProbe = nil, nil, nil, nil, nil, nil
+	}
+	template.Volumes, template.InitContainers, template.Affinity = nil, nil, nil
+}
+
+// rights are what a person may besides what the kinds are made of.
+type rights struct {
+	programs bool
+}
+
+// askRights asks the API server who the person is, and what they may. What they may read is asked for all objects, wherever they are.
+func (s *sighting) askRights(ctx context.Context) (may rights, err error) {
+	s.me = apiv1.Me{Context: s.cfg.Context, Version: s.cfg.Version, ReadOnly: s.cfg.ReadOnly, May: []string{}}
+	if s.me.Name, err = whoIs(ctx, s.client); err != nil {
+		s.me.Name = "" // An old API server does not say.
+	}
+	own, errOwn := s.cfg.Line.OwnIdentity(ctx, s.client, liqo.DefaultNamespace)
+	if errOwn == nil {
+		s.me.Broker = apiv1.Cluster{ID: string(own.ID), Name: sheet.Plain(own.Name)}
+	}
+
+	// All questions at once: a right is asked once, whatever needs it.
+	var (
+		mu      sync.Mutex
+		lacking = map[string]bool{}
+		needed  = map[feed.Kind][]right{}
+		asked   = map[right]bool{}
+	)
+	for _, kind := range shown.Kinds() {
+		for _, object := range shown.Needs(s.cfg.Line.Kinds(), kind) {
+			of, errOf := s.resource(object)
+			if errOf != nil {
+				return may, errOf
+			}
+			for _, verb := range []string{"list", "watch"} {
+				r := right{verb, of.group, of.resource}
+				needed[kind] = append(needed[kind], r)
+				asked[r] = true
+			}
+		}
+	}
+	// The rest has no kind.
+	deployments := right{"list", appsv1.GroupName, "deployments"}
+	changes := []right{{"patch", v1alpha1.GroupVersion.Group, "providers"}, {"patch", v1alpha1.GroupVersion.Group, "consumers"}}
+	for _, r := range append(changes, deployments) {
+		asked[r] = true
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(8)
+	for r := range asked {
+		group.Go(func() error {
+			ok, err := r.has(ctx, s.client)
+			mu.Lock()
+			defer mu.Unlock()
+			lacking[r.String()] = !ok
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return may, err
+	}
+
+	// What follows from the answers.
+	may.programs = !lacking[deployments.String()]
+	for _, r := range changes {
+		if !lacking[r.String()] {
+			s.me.May = append(s.me.May, r.String())
+		}
+	}
+	s.me.Kinds, s.kinds = accessOf(shown.Kinds(), func(kind feed.Kind) (missing []string) {
+		for _, r := range needed[kind] {
+			if lacking[r.String()] {
+				missing = append(missing, r.String())
+			}
+		}
+		if kind == shown.Links && errOwn != nil {
+			missing = append(missing, "get configmaps") // One end of each is this cluster.
+		}
+		slices.Sort(missing)
+		return slices.Compact(missing)
+	})
+	return may, nil
+}
+
+// resource returns what the API server calls the objects of a kind.
+func (s *sighting) resource(object client.Object) (right, error) {
+	kind, err := s.client.GroupVersionKindFor(object)
+	if err != nil {
+		return right{}, fmt.Errorf("name the kind of %T: %w", object, err)
+	}
+	mapping, err := s.client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return right{}, fmt.Errorf("find %s on the cluster: %w", kind.Kind, err)
+	}
+	return right{group: mapping.Resource.Group, resource: mapping.Resource.Resource}, nil
+}
+
+// right is one right on all objects of a resource.
+type right struct{ verb, group, resource string }
+
+func (r right) String() string { return r.verb + " " + r.resource }
+
+// has asks whether who asks has it.
+func (r right) has(ctx context.Context, c client.Client) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: r.verb, Group: r.group, Resource: r.resource},
+	}}
+	if err := c.Create(ctx, review); err != nil {
+		return false, fmt.Errorf("ask for the right to %s: %w", r, err)
+	}
+	return review.Status.Allowed, nil
+}
+
+// whoIs asks the API server who asks.
+func whoIs(ctx context.Context, c client.Client) (string, error) {
+	review := &authenticationv1.SelfSubjectReview{ObjectMeta: metav1.ObjectMeta{}}
+	if err := c.Create(ctx, review); err != nil {
+		return "", fmt.Errorf("ask who asks: %w", err)
+	}
+	return sheet.Plain(review.Status.UserInfo.Username), nil
+}

@@ -1,0 +1,342 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Made of docs/api/openapi.yaml by build/tools/ui. DO NOT EDIT.
+
+export interface Advice {
+  consumer: Cluster;
+  /** There is nothing to do: the consumer has told the broker of a tunnel to each of the peers. */
+  done: boolean;
+  /** A sentence for people. */
+  message: string;
+  /** How many further peers there are. */
+  more?: number;
+  /** First those to which there is no tunnel yet, and that run most of its pods. */
+  peers: Peer[];
+}
+
+export interface Candidate {
+  /** New pods may go there. */
+  chosen: boolean;
+  /** Why it does not come into question. */
+  excluded?: string;
+  /** Liqo's cluster ID. */
+  id: string;
+  /** The name for people. It need not be unique. */
+  name?: string;
+  /** Up to 100; missing if it has none. */
+  score?: number;
+  /** What excludes it, or what its score is made of. */
+  why?: string[];
+}
+
+export interface Capacity {
+  /** What people say that it has. */
+  declared?: Record<string, string>;
+  /** What is offered and not used. */
+  free?: Record<string, string>;
+  /** The largest pod that can be placed there. */
+  largestPod?: Record<string, string>;
+  /** What it offers to the broker through Liqo. */
+  measured?: Record<string, string>;
+  /** What it adds to what the broker offers. */
+  offered?: Record<string, string>;
+  /** How much of it the broker offers. */
+  overcommitPercent: number;
+  /** Whom the broker believes: Measured, Declared or Min. */
+  rule?: string;
+  /** What the pods there request. */
+  used?: Record<string, string>;
+}
+
+export interface Cluster {
+  /** Liqo's cluster ID. */
+  id: string;
+  /** The name for people. It need not be unique. */
+  name?: string;
+}
+
+export interface Condition {
+  /** A sentence for people. A consumer that must not learn of providers does not get it. */
+  message?: string;
+  /** A word for programs. */
+  reason: string;
+  since: string;
+  status: "True" | "False" | "Unknown";
+  type: string;
+}
+
+export interface Consumer {
+  conditions?: Condition[];
+  created: string;
+  /** Liqo's cluster ID. */
+  id: string;
+  /** The most that it is offered. */
+  limit?: Record<string, string>;
+  /** Orchestrated or Aggregated; missing while the broker does not serve it. */
+  mode?: string;
+  /** The name for people. It need not be unique. */
+  name?: string;
+  /** One or PerProvider: by which virtual nodes it sees the providers. */
+  nodes?: string;
+  /** What the broker offers to it. */
+  offered?: Record<string, string>;
+  ready: boolean;
+  /** Why it is ready or not. */
+  reason?: string;
+  /** What is kept for it. */
+  reserved?: Record<string, string>;
+  scheduling: "Active" | "Suspended";
+  /** The part that it is offered of what is free. */
+  sharePercent: number;
+  /** What its pods on the providers request. */
+  used?: Record<string, string>;
+}
+
+export interface Decision {
+  /** All providers are explained. */
+  complete: boolean;
+  consumer: Cluster;
+  policy: string;
+  /** The best first, then those that are excluded. */
+  providers: Candidate[];
+}
+
+export interface Decisions {
+  /** How many of them have chosen no provider. */
+  empty: number;
+  total: number;
+}
+
+export interface ErrorDetail {
+  /** Where the error occurred, e.g. 'body.items[3].tags' or 'path.thing-id' */
+  location?: string;
+  /** Error message text */
+  message?: string;
+  /** The value at the given location */
+  value?: unknown;
+}
+
+export interface ErrorModel {
+  /** A human-readable explanation specific to this occurrence of the problem. */
+  detail?: string;
+  /** Optional list of individual error details */
+  errors?: ErrorDetail[] | null;
+  /** A URI reference that identifies the specific occurrence of the problem. */
+  instance?: string;
+  /** HTTP status code */
+  status?: number;
+  /** A short, human-readable summary of the problem type. This value should not change between occurrences of the error. */
+  title?: string;
+  /** A URI reference to human-readable documentation for the error. */
+  type?: string;
+}
+
+export interface Event {
+  advice?: Advice;
+  consumer?: Consumer;
+  decision?: Decision;
+  flow?: Flow;
+  /** What the thing is known by in the stream. */
+  key: string;
+  kind: "providers" | "consumers" | "offers" | "policies" | "decisions" | "workloads" | "links" | "flows" | "advice" | "status";
+  link?: Link;
+  offer?: Offer;
+  policy?: Policy;
+  provider?: Provider;
+  status?: Status;
+  workload?: Workload;
+}
+
+export interface Finding {
+  /** What to do about it, often a command. */
+  do: string;
+  /** False where it may be meant to be so. */
+  problem: boolean;
+  /** A sentence for people. */
+  what: string;
+}
+
+export interface Flow {
+  consumer: Cluster;
+  /** As of workloads. */
+  path?: "direct" | "relay";
+  /** How many workloads. */
+  pods: number;
+  /** Missing for pods that are on none. */
+  provider?: Cluster;
+  /** How many of them are ready. */
+  ready: number;
+}
+
+export interface Group {
+  /** How many, by the reason of their main condition; Unknown are those that the broker has not looked at. */
+  states?: Record<string, number>;
+  total: number;
+}
+
+export interface KPI {
+  expires: string;
+  measured: string;
+  name: string;
+  /** Who measures it. */
+  source: "Broker" | "Prometheus";
+  unit: string;
+  value: number;
+}
+
+export interface Link {
+  connected: boolean;
+  from: Cluster;
+  /** The peering by which the peer consumes. */
+  incoming?: "None" | "Pending" | "Established" | "Ending";
+  /** Broker: between the broker and a peer. Direct: between a consumer and a provider, as the consumer has told the broker. */
+  kind: "Broker" | "Direct";
+  measured?: string;
+  /** The peering by which the peer provides. */
+  outgoing?: "None" | "Pending" | "Established" | "Ending";
+  /** Missing if nothing was measured. */
+  roundTripSeconds?: number;
+  to: Cluster;
+}
+
+export interface NodeOffer {
+  /** Missing for the one that stands for the broker. */
+  node?: string;
+  offered?: Record<string, string>;
+  /** The ID of the only provider to which its pods go. */
+  provider?: string;
+}
+
+export interface Offer {
+  consumer: Cluster;
+  /** What Liqo has told the consumer last. */
+  granted?: Record<string, string>;
+  /** What each of several virtual nodes is offered. */
+  nodes?: NodeOffer[];
+  /** What the broker offers now. */
+  offered?: Record<string, string>;
+  used?: Record<string, string>;
+}
+
+export interface Peer {
+  /** Where the provider authenticates who peers with it. */
+  authURL?: string;
+  /** How the consumer sees whether the peering is there: a command on the consumer. */
+  check: string;
+  /** The consumer has told the broker of its tunnel. False also where it has not told. */
+  connected: boolean;
+  /** Those that have chosen it for the consumer. */
+  policies?: string[];
+  provider: Cluster;
+  /** Why, for people. */
+  reasons: string[];
+  /** How many pods of the consumer are there. */
+  running: number;
+}
+
+export interface Policy {
+  conditions?: Condition[];
+  /** The IDs of the consumers to which it applies; missing for all. */
+  consumers?: string[];
+  created: string;
+  /** For how many consumers it has decided. */
+  decided: number;
+  /** CEL expressions that a provider must fulfil. */
+  filters?: string[];
+  maxProviders?: number;
+  name: string;
+  /** The names of namespaces to which it applies. */
+  namespaces?: string[];
+  priority: number;
+  scope: "Default" | "Consumers" | "Namespaces" | "OnRequest";
+  /** Some of the providers that it has chosen. */
+  summary?: string;
+  /** How much each KPI counts. */
+  weights?: Record<string, number>;
+}
+
+export interface Price {
+  /** One core. */
+  cpu?: string;
+  /** ISO 4217. */
+  currency: string;
+  /** One GiB. */
+  memory?: string;
+  /** The time that the amounts are for. */
+  periodSeconds: number;
+}
+
+export interface Provider {
+  capacity: Capacity;
+  conditions?: Condition[];
+  created: string;
+  /** Liqo's cluster ID. */
+  id: string;
+  kpis?: KPI[];
+  /** The broker's tunnel to it. */
+  link?: Link;
+  /** The name for people. It need not be unique. */
+  name?: string;
+  /** What people have written that it costs. What it offers itself is among the KPIs. */
+  price?: Price;
+  /** Pods can be placed there. */
+  ready: boolean;
+  /** Why it is ready or not. */
+  reason?: string;
+  scheduling: "Active" | "Cordoned" | "Drained";
+  /** Since when it is out of reach. */
+  unreachableSince?: string;
+}
+
+export interface Scheduling {
+  /** Active lets new pods come. Cordoned lets none come, and those stay that are there. Drained moves them to other providers. */
+  scheduling: "Active" | "Cordoned" | "Drained";
+}
+
+export interface SchedulingOfConsumer {
+  /** Active is offered what there is for it. Suspended keeps what it uses, and gets nothing new. */
+  scheduling: "Active" | "Suspended";
+}
+
+export interface Status {
+  consumers: Group;
+  decisions: Decisions;
+  /** What is offered and not used. */
+  free?: Record<string, string>;
+  /** Nothing in next is a problem. */
+  healthy: boolean;
+  /** Those that the broker runs: catalog, orchestrator, aggregator. */
+  modes: string[];
+  /** How many further findings there are. */
+  more?: number;
+  /** What should be looked at, problems first. */
+  next: Finding[];
+  /** What all providers add to what the broker offers. */
+  offered?: Record<string, string>;
+  policies: Group;
+  providers: Group;
+  queries: Group;
+  /** What pods request there. */
+  used?: Record<string, string>;
+}
+
+export interface Workload {
+  /** Under which the broker's cluster reaches it. The consumer's own cluster knows it by another one. */
+  address?: string;
+  /** As the broker calls it. */
+  brokerNamespace: string;
+  consumer: Cluster;
+  /** As the consumer calls it. */
+  namespace: string;
+  /** By which path the consumer reaches it, as far as the broker knows. */
+  path?: "direct" | "relay";
+  pod: string;
+  /** Missing while it is on none, and for who must not learn of providers. */
+  provider?: Cluster;
+  ready: boolean;
+  /** Since when it is bound to its node. */
+  since?: string;
+  /** Its phase, or Waiting or Terminating. */
+  status: string;
+}

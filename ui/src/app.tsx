@@ -1,0 +1,154 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// The page: takes its code out of the address, begins to watch, and shows the screen that the address names.
+
+import { render } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { ConsumerScreen, ConsumersScreen } from "./consumers";
+import { plain, when } from "./format";
+import { MapScreen } from "./map/screen";
+import { OverviewScreen } from "./overview";
+import { Command, Icon, State } from "./parts";
+import { narrow, now, route, said, say, setTheme, theme } from "./place";
+import { PoliciesScreen, PolicyScreen } from "./policies";
+import { ProviderScreen, ProvidersScreen } from "./providers";
+import { codeIn, href, parse } from "./routes";
+import { askForLink, connection, me, missing, reopen, start, store } from "./server";
+import type { Kind } from "./store";
+import { WorkloadScreen, WorkloadsScreen } from "./workloads";
+
+const entries = [
+  { path: "", name: "Overview", icon: "overview" }, { path: "map", name: "Map", icon: "map" }, { path: "providers", name: "Providers", icon: "providers" },
+  { path: "consumers", name: "Consumers", icon: "consumers" }, { path: "workloads", name: "Workloads", icon: "workloads" },
+  { path: "policies", name: "Policies", icon: "policies" },
+] as const;
+
+/** Whether a cluster has what an entry is about; what one may not see is there, and says so. */
+function has(path: string): boolean {
+  return path === "" || path === "map" || missing(path as Kind)?.length !== 0;
+}
+
+/** The map, of what the page knows; what one may not see is unknown to it. */
+function TheMap() {
+  const of = <K extends Kind>(kind: K) => (missing(kind) ? undefined : store.list(kind));
+  const lacks = (["providers", "consumers", "links", "flows"] as const).flatMap((kind) => missing(kind) ?? []);
+  return (
+    <MapScreen providers={of("providers")} consumers={of("consumers")} links={of("links")} flows={of("flows")} missing={[...new Set(lacks)]}
+      brokerName={plain(me.value?.broker?.name) || "broker"} selected={route.value.query.selected} onSelect={(key) => narrow({ selected: key })}
+      ago={(time) => when(time, now.value)} filter={route.value.query.q ?? ""} />
+  );
+}
+
+function Screen() {
+  const [first = "", id] = route.value.parts;
+  switch (first) {
+    case "": return <OverviewScreen />;
+    case "map": return <TheMap />;
+    case "providers": return id ? <ProviderScreen key={id} id={id} /> : <ProvidersScreen />;
+    case "consumers": return id ? <ConsumerScreen key={id} id={id} /> : <ConsumersScreen />;
+    case "workloads": return id ? <WorkloadScreen key={id} id={id} /> : <WorkloadsScreen />;
+    case "policies": return id ? <PolicyScreen key={id} id={id} /> : <PoliciesScreen />;
+  }
+  return <div class="empty"><h1 tabIndex={-1}>There is nothing at this address.</h1><a href="#/">Overview</a></div>;
+}
+
+function Stream() {
+  const { state, detail, since } = connection.value;
+  const words = { starting: "connecting", live: "live", stale: `stale since ${new Date(since).toLocaleTimeString()}`, closed: "closed" };
+  return (
+    <span class="stream" role="status" title={detail ?? `Last heard ${when(new Date(since).toISOString(), now.value)}`}>
+      <State tone={state === "live" ? "ok" : state === "starting" ? "unknown" : "problem"}>{words[state]}</State>
+    </span>
+  );
+}
+
+function Broken() {
+  const { state, detail } = connection.value;
+  if (state !== "stale" && state !== "closed") return null;
+  return (
+    <div class="broken" role="alert">
+      <State tone="problem">{detail}{state === "closed" ? " Open the page again:" : " Trying again."}</State>
+      {state === "closed" && <Command line={reopen} />}
+      {state === "closed" && <button type="button" onClick={() => void askForLink().then(say)}>Show a link in its terminal</button>}
+    </div>
+  );
+}
+
+function App() {
+  const main = useRef<HTMLElement>(null);
+  const filter = useRef<HTMLInputElement>(null);
+  const path = route.value.parts.join("/");
+  const seen = useRef(path);
+  useEffect(() => {
+    const title = main.current?.querySelector("h1");
+    document.title = `${title?.textContent ?? "liqo-broker"} – ${plain(me.value?.broker?.name ?? me.value?.context ?? "liqo-broker")}`;
+    if (seen.current !== path) {
+      seen.current = path;
+      main.current?.scrollTo(0, 0);
+      scrollTo(0, 0);
+      title?.focus(); // A reader of the screen hears where the link led.
+    }
+  }, [path, me.value]);
+  useEffect(() => {
+    const key = (event: KeyboardEvent) => {
+      const at = event.target as HTMLElement;
+      if (event.key === "/" && !event.ctrlKey && !event.metaKey && !/^(INPUT|SELECT|TEXTAREA)$/.test(at.tagName) && !document.querySelector("dialog[open]")) {
+        event.preventDefault();
+        filter.current?.focus();
+      } else if (event.key === "Escape" && at === filter.current) narrow({ q: "" });
+    };
+    addEventListener("keydown", key);
+    return () => removeEventListener("keydown", key);
+  }, []);
+  const skip = (event: Event) => {
+    event.preventDefault();
+    main.current?.focus();
+  };
+  const who = me.value;
+  return (
+    <div class={`page ${connection.value.state}`}>
+      <a class="skip" href="#main" onClick={skip}>Skip to the content</a>
+      <nav class="rail" aria-label="Screens">
+        <p class="brand" title={plain(who?.broker?.id)}>{plain(who?.broker?.name) || "liqo-broker"}</p>
+        <ul>
+          {entries.filter((entry) => has(entry.path)).map((entry) => (
+            <li key={entry.path}>
+              <a href={href(entry.path ? [entry.path] : [])} aria-current={(route.value.parts[0] ?? "") === entry.path ? "page" : undefined}>
+                <Icon of={entry.icon} /><span>{entry.name}</span>
+              </a>
+            </li>
+          ))}
+        </ul>
+        <p class="foot muted">{plain(who?.version)} <a href="licences.txt">Licences</a></p>
+      </nav>
+      <header class="top">
+        <label class="filter">
+          <span class="hidden">Filter</span>
+          <input ref={filter} type="search" placeholder="Filter" autocomplete="off" spellcheck={false} value={route.value.query.q ?? ""}
+            onInput={(event) => narrow({ q: event.currentTarget.value })} />
+          <kbd aria-hidden="true">/</kbd>
+        </label>
+        <Stream />
+        {who?.readOnly && <span class="chip" title="This page was opened with --read-only.">read-only</span>}
+        {who && <span class="who cut" title={`The cluster knows you as ${plain(who.name)}`}>{plain(who.name)}</span>}
+        <label class="theme"><span class="hidden">Theme</span>
+          <select value={theme.value} onChange={(event) => setTheme(event.currentTarget.value)}>
+            <option value="auto">auto</option><option value="light">light</option><option value="dark">dark</option>
+          </select>
+        </label>
+      </header>
+      <main id="main" ref={main} tabIndex={-1}><Broken /><div class="content"><Screen /></div></main>
+      <div class="said" role="status" aria-live="polite">{said.value && <p>{said.value}</p>}</div>
+    </div>
+  );
+}
+
+const code = codeIn(location.hash);
+if (code) {
+  history.replaceState(null, "", "#" + code.to);
+  route.value = parse(location.hash);
+}
+setTheme(theme.value);
+render(<App />, document.body);
+void start(code?.code);

@@ -1,0 +1,320 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// What several screens are made of.
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { Cluster, Condition, Consumer, Provider } from "./api";
+import { amount, count, nameOf, plain, quantity, type Resources, titleOf, usedOf, usedText, when } from "./format";
+import { copy, kubectl, narrow, now, route, say } from "./place";
+import { href } from "./routes";
+import { connection, drainPreview, missing, refusal, schedule, store } from "./server";
+import type { Kind } from "./store";
+
+const icons = {
+  ok: "M3 8.5l3.2 3L13 4.5", problem: "M8 3v6M8 12v1", off: "M4 8h8", unknown: "M5.5 5.5a2.5 2.5 0 1 1 3.4 2.4c-.6.3-.9.7-.9 1.6M8 12v1",
+  direct: "M2 12C5 4 11 4 14 12", relay: "M1 12h4V6h6v6h4", overview: "M2 2h5v5H2zM9 2h5v5H9zM2 9h5v5H2zM9 9h5v5H9z",
+  map: "M3 4h3v3H3zM10 2h3v3h-3zM10 11h3v3h-3zM6 5.5h2l2-2M8 5.5v7h2", providers: "M2 3h12v4H2zM2 9h12v4H2zM4.5 5h.01M4.5 11h.01",
+  consumers: "M8 8a3 3 0 1 0 0-6 3 3 0 0 0 0 6zM2 14c0-3 2.5-4.5 6-4.5s6 1.500 6 4.5",
+  workloads: "M8 1.500l6 3.250v6.500L8 14.5l-6-3.250v-6.500zM2 4.750L8 8l6-3.250M8 8v6.500", policies: "M2 4h12M2 8h12M2 12h12M5 2.500v3M10.500 6.500v3M7 10.500v3",
+};
+
+export function Icon({ of }: { of: keyof typeof icons }) {
+  return <svg class={`icon is-${of}`} viewBox="0 0 16 16" aria-hidden="true"><path d={icons[of]} /></svg>;
+}
+
+export type Tone = "ok" | "problem" | "off" | "unknown";
+
+export function State({ tone, children, title }: { tone: Tone; children: ComponentChildren; title?: string }) {
+  return <span class={`state ${tone}`} title={title}><Icon of={tone} /><span>{children}</span></span>;
+}
+
+export function Path({ of }: { of: string | undefined }) {
+  if (of !== "direct" && of !== "relay") return <span class="muted">unknown</span>;
+  return <span class={`state path ${of}`}><Icon of={of} /><span>{of}</span></span>;
+}
+
+/** A time, seen from now; the exact one is its title. */
+export function When({ time }: { time: string | undefined }) {
+  if (!time) return <span class="muted">unknown</span>;
+  return <time dateTime={time} title={new Date(time).toLocaleString()}>{when(time, now.value)}</time>;
+}
+
+export function Named({ of, as }: { of: Cluster | undefined; as: "providers" | "consumers" }) {
+  if (!of) return <span class="muted">none</span>;
+  return <a class="cut" href={href([as, of.id])} title={titleOf(of)}>{nameOf(of)}</a>;
+}
+
+/** How much of what is offered is used. What is not known has no bar. */
+export function Bar({ resource, of, wide }: { resource: string; of: { offered?: Resources; used?: Resources; free?: Resources }; wide?: boolean }) {
+  const offered = amount(of.offered?.[resource]);
+  const used = usedOf(resource, of);
+  const shown = offered === undefined || used === undefined ? undefined : offered === 0 ? (used > 0 ? 100 : 0) : Math.min((100 * used) / offered, 100);
+  const usedAs = used === undefined ? "unknown" : quantity(usedText(resource, of), resource);
+  const words = offered === undefined ? "unknown" : `${usedAs} of ${quantity(of.offered?.[resource], resource)}`;
+  return (
+    <span class={wide ? "bar wide" : "bar"} title={`${resource}: ${words} used`}>
+      <span class={shown === undefined ? "track unknown" : "track"} aria-hidden="true">
+        {shown !== undefined && <span class={used! > offered! ? "fill over" : "fill"} style={{ width: `${shown}%` }} />}
+      </span>
+      <span class="num">{words}</span>
+    </span>
+  );
+}
+
+/** All resources, as a sentence. */
+export function Amounts({ of }: { of: Resources | undefined }) {
+  const entries = Object.entries(of ?? {});
+  if (entries.length === 0) return <span class="muted">unknown</span>;
+  return <span class="num">{entries.map(([name, value]) => `${plain(name)} ${quantity(value, name)}`).join(", ")}</span>;
+}
+
+/** The head of a screen: what it shows, what can be done, and the line of kubectl that says the same. */
+export function Head({ title, hint, command, children }: { title: ComponentChildren; hint?: ComponentChildren; command: string; children?: ComponentChildren }) {
+  const link = () => copy(location.href, `${location.href}, elsewhere ${kubectl("ui", "--open", location.hash.slice(1) || "/")}`);
+  return (
+    <header class="head">
+      <div class="titles"><h1 tabIndex={-1}>{title}</h1>{hint && <p class="muted">{hint}</p>}</div>
+      <div class="tools">
+        {children}
+        <button type="button" title={command} onClick={() => copy(command)}>Copy command</button>
+        <button type="button" onClick={link}>Copy link</button>
+      </div>
+    </header>
+  );
+}
+
+export function Command({ line }: { line: string }) {
+  return (
+    <span class="command">
+      <code>{plain(line)}</code>
+      <button type="button" class="small" aria-label={`Copy ${plain(line)}`} onClick={() => copy(line)}>Copy</button>
+    </span>
+  );
+}
+
+/** What needs kinds of things: says which rights lack, or that they are not here yet. */
+export function Needs({ kinds, title, children }: { kinds: Kind[]; title?: string; children: () => ComponentChildren }) {
+  const head = title && <header class="head"><h1 tabIndex={-1}>{title}</h1></header>;
+  const lines = kinds.flatMap((kind) => {
+    const rights = missing(kind);
+    if (!rights) return [];
+    return [rights.length ? `You may not ${rights.map(plain).join(", nor ")}, which ${kind} need.` : `This cluster has no ${kind}.`];
+  });
+  const reading = connection.value.state === "starting" || connection.value.state === "live" ? "Reading what is there …" : "Nothing was read yet.";
+  if (lines.length > 0) return <>{head}<p class="notice"><Icon of="off" /> {lines.join(" ")}</p></>;
+  if (!store.synced.value) return <>{head}<p class="notice" aria-busy="true">{reading}</p></>;
+  return <>{children()}</>;
+}
+
+export function Empty({ children, command }: { children: ComponentChildren; command?: string }) {
+  return <div class="empty"><p>{children}</p>{command && <Command line={command} />}</div>;
+}
+
+export interface Column<T> {
+  name: string;
+  /** The part of the width that it takes. */
+  width: number;
+  /** From which width of the page on it is there. */
+  from?: "mid" | "wide";
+  num?: boolean;
+  by?: (of: T) => number | string | undefined;
+  cell: (of: T) => ComponentChildren;
+}
+
+const rowHeight = 40;
+
+/** A table of which only the rows in sight are in the page. Its order is in the address. */
+export function Table<T>({ label, columns, rows, group, keyOf }: {
+  label: string; columns: Column<T>[]; rows: T[]; keyOf: (of: T) => string; group?: (of: T) => string;
+}) {
+  const box = useRef<HTMLDivElement>(null);
+  const [view, setView] = useState({ top: 0, height: 800 });
+  const look = () => box.current && setView({ top: box.current.scrollTop, height: box.current.clientHeight });
+  useLayoutEffect(() => {
+    look();
+    addEventListener("resize", look);
+    return () => removeEventListener("resize", look);
+  }, []);
+
+  const sort = route.value.query.sort ?? "";
+  const by = columns.find((column) => column.by && column.name === sort.replace(/^-/, ""));
+  const sorted = by ? rows.toSorted((a, b) => compare(by.by!(a), by.by!(b), sort.startsWith("-"))) : rows;
+  const lines: (T | string)[] = [];
+  if (group) {
+    for (const [name, members] of Map.groupBy(sorted, group)) lines.push(`${name} · ${members.length.toLocaleString("en")}`, ...members);
+  } else lines.push(...sorted);
+
+  const always = columns.filter((column) => !column.from).length; // More would make columns where others are hidden.
+  const first = lines.length < 80 ? 0 : Math.max(Math.min(Math.floor(view.top / rowHeight) - 10, lines.length - 1), 0);
+  const end = lines.length < 80 ? lines.length : Math.min(first + Math.ceil(view.height / rowHeight) + 20, lines.length);
+  const gap = (rowsOf: number) => rowsOf > 0 && <tr aria-hidden="true" class="gap" style={{ height: `${rowsOf * rowHeight}px` }}><td colSpan={always} /></tr>;
+  const classes = (column: Column<T>) => `${column.from ?? ""} ${column.num ? "num" : ""}`;
+  return (
+    <div class="scroll" ref={box} onScroll={look} tabIndex={0} role="region" aria-label={label}>
+      <table aria-rowcount={lines.length + 1}>
+        <colgroup>{columns.map((column) => <col key={column.name} class={column.from} style={{ "--share": column.width }} />)}</colgroup>
+        <thead>
+          <tr>
+            {columns.map((column) => (
+              <th key={column.name} scope="col" class={classes(column)}
+                aria-sort={by === column ? (sort.startsWith("-") ? "descending" : "ascending") : undefined}>
+                {column.by
+                  ? <button type="button" class="plain" onClick={() => narrow({ sort: sort === column.name ? `-${column.name}` : column.name })}>
+                      {column.name}<span aria-hidden="true">{by === column ? (sort.startsWith("-") ? " ↓" : " ↑") : ""}</span>
+                    </button>
+                  : column.name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {gap(first)}
+          {lines.slice(first, end).map((line, i) => typeof line === "string"
+            ? <tr key={`group ${line}`} class="group" aria-rowindex={first + i + 2}><th scope="rowgroup" colSpan={always}>{line}</th></tr>
+            : <tr key={keyOf(line)} aria-rowindex={first + i + 2}>
+                {columns.map((column) => <td key={column.name} class={classes(column)}>{column.cell(line)}</td>)}
+              </tr>)}
+          {gap(lines.length - end)}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** What is not known comes last, whichever way. */
+function compare(a: number | string | undefined, b: number | string | undefined, down: boolean): number {
+  if (a === undefined || b === undefined) return (a === undefined ? 1 : 0) - (b === undefined ? 1 : 0);
+  const order = typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true });
+  return down ? -order : order;
+}
+
+export function Conditions({ of }: { of: Condition[] | undefined }) {
+  if (!of?.length) return <p class="muted">None is known.</p>;
+  return (
+    <ul class="lines">
+      {of.map((c) => (
+        <li key={c.type}>
+          <State tone={c.status === "True" ? "ok" : c.status === "False" ? "problem" : "unknown"} title={`${plain(c.type)} is ${c.status}`}>{plain(c.type)}</State>
+          <span class="muted">{plain(c.reason)}, <When time={c.since} /></span>
+          {c.message && <p>{plain(c.message)}</p>}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+export function providerState(p: Provider): { tone: Tone; word: string } {
+  if (p.unreachableSince) return { tone: "problem", word: "Unreachable" };
+  if (p.scheduling !== "Active") return { tone: "off", word: p.scheduling };
+  return p.ready ? { tone: "ok", word: "Ready" } : { tone: "problem", word: plain(p.reason) || "Not ready" };
+}
+
+export function consumerState(c: Consumer): { tone: Tone; word: string } {
+  if (c.scheduling !== "Active") return { tone: "off", word: c.scheduling };
+  return c.ready ? { tone: "ok", word: "Ready" } : { tone: "problem", word: plain(c.reason) || "Not ready" };
+}
+
+export interface Deed {
+  verb: string;
+  to: string;
+  /** What it does, for who does not know the word. */
+  does: string;
+}
+
+/** The buttons that change whether a cluster gets anything new. One that may not be used says why. */
+export function Deeds({ of, cluster, at, deeds }: { of: "providers" | "consumers"; cluster: Cluster; at: string; deeds: Deed[] }) {
+  const [chosen, choose] = useState<Deed>();
+  const id = useId();
+  const why = refusal(`update ${of}`);
+  return (
+    <>
+      {deeds.filter((deed) => deed.to !== at).map((deed) => (
+        <button type="button" key={deed.verb} aria-disabled={why ? "true" : undefined} aria-describedby={why ? id : undefined} title={why || deed.does}
+          onClick={() => (why ? say(why) : choose(deed))}>{deed.verb}</button>
+      ))}
+      {why && <span id={id} class="muted why">{why}</span>}
+      {chosen && <DeedDialog of={of} cluster={cluster} deed={chosen} done={() => choose(undefined)} />}
+    </>
+  );
+}
+
+/** Asks what would happen, shows it, and does it when told so. */
+function DeedDialog({ of, cluster, deed, done }: { of: "providers" | "consumers"; cluster: Cluster; deed: Deed; done: () => void }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const [trial, setTrial] = useState<{ warnings: string[]; preview: string[] }>();
+  const [problem, setProblem] = useState("");
+  const [busy, setBusy] = useState(true);
+  const title = useId();
+  const attempt = async (task: () => Promise<void>) => {
+    setBusy(true);
+    setProblem("");
+    try {
+      await task();
+    } catch (error) {
+      setProblem(error instanceof Error ? error.message : String(error));
+    }
+    setBusy(false);
+  };
+  useEffect(() => {
+    dialog.current?.showModal();
+    void attempt(async () => {
+      const preview = deed.to === "Drained" ? linesOf(await drainPreview(cluster.id)) : [];
+      setTrial({ warnings: await schedule(of, cluster.id, deed.to, true), preview });
+    });
+  }, []);
+  const act = () => attempt(async () => {
+    const warnings = await schedule(of, cluster.id, deed.to, false);
+    say([`${nameOf(cluster)} is ${deed.to}.`, ...warnings].join(" "));
+    done();
+    document.querySelector<HTMLElement>("h1")?.focus(); // The button that led here may be gone.
+  });
+  return (
+    <dialog ref={dialog} aria-labelledby={title} onClose={done}>
+      <h2 id={title}>{deed.verb}<span class="cut" title={titleOf(cluster)}>{nameOf(cluster)}?</span></h2>
+      <p>{deed.does}</p>
+      <div aria-live="polite">
+        {busy && <p class="muted">{trial ? "Doing it …" : "Trying it, without doing it …"}</p>}
+        {trial && (trial.warnings.length + trial.preview.length > 0
+          ? <ul class="lines">{[...trial.warnings, ...trial.preview].map((line) => <li key={line}>{line}</li>)}</ul>
+          : <p class="muted">It was tried: nothing stands against it.</p>)}
+        {problem && <p><State tone="problem">{problem}</State></p>}
+      </div>
+      <p class="tools">
+        <button type="button" class="main" disabled={busy || !trial} onClick={act}>{deed.verb}</button>
+        <button type="button" onClick={() => dialog.current?.close()}>Cancel</button>
+        <button type="button" onClick={() => copy(kubectl(deed.verb.toLowerCase(), cluster.id))}>Copy command</button>
+      </p>
+    </dialog>
+  );
+}
+
+/** What a preview says, whichever fields it has. */
+function linesOf(preview: unknown): string[] {
+  if (typeof preview !== "object" || preview === null) return [];
+  return Object.entries(preview).flatMap(([name, value]) => {
+    if (typeof value === "number" || typeof value === "string") return [`${name}: ${plain(String(value))}`];
+    if (!Array.isArray(value) || value.length === 0) return [];
+    const words = value.slice(0, 5).map((one: unknown) => plain(typeof one === "object" && one ? Object.values(one).filter((v) => typeof v !== "object").join(" ") : String(one)));
+    return [`${name}: ${value.length}`, ...words, ...(value.length > 5 ? [`… and ${value.length - 5} more`] : [])];
+  });
+}
+
+export function Section({ title, children }: { title: ComponentChildren; children: ComponentChildren }) {
+  const id = useId();
+  return <section aria-labelledby={id}><h2 id={id}>{title}</h2>{children}</section>;
+}
+
+/** Words and what they are. */
+export function Facts({ of }: { of: [string, ComponentChildren][] }) {
+  return <dl class="facts">{of.map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}</dl>;
+}
+
+export function Gone({ what, back }: { what: string; back: string }) {
+  return <div class="empty"><h1 tabIndex={-1}>There is no such {what}, or not any more.</h1><a href={href([back])}>All {back}</a></div>;
+}
+
+export function shownOf(shown: number, all: number, one: string): string {
+  return shown === all ? count(all, one) : `${shown.toLocaleString("en")} of ${count(all, one)}`;
+}

@@ -1,0 +1,171 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// The program that serves the page: who calls, what it may, the stream of what is there, and what is changed by it.
+
+import { signal } from "@preact/signals";
+import type { ErrorModel } from "./api";
+import { EventReader } from "./events";
+import { plain, warningsOf } from "./format";
+import { type Kind, kinds, Store } from "./store";
+
+/** Who calls, and what that person may. */
+export interface Me {
+  name: string;
+  may: string[];
+  broker?: { id: string; name?: string };
+  context?: string;
+  version?: string;
+  readOnly?: boolean;
+  /** What can be watched; missing are rights that lack for it, as "list nodes". */
+  kinds: { kind: string; missing?: string[] }[];
+}
+
+/** How the page stands to the server. Since is when the last bytes came, in ms. */
+export interface Connection {
+  state: "starting" | "live" | "stale" | "closed";
+  detail?: string;
+  since: number;
+}
+
+const silence = 20_000;
+const keyName = "liqo-broker-key";
+/** What a page says that has lost its server, or never had one. */
+export const reopen = "kubectl liqo-broker ui";
+
+export const me = signal<Me | undefined>(undefined);
+export const connection = signal<Connection>({ state: "starting", since: Date.now() });
+/** A hidden tab draws nothing, and must not keep what is to be drawn for ever. */
+export const store = new Store((task) => (document.hidden ? setTimeout(task, 1000) : requestAnimationFrame(task)));
+
+class Refusal extends Error {
+  constructor(readonly status: number, message: string) {
+    super(message);
+  }
+}
+
+async function call(path: string, options: RequestInit = {}): Promise<Response> {
+  const headers = new Headers(options.headers);
+  headers.set("Authorization", `Bearer ${sessionStorage.getItem(keyName) ?? ""}`);
+  const answer = await fetch(path, { signal: AbortSignal.timeout(15_000), ...options, headers, cache: "no-store" });
+  if (answer.ok) return answer;
+  const problem = (await answer.json().catch(() => ({}))) as ErrorModel;
+  throw new Refusal(answer.status, plain(problem.detail ?? problem.title ?? `the server answers ${answer.status}`));
+}
+
+/** Begins: with a code, exchanges it for a key, and watches for as long as the page is open. */
+export async function start(code: string | undefined): Promise<void> {
+  if (code) {
+    const body = JSON.stringify({ code });
+    const answer = await fetch("session", { method: "POST", body, headers: { "Content-Type": "application/json" } }).catch(() => undefined);
+    const given = answer?.ok ? ((await answer.json()) as { key: string }) : undefined;
+    if (given) sessionStorage.setItem(keyName, given.key);
+    else sessionStorage.removeItem(keyName);
+  }
+  if (!sessionStorage.getItem(keyName)) {
+    close(code ? "This address was opened before, or is older than a minute." : "This tab has no key.");
+    return;
+  }
+  setInterval(watchSilence, 1000);
+  for (let failed = 0; ; ) {
+    try {
+      await watch(() => (failed = 0));
+    } catch (error) {
+      if (error instanceof Refusal && error.status === 401) {
+        close("The server was started again, and does not know this tab.");
+        return;
+      }
+      connection.value = {
+        state: "stale", since: connection.value.since,
+        detail: error instanceof Refusal ? error.message : "The server does not answer. Does its terminal still run?",
+      };
+    }
+    store.ended();
+    await new Promise((done) => setTimeout(done, Math.min(1000 * 2 ** failed++, 10_000)));
+  }
+}
+
+function close(detail: string): void {
+  connection.value = { state: "closed", detail, since: connection.value.since };
+}
+
+let heard = Date.now();
+let stream: AbortController | undefined;
+
+function watchSilence(): void {
+  if (connection.value.state === "live" && Date.now() - heard > silence) {
+    connection.value = { state: "stale", since: heard, detail: `Nothing was heard for ${silence / 1000} s.` };
+    stream?.abort(); // What has no sign of life for so long is called again.
+  }
+}
+
+/** Reads one stream to its end. */
+async function watch(began: () => void): Promise<void> {
+  const before = watched().join();
+  me.value = (await (await call("api/v1/me")).json()) as Me;
+  const now = watched().join();
+  if (now === "") {
+    connection.value = { state: "live", since: Date.now(), detail: "You may watch nothing." };
+    heard = Infinity;
+    await new Promise((done) => setTimeout(done, 60_000));
+    return;
+  }
+  stream = new AbortController();
+  heard = Date.now();
+  const headers: Record<string, string> = store.last && before === now ? { "Last-Event-ID": store.last } : {};
+  const answer = await call(`api/v1/events?kinds=${now}`, { headers, signal: stream.signal });
+  began();
+  const reader = answer.body!.getReader();
+  const events = new EventReader();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    heard = Date.now();
+    if (connection.value.state !== "live" || heard - connection.value.since > 1000) connection.value = { state: "live", since: heard };
+    for (const message of events.read(value)) store.take(message);
+  }
+}
+
+function watched(): Kind[] {
+  return kinds.filter((kind) => me.value?.kinds.some((one) => one.kind === kind && !one.missing?.length));
+}
+
+/** Which rights lack for a kind; undefined if it can be watched, empty if this cluster has none of it. */
+export function missing(kind: Kind): string[] | undefined {
+  if (!me.value) return undefined;
+  const one = me.value.kinds.find((known) => known.kind === kind);
+  return !one ? [] : one.missing?.length ? one.missing : undefined;
+}
+
+/** Has the server show a new link where its person sees it, and says what came of that. */
+export async function askForLink(): Promise<string> {
+  const answer = await fetch("session/link", { method: "POST" }).catch(() => undefined);
+  if (answer?.ok) return "The terminal shows a link now.";
+  return answer?.status === 429 ? "The terminal has shown a link just now." : "The server does not answer. Does its terminal still run?";
+}
+
+/** Why somebody may not change something; empty if nothing stands against it. The plugin patches what the daemon updates. */
+export function refusal(right: string): string {
+  if (!me.value || connection.value.state !== "live") return "There is no connection to the cluster.";
+  if (me.value.readOnly) return "This page was opened with --read-only.";
+  const needed = me.value.context === undefined ? right : right.replace("update ", "patch ");
+  return me.value.may.includes(needed) ? "" : `You may not ${needed}.brokering.liqo.io.`;
+}
+
+/** Sets whether a cluster gets anything new, or tries it; returns what admission says to it. */
+export async function schedule(of: "providers" | "consumers", id: string, scheduling: string, dry: boolean): Promise<string[]> {
+  const answer = await call(`api/v1/${of}/${encodeURIComponent(id)}/scheduling${dry ? "?dryRun=All" : ""}`, {
+    method: "PUT", body: JSON.stringify({ scheduling }), headers: { "Content-Type": "application/json" },
+  });
+  return warningsOf(answer.headers.get("Warning"));
+}
+
+/** What a drain would do, as far as the server can say. */
+export async function drainPreview(id: string): Promise<unknown> {
+  try {
+    return await (await call(`api/v1/providers/${encodeURIComponent(id)}/drain`)).json();
+  } catch (error) {
+    if (error instanceof Refusal && error.status === 404) return undefined;
+    throw error;
+  }
+}
