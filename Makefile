@@ -35,8 +35,8 @@ GRPC_PLUGIN_VERSION := v1.5.1
 OAPI_CODEGEN_VERSION := v2.8.2
 TOPOLOGIES   ?= equal distinct partial nested
 ADDRESS_TESTS := TestAggregator|TestOrchestrator|TestServicesReachTheConsumer|TestProvidersReachEachOther|TestAddressesFollow
-# They run a Prometheus in the lab, leave a second broker there, or measure.
-ON_ITS_OWN   := TestDelay|TestTwoBrokers|TestSpeed|TestBusyNode|TestGrantsReachNodes
+# They run a browser, or a Prometheus in the lab, leave a second broker there, or measure.
+ON_ITS_OWN   := TestBrowser|TestDelay|TestTwoBrokers|TestSpeed|TestBusyNode|TestGrantsReachNodes
 # They go a way that others go for the most part, or take their time for what is not ours alone.
 OTHER_WAYS   := TestAppliedAtOnce|TestAutoscaling|TestClaimsAreRefused|TestDevices|TestDrainOfDatabase|TestFrontDoor/ByHand|TestFrontDoor/Helm|TestGatewayStopped|TestInstallationInTheWrongOrder|TestIPAMPortOpensToVirtualKubelets|TestLongNames|TestNamespacesLeaveNothing|TestOffloadedTwice|TestPeeringByCredentials|TestPodsWaitForTheDaemon|TestPools|TestRelayAddressesEndWithTheirPods|TestRelayAddressesOfEndpointsLast|TestSecondVirtualKubelet|TestSilentGateway|TestUDP|TestVolumesOfProviders|TestVolumesStayAtHome
 # They say for how long nobody may be without an answer, which depends on what else the machine does, or go other ways.
@@ -217,6 +217,13 @@ test-ui: ui ## Check the types of the page, test its parts, and all its screens 
 	.build/ui-node/node_modules/.bin/tsc --project ui
 	rm -rf .build/ui-tests && .build/bin/ui -tests .build/ui-tests
 	MODULES=$(CURDIR)/.build/ui-node/node_modules node --test .build/ui-tests/*.test.mjs ui/test/*.test.mjs
+
+.PHONY: test-e2e-ui
+test-e2e-ui: deps build images bin/lab $(JOURNEYS) ## Open the page of a broker in a browser, on four clusters; it asks npm for what it needs.
+	@build/deps.sh chromium
+	mkdir -p .build/ui-node && cp ui/package.json ui/package-lock.json .build/ui-node/
+	npm ci --prefix .build/ui-node --ignore-scripts --no-audit --no-fund --silent
+	LIQO_BROKER_UI_MODULES=$(CURDIR)/.build/ui-node/node_modules $(call walk,$(LIQO),20m,-run '^TestBrowser$$')
 
 .PHONY: test-virtual-kubelet
 test-virtual-kubelet: $(PATCHED) ## Run the unit tests of the virtual kubelet, and of what the source patches bring.

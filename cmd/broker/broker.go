@@ -32,6 +32,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/providerquery"
 	"github.com/capacitorset/liqo-broker/pkg/controller/reports"
 	"github.com/capacitorset/liqo-broker/pkg/controller/twin"
+	"github.com/capacitorset/liqo-broker/pkg/controller/twin/planning"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/grant"
 	"github.com/capacitorset/liqo-broker/pkg/daemon"
@@ -229,7 +230,9 @@ func (b *broker) setupAPI(
 			return nil, nil, err
 		}
 		config.Own, config.Identify, config.Known, authorities = own.own, consumers.identify, consumers.callers.Known, known
-		config.Explainer = &twin.Explainer{Client: mgr.GetClient(), Reader: own.reader, Planner: own.planner, MaxNamespaces: b.cfg.maxNamespaces}
+		config.Explainer = &planning.Explainer{
+			Client: mgr.GetClient(), Reader: own.reader, Planner: own.planner, MaxNamespaces: b.cfg.maxNamespaces,
+		}
 	}
 	api, err := httpapi.New(config) //nolint:contextcheck // It prepares answers, each with the context of its request.
 	if err != nil {
@@ -245,7 +248,7 @@ type brokering struct {
 	own      cluster.Identity // Of the broker's cluster.
 	reader   *snapshot.Reader
 	capacity *snapshot.CapacityCache
-	planner  *twin.Planner
+	planner  *planning.Planner
 	metrics  *brokerMetrics
 	plugin   *resourceplugin.Server // Nil if Liqo does not ask what to offer.
 	told     *reports.Reports       // Nil if it does.
@@ -271,7 +274,7 @@ func (b *broker) newBrokering(ctx context.Context, liqo line.Line, mgr ctrl.Mana
 	} else {
 		o.told = reports.New(o.reportsConfig())
 	}
-	o.planner = twin.NewPlanner(mgr.GetEventRecorderFor(component), clock.RealClock{}, o.views(ctx))
+	o.planner = planning.NewPlanner(mgr.GetEventRecorderFor(component), clock.RealClock{}, o.views(ctx))
 	o.metrics = newBrokerMetrics(mgr.GetClient(), o.plugin)
 	if err := watchAccounts(ctx, mgr.GetCache(), reader, changed); err != nil {
 		return nil, err

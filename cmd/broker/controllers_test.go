@@ -19,7 +19,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/controller/consumer"
 	"github.com/capacitorset/liqo-broker/pkg/controller/reports"
-	"github.com/capacitorset/liqo-broker/pkg/controller/twin"
+	"github.com/capacitorset/liqo-broker/pkg/controller/twin/planning"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/lines"
@@ -48,7 +48,7 @@ func TestOptionsReachTheControllers(t *testing.T) {
 	reader := snapshottest.Reader(mgr.GetClient(), own.ID)
 	o := brokering{
 		cfg: &b.cfg, mgr: mgr, own: own, reader: reader, capacity: snapshot.NewCapacityCache(reader),
-		planner: twin.NewPlanner(nil, clock.RealClock{}, nil), metrics: m,
+		planner: planning.NewPlanner(nil, clock.RealClock{}, nil), metrics: m,
 	}
 	o.told = reports.New(o.reportsConfig())
 	twins, givesBack := o.twinConfig(), o.giveBackConfig()
@@ -103,7 +103,7 @@ func TestControllersOfLines(t *testing.T) {
 		noted, reader := &registry{Manager: mgr}, snapshot.New(of, mgr.GetClient(), "id-broker", nil)
 		o := brokering{
 			cfg: &b.cfg, mgr: noted, reader: reader, capacity: snapshot.NewCapacityCache(reader),
-			planner: twin.NewPlanner(nil, clock.RealClock{}, nil), metrics: newBrokerMetrics(mgr.GetClient(), nil),
+			planner: planning.NewPlanner(nil, clock.RealClock{}, nil), metrics: newBrokerMetrics(mgr.GetClient(), nil),
 		}
 		if !of.HasPlugin() {
 			o.told = reports.New(o.reportsConfig())

@@ -10,12 +10,19 @@ import (
 	"testing"
 	"testing/synctest"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/program"
+	"github.com/capacitorset/liqo-broker/test/golden"
 )
 
 // TestDrainWaits drains a provider of which a broker says something else each time that somebody looks.
@@ -113,5 +120,79 @@ func TestDrainWaits(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// draining is a consumer with pods on milan, which turin has some room for: a pair, one alone, one that is too large, and one that is of
+// nobody.
+func draining(t *testing.T) []client.Object {
+	t.Helper()
+	rome, milan := cluster.Identity{ID: "33333333-dddd", Name: "rome"}, cluster.Identity{ID: "11111111-aaaa", Name: "milan"}
+	turin := cluster.Identity{ID: "22222222-bbbb", Name: "turin"}
+	ns := liqotest.TwinNamespace("shop-rome-abc", rome)
+	ns.Annotations["liqo.io/original-name"] = "shop"
+	offloading := liqotest.Offloading(ns.Name, milan.ID, turin.ID)
+	liqotest.PutInForce(ns, offloading, milan, turin)
+	node := liqotest.VirtualNode(milan, true)
+	identity := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: liqo.DefaultNamespace, Name: liqo.IdentityName}}
+	identity.Data = map[string]string{liqo.IdentityKey: "55555555-9999", "CLUSTER_NAME": "broker"}
+	all := append(federation(), ns, offloading, node, liqotest.VirtualNode(turin, true), identity, pod("nobodys", "y", node.Name, "10.1.0.9"))
+	for i := range all {
+		if p, is := all[i].(*v1alpha1.Provider); is && p.Name == string(turin.ID) {
+			p.Status.LargestPod = resources("2", "4Gi")
+		}
+	}
+	for name, cores := range map[string]string{"web-1": "500m", "web-2": "500m", "db-1": "100m", "large-1": "3", "large-2": "3"} {
+		app, _, _ := strings.Cut(name, "-")
+		shadow := liqotest.ShadowPod(ns.Name, name, map[string]string{"app": app + "\u202e"})
+		p := pod(ns.Name, name, node.Name, "10.1.0.7")
+		p.UID = types.UID(name)
+		p.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse(cores),
+		}}}}
+		all = append(all, shadow, p)
+	}
+	return all
+}
+
+// TestDrainPreview looks at what would move before anything does.
+func TestDrainPreview(t *testing.T) {
+	for name, line := range map[string]string{
+		"drain_preview.txt": "drain milan --dry-run", "drain_preview_client.txt": "drain milan --dry-run=client",
+		"drain_preview.yaml": "drain milan --dry-run -o yaml", "drain_preview_none.txt": "drain turin --dry-run",
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCLI(t, draining(t)...)
+			out, errOut, err := c.run(t, line)
+			if err != nil || strings.Contains(errOut, "cannot be said") {
+				t.Fatalf("%v; %s", err, errOut)
+			}
+			golden.Check(t, name, out)
+			var p v1alpha1.Provider
+			if err := c.client.Get(t.Context(), client.ObjectKey{Name: "11111111-aaaa"}, &p); err != nil || p.Spec.Scheduling != "" {
+				t.Errorf("the provider is %q (%v)", p.Spec.Scheduling, err)
+			}
+		})
+	}
+	_, _, err := newCLI(t, draining(t)...).run(t, "drain milan -o json")
+	if program.ExitCode(err) != program.ExitUsage {
+		t.Errorf("with an output and without a dry run: %v", err)
+	}
+
+	// Who may not see what is there learns that, and is not kept from trying.
+	blind := &cli{client: interceptor.NewClient(newFake(t, draining(t)...), interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if _, is := list.(*corev1.NodeList); is {
+				return errors.New("you may not")
+			}
+			return c.List(ctx, list, options...)
+		},
+	})}
+	out, errOut, err := blind.run(t, "drain milan --dry-run")
+	if err != nil || !strings.Contains(out, "server dry run") || !strings.Contains(errOut, "cannot be said") {
+		t.Errorf("%q, %q, %v", out, errOut, err)
+	}
+	if out, _, err := blind.run(t, "drain milan --dry-run -o json"); err == nil || out != "" {
+		t.Errorf("for programs: %q, %v", out, err)
 	}
 }

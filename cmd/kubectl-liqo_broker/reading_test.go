@@ -279,7 +279,7 @@ func TestSets(t *testing.T) {
 	c := newCLI(t, federation()...)
 	for _, step := range []struct{ line, prints, hints, leaves string }{
 		{"cordon milan --dry-run=server", "provider milan (11111111-aaaa) cordoned (server dry run)\n", "", "/"},
-		{"drain milan --dry-run=client", "provider milan (11111111-aaaa) to be drained (dry run)\n", "", "/"},
+		{"drain milan --dry-run=client", "provider milan (11111111-aaaa) to be drained (dry run)\n", "cannot be said: read what Liqo calls", "/"},
 		{"enable milan", "provider milan (11111111-aaaa) is already enabled\n", "", "/"},
 		{"enable milan --dry-run", "provider milan (11111111-aaaa) is already enabled (server dry run)\n", "", "/"},
 		{"cordon milan", "provider milan (11111111-aaaa) cordoned\n", "kubectl liqo-broker enable 11111111-aaaa\n", "Cordoned/"},

@@ -6,7 +6,9 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/sheet"
 )
 
@@ -31,6 +34,10 @@ type setting struct {
 	empties bool
 }
 
+// previewed says in the help what a dry run prints.
+const previewed = "With --dry-run it prints which pods would move at once, which later and where they could go, and which would stay, " +
+	"and why."
+
 var providerSettings = []setting{
 	{
 		verb: "cordon", short: "Let no new pods come to a provider; those that are there stay", kind: "provider", done: "cordoned",
@@ -43,7 +50,7 @@ var providerSettings = []setting{
 		next: "Its pods move to other providers, a few at a time, also when nobody waits for it. " +
 			"Take it back with: kubectl liqo-broker enable ID",
 		more: "The command waits until no pod is left, and prints how many are and why those stay that do. Pods go on moving when it is\n" +
-			"interrupted. If pods are left after --timeout, the exit code is 3.",
+			"interrupted. If pods are left after --timeout, the exit code is 3.\n" + previewed,
 		empties: true,
 	},
 	{
@@ -90,6 +97,7 @@ func (r *reading) settingCommand(
 	s setting, argument string, names identities, object func(cluster.ID) (client.Object, *string),
 ) *cobra.Command {
 	var empty emptying
+	var out output
 	long := s.short + ".\n\n" + argument + " is a name, a cluster ID, or the beginning of one of both that means one cluster only."
 	if s.more != "" {
 		long += "\n\n" + s.more
@@ -105,12 +113,24 @@ func (r *reading) settingCommand(
 			if err := empty.check(); err != nil {
 				return err
 			}
+			if r.dryRun == dryRunNone && !out.isText() {
+				return program.Usage(errors.New("--output is for what --dry-run prints"))
+			}
 			c, err := r.openTarget(command.Context())
 			if err != nil {
 				return err
 			}
-			found, err := r.set(command.Context(), c, s, names, object, args[0])
-			if err == nil && empty.wait && r.dryRun == dryRunNone {
+			// What programs read is the preview alone.
+			says := r.Out
+			if !out.isText() {
+				says = r.ErrOut
+			}
+			found, err := r.set(command.Context(), c, s, names, object, args[0], says)
+			switch {
+			case err != nil || !s.empties:
+			case r.dryRun != dryRunNone:
+				err = r.printDrain(command.Context(), c, found.ID, &out)
+			case empty.wait:
 				err = r.emptied(command.Context(), c, found, empty.timeout)
 			}
 			return r.clear(err)
@@ -118,14 +138,16 @@ func (r *reading) settingCommand(
 	}
 	if s.empties {
 		empty.add(command)
+		out.addFlags(command, formatJSON, formatYAML)
 	}
 	r.dryRun.add(command)
 	return command
 }
 
-// set sets the field of the cluster that a text means, which it returns, and says what happens next.
+// set sets the field of the cluster that a text means, which it returns, and says what it has done, and what happens next.
 func (r *reading) set(
 	ctx context.Context, c client.Client, s setting, names identities, object func(cluster.ID) (client.Object, *string), text string,
+	says io.Writer,
 ) (found cluster.Identity, err error) {
 	all, err := names(ctx, c)
 	if err != nil {
@@ -140,7 +162,7 @@ func (r *reading) set(
 	}
 	called := s.kind + " " + sheet.Plain(found.String())
 	if *is == s.value || *is == "" && s.value == string(v1alpha1.SchedulingActive) {
-		fmt.Fprintf(r.Out, "%s is already %s%s\n", called, s.done, r.dryRun.mark())
+		fmt.Fprintf(says, "%s is already %s%s\n", called, s.done, r.dryRun.mark())
 		return found, nil
 	}
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"scheduling": s.value}})
@@ -150,7 +172,7 @@ func (r *reading) set(
 	if err := c.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return found, fmt.Errorf("patch %s %s: %w", s.kind, found.ID, err)
 	}
-	fmt.Fprintf(r.Out, "%s %s%s\n", called, s.done, r.dryRun.mark())
+	fmt.Fprintf(says, "%s %s%s\n", called, s.done, r.dryRun.mark())
 	if r.dryRun == dryRunNone {
 		fmt.Fprintln(r.ErrOut, next(s.next, found.ID))
 	}

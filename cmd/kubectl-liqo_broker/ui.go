@@ -14,10 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/install"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/shown"
+	"github.com/capacitorset/liqo-broker/pkg/shown/apiv1"
 	"github.com/capacitorset/liqo-broker/pkg/ui"
 	"github.com/capacitorset/liqo-broker/pkg/uiserver"
 	"github.com/capacitorset/liqo-broker/pkg/uiserver/answer"
@@ -120,8 +122,12 @@ func (r *reading) answers(ctx context.Context, readOnly bool) (*answer.Answers, 
 	if _, err := c.RESTMapper().RESTMapping(group.WithKind("Provider").GroupKind(), group.Version); err != nil {
 		return nil, r.onBroker(ctx, c, err)
 	}
+	preview := func(ctx context.Context, provider cluster.ID) (apiv1.DrainPreview, error) {
+		return r.previewDrain(ctx, c, provider)
+	}
 	return answer.New(answer.Config{
 		Rest: config, Scheme: scheme, Line: of, Context: r.to.context(), Version: version.String(), ReadOnly: readOnly,
+		Preview: preview,
 		Programs: shown.Programs{
 			Daemon: client.ObjectKey{Namespace: install.BrokerNamespace, Name: install.BrokerName}, Liqo: liqo.DefaultNamespace,
 		},

@@ -59,6 +59,12 @@ func readers() map[feed.Kind]access {
 // named is what it takes where a name is enough.
 func named() access { return access{verb: "get", resource: "providers", own: true, anybody: true} }
 
+// ofPeople returns the same for people alone.
+func (a access) ofPeople() access {
+	a.own = false
+	return a
+}
+
 // caller is who makes a request.
 type caller struct {
 	// name is that of a person or a program in the broker's cluster; empty for consumers.
@@ -110,20 +116,35 @@ func (v *v1) person(ctx context.Context, token string, needed []access) (who cal
 // review returns whose a token is. The error refuses who lacks a right; the name is there with it.
 func (c *Config) review(ctx context.Context, token string, needed delegatedauth.Right) (name string, err error) {
 	found, err := c.Reviewer.Review(ctx, token, needed)
-	switch {
-	case errors.Is(err, delegatedauth.ErrBusy):
-		return "", rest.Later(http.StatusTooManyRequests, messageTooManyCallers, "1")
-	case errors.Is(ctx.Err(), context.Canceled):
-		return "", ctx.Err()
-	case err != nil:
-		c.Log.Error(err, "Cannot authorize a caller")
-		return "", rest.Later(http.StatusServiceUnavailable, messageNoRights, "1")
-	case found.Name == "":
-		return "", rest.Refusal(http.StatusUnauthorized, messageBadToken, "WWW-Authenticate", `Bearer error="invalid_token"`)
-	case !found.Allowed:
+	if err := c.reviewed(ctx, found.Name, err); err != nil {
+		return "", err
+	}
+	if !found.Allowed {
 		return found.Name, rest.Refusal(http.StatusForbidden, fmt.Sprintf(messageMayNot, found.Name, needed))
 	}
 	return found.Name, nil
+}
+
+// reviewAll returns whose a token is, and which of some rights it has, parallel to them.
+func (c *Config) reviewAll(ctx context.Context, token string, rights []delegatedauth.Right) (name string, has []bool, err error) {
+	name, has, err = c.Reviewer.ReviewAll(ctx, token, rights)
+	return name, has, c.reviewed(ctx, name, err)
+}
+
+// reviewed returns the refusal that follows from a review, which may be nil.
+func (c *Config) reviewed(ctx context.Context, name string, err error) error {
+	switch {
+	case errors.Is(err, delegatedauth.ErrBusy):
+		return rest.Later(http.StatusTooManyRequests, messageTooManyCallers, "1")
+	case errors.Is(ctx.Err(), context.Canceled):
+		return ctx.Err()
+	case err != nil:
+		c.Log.Error(err, "Cannot authorize a caller")
+		return rest.Later(http.StatusServiceUnavailable, messageNoRights, "1")
+	case name == "":
+		return rest.Refusal(http.StatusUnauthorized, messageBadToken, "WWW-Authenticate", `Bearer error="invalid_token"`)
+	}
+	return nil
 }
 
 // consumer finds out to which consumer a certificate was issued.

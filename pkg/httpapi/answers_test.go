@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
@@ -36,6 +38,9 @@ func TestAnswers(t *testing.T) {
 	twin.Annotations["liqo.io/original-name"] = "shop"
 	pod := liqotest.Pod(liqotest.ShadowPod(twin.Name, "web-0", nil), node.Name)
 	pod.Status.PodIP = "10.71.0.14"
+	pod.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
+	}}}
 	s := serve(t, nil, []client.Object{
 		showntest.NewProvider(provider), rome, node, twin, pod, liqotest.ForeignCluster(provider, true, false),
 		liqotest.ForeignCluster(consumer, false, true), liqotest.Tunnel(provider, "850μs", showntest.Midnight),
@@ -47,7 +52,7 @@ func TestAnswers(t *testing.T) {
 	ofRome := "/api/v1/consumers/" + string(consumer.ID)
 	for _, path := range []string{
 		"/api/v1/providers/" + string(provider.ID), ofRome, ofRome + "/advice", "/api/v1/workloads", "/api/v1/links", "/api/v1/flows",
-		"/api/v1/status",
+		"/api/v1/status", "/api/v1/me",
 		"/api/v1/providers/nobody", "/api/v1/providers?limit=none",
 	} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, http.NoBody)

@@ -11,13 +11,19 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/explain"
 	"github.com/capacitorset/liqo-broker/pkg/serving/delegatedauth"
 	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
+	"github.com/capacitorset/liqo-broker/pkg/shown/apiv1"
 )
 
-// Explainer explains the plans for namespaces. It is called concurrently, and changes nothing.
+// Explainer explains the plans for namespaces, and what a drain would lead to. It is called concurrently, and changes nothing.
 type Explainer interface {
+	// PreviewDrain returns what would become of the pods on a provider that is scheduled in some way; ok is false if there is no such
+	// provider.
+	PreviewDrain(ctx context.Context, provider cluster.ID, as v1alpha1.Scheduling) (preview apiv1.DrainPreview, ok bool, err error)
 	// Explain explains a namespace; ok is false if there is no plan for one of that name.
 	Explain(ctx context.Context, namespace string) (explained explain.Namespace, ok bool, err error)
 }

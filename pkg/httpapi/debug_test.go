@@ -17,10 +17,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/capacitorset/liqo-broker/pkg/controller/twin"
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/controller/twin/planning"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/explain"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
+	"github.com/capacitorset/liqo-broker/pkg/shown/apiv1"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
@@ -29,6 +31,10 @@ type explains struct{ err error }
 
 func (e explains) Explain(_ context.Context, namespace string) (explain.Namespace, bool, error) {
 	return explain.Namespace{Name: namespace}, namespace == "shop-consumer", e.err
+}
+
+func (e explains) PreviewDrain(context.Context, cluster.ID, v1alpha1.Scheduling) (apiv1.DrainPreview, bool, error) {
+	return apiv1.DrainPreview{}, false, e.err
 }
 
 // TestWhoMayAskForPlans asks with the right for one namespace, and with others.
@@ -106,8 +112,8 @@ func TestPlanOfANamespace(t *testing.T) {
 		},
 	}, liqotest.TwinNamespace(namespace, cluster.Identity{ID: "id-c", Name: "consumer"}), shadow, pod)
 	events := record.NewFakeRecorder(10)
-	h := newHandler(t, Config{Client: newClient(t, reviews()), Aggregator: true, Explainer: &twin.Explainer{
-		Client: c, Reader: snapshottest.Reader(c, ""), Planner: twin.NewPlanner(events, clock.RealClock{}, nil),
+	h := newHandler(t, Config{Client: newClient(t, reviews()), Aggregator: true, Explainer: &planning.Explainer{
+		Client: c, Reader: snapshottest.Reader(c, ""), Planner: planning.NewPlanner(events, clock.RealClock{}, nil),
 	}})
 	w := call(t, h, http.MethodGet, "/debug/namespaces/"+namespace, "Authorization", "Bearer operator")
 	var got explain.Namespace
@@ -127,8 +133,8 @@ func TestPlanOfANamespace(t *testing.T) {
 
 	// The plan of a namespace that is not there.
 	c = snapshottest.NewClient(t, interceptor.Funcs{})
-	h = newHandler(t, Config{Client: newClient(t, reviews()), Aggregator: true, Explainer: &twin.Explainer{
-		Client: c, Reader: snapshottest.Reader(c, ""), Planner: twin.NewPlanner(events, clock.RealClock{}, nil),
+	h = newHandler(t, Config{Client: newClient(t, reviews()), Aggregator: true, Explainer: &planning.Explainer{
+		Client: c, Reader: snapshottest.Reader(c, ""), Planner: planning.NewPlanner(events, clock.RealClock{}, nil),
 	}})
 	if w := call(t, h, http.MethodGet, "/debug/namespaces/"+namespace, "Authorization", "Bearer operator"); w.Code != http.StatusNotFound {
 		t.Errorf("without the namespace: %d %s", w.Code, w.Body)

@@ -6,12 +6,14 @@ package httpapi
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"reflect"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
 	"github.com/capacitorset/liqo-broker/pkg/shown"
 	"github.com/capacitorset/liqo-broker/pkg/shown/apiv1"
@@ -106,6 +108,12 @@ type oneInput struct {
 	rest.Conditional
 }
 
+type drainInput struct {
+	Identified
+
+	Scheduling string `query:"scheduling" enum:"Cordoned,Drained" default:"Drained" doc:"What the provider would be."`
+}
+
 type policyInput struct {
 	rest.Conditional
 
@@ -145,8 +153,10 @@ type SchedulingOfConsumer struct {
 func (v *v1) operations() {
 	v.lists()
 	v.single()
+	v.previews()
 	v.changes()
 	v.events()
+	v.me()
 	v.older()
 }
 
@@ -273,6 +283,27 @@ func (v *v1) single() {
 		func(in *decisionInput) (string, rest.Conditional) {
 			return shown.DecisionKey(in.Policy, in.Consumer), in.Conditional
 		})
+}
+
+// previews registers what tells of what would be.
+func (v *v1) previews() {
+	drain := v.operation("previewDrain", http.MethodGet, "/providers/{id}/drain", access{verb: "get", resource: "plans"},
+		"Say which pods would leave a provider that is drained, and where they could go")
+	drain.Errors = append(drain.Errors, http.StatusNotFound)
+	rest.Register(v.api, drain, func(ctx context.Context, in *drainInput) (*struct{ Body apiv1.DrainPreview }, error) {
+		if v.cfg.Explainer == nil {
+			return nil, rest.Refusal(http.StatusNotFound, messageNoPlans)
+		}
+		preview, ok, err := v.cfg.Explainer.PreviewDrain(ctx, cluster.ID(in.ID), v1alpha1.Scheduling(in.Scheduling))
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("preview a drain of provider %s: %w", in.ID, err)
+		case !ok:
+			return nil, rest.Refusal(http.StatusNotFound, fmt.Sprintf(messageNoProvider, in.ID))
+		default:
+			return &struct{ Body apiv1.DrainPreview }{preview}, nil
+		}
+	})
 }
 
 // changes registers what changes something.

@@ -24,10 +24,13 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/controller/twin/planning"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
@@ -95,6 +98,10 @@ func serve(t *testing.T, change func(*Config), objects ...client.Object) *served
 			}
 			return cluster.ID(c.Name), nil
 		},
+	}
+	cfg.Explainer = &planning.Explainer{
+		Client: s.client, Reader: snapshottest.Reader(s.client, broker.ID),
+		Planner: planning.NewPlanner(record.NewFakeRecorder(100), clock.RealClock{}, nil),
 	}
 	if change != nil {
 		change(&cfg)
@@ -257,6 +264,11 @@ func TestEveryOperation(t *testing.T) {
 		a.JSON200.Link == nil || !a.JSON200.Link.Connected || *a.JSON200.Link.RoundTripSeconds != 0.00085 {
 		t.Errorf("getProvider: %s", a.Body)
 	}
+	call("previewDrain")
+	if a := ok(c.PreviewDrainWithResponse(ctx, string(milan.ID), nil)); a.JSON200 == nil || a.JSON200.Scheduling != "Drained" ||
+		a.JSON200.Stays == 0 || len(a.JSON200.Pods) != int(a.JSON200.Stays+a.JSON200.Moves+a.JSON200.Later) {
+		t.Errorf("previewDrain: %d %s", a.StatusCode(), a.Body)
+	}
 	call("setScheduling")
 	if a := ok(
 		c.SetSchedulingWithResponse(ctx, string(turin.ID), apiclient.Scheduling{Scheduling: apiclient.SchedulingSchedulingDrained}),
@@ -307,14 +319,17 @@ func TestEveryOperation(t *testing.T) {
 	call("getDecision")
 	if a := ok(c.GetDecisionWithResponse(ctx, "cheap", string(sees.ID), nil)); a.JSON200 == nil || !a.JSON200.Complete ||
 		len(a.JSON200.Providers) != 2 ||
-		!a.JSON200.Providers[0].Chosen || *a.JSON200.Providers[0].Score != 87.5 || *a.JSON200.Providers[1].Excluded != "it costs too much" {
+		!a.JSON200.Providers[0].Chosen || *a.JSON200.Providers[0].Score != 87.5 || *a.JSON200.Providers[1].Excluded != "it costs too much" ||
+		(*a.JSON200.Providers[0].Terms)[0].Points != 88 || (*a.JSON200.Better)[0].Id != string(milan.ID) ||
+		a.JSON200.Scaling.OffloadAbove != 200 || *a.JSON200.Scaling.Value != 120 {
 		t.Errorf("getDecision: %s", a.Body)
 	}
 	call("listWorkloads")
 	if a := ok(c.ListWorkloadsWithResponse(ctx, nil)); a.JSON200 == nil || len(a.JSON200.Items) != 2 ||
 		*a.JSON200.Items[0].Path != "relay" || *a.JSON200.Items[1].Path != "direct" || a.JSON200.Items[1].Provider.Id != string(milan.ID) ||
 		*a.JSON200.Items[1].Address != "10.66.6.6" || a.JSON200.Items[1].Namespace != "shop" ||
-		a.JSON200.Items[1].BrokerNamespace != "shop-sees" {
+		a.JSON200.Items[1].BrokerNamespace != "shop-sees" || *a.JSON200.Items[1].Policy != "cheap" ||
+		(*a.JSON200.Items[1].Requests)["cpu"] != "250m" || a.JSON200.Items[1].Why != nil {
 		t.Errorf("listWorkloads: %s", a.Body)
 	}
 	call("listLinks")
@@ -338,6 +353,11 @@ func TestEveryOperation(t *testing.T) {
 	if a := ok(c.GetAdviceWithResponse(ctx, string(sees.ID), nil)); a.JSON200 == nil || !a.JSON200.Done || len(a.JSON200.Peers) != 1 ||
 		a.JSON200.Peers[0].Provider.Id != string(milan.ID) || !a.JSON200.Peers[0].Connected || a.JSON200.Peers[0].Running != 1 {
 		t.Errorf("getAdvice, with Turin drained: %s", a.Body)
+	}
+	call("getMe")
+	if a := ok(c.GetMeWithResponse(ctx)); a.JSON200 == nil || a.JSON200.Name != "operator" || a.JSON200.Broker.Id != string(broker.ID) ||
+		!slices.Contains(a.JSON200.May, "update consumers") || len(a.JSON200.Kinds) != len(shown.Kinds()) {
+		t.Errorf("getMe: %d %s", a.StatusCode(), a.Body)
 	}
 	call("listClusters")
 	if a := ok(c.ListClustersWithResponse(ctx)); a.JSON200 == nil || len(*a.JSON200) != 2 {
@@ -377,7 +397,7 @@ func TestConsumersSeeTheirOwn(t *testing.T) {
 		t.Errorf("getConsumer: %s", a.Body)
 	}
 	if a := ok(c.ListWorkloadsWithResponse(ctx, nil)); a.JSON200 == nil || len(a.JSON200.Items) != 1 ||
-		a.JSON200.Items[0].Provider.Name == nil {
+		a.JSON200.Items[0].Provider.Name == nil || a.JSON200.Items[0].Policy != nil || (*a.JSON200.Items[0].Requests)["cpu"] != "250m" {
 		t.Errorf("listWorkloads: %s", a.Body)
 	}
 	if a := ok(c.ListOffersWithResponse(ctx, nil)); a.JSON200 == nil || len(a.JSON200.Items) != 1 ||
@@ -420,6 +440,7 @@ func TestConsumersSeeTheirOwn(t *testing.T) {
 		"scheduling of its own": func() (interface{ StatusCode() int }, error) {
 			return c.SetConsumerSchedulingWithResponse(ctx, string(sees.ID), apiclient.SchedulingOfConsumer{Scheduling: "Active"})
 		},
+		"rights": func() (interface{ StatusCode() int }, error) { return c.GetMeWithResponse(ctx) },
 		"events": func() (interface{ StatusCode() int }, error) {
 			return c.WatchEventsWithResponse(ctx, &apiclient.WatchEventsParams{Kinds: []apiclient.WatchEventsParamsKinds{"workloads", "links"}})
 		},
@@ -443,7 +464,7 @@ func TestAggregatedConsumersLearnNothing(t *testing.T) {
 		told["event "+e.name+" "+e.data] = e.data
 	}
 	for what, text := range told {
-		if strings.Contains(text, "hidden") || strings.Contains(text, "10.66.6.6") || strings.Contains(text, "direct") {
+		if slices.ContainsFunc([]string{"hidden", "10.66.6.6", "direct", "cheap"}, func(of string) bool { return strings.Contains(text, of) }) {
 			t.Errorf("%s tells of a provider: %s", what, text)
 		}
 	}

@@ -253,9 +253,10 @@ func (p *Placements) namespace(now time.Time, ns *corev1.Namespace, id cluster.I
 	unreached := p.unreached(id, e.Providers)
 	e.Waiting = waiting(consumer, &e, unreached)
 	// The pods.
+	why := p.Whys()
 	for _, placed := range p.Placed(ns.Name) {
 		if placed.Twin == ns.Name {
-			e.Pods = append(e.Pods, Explained{placed, cmp.Or(p.unscheduled(placed), p.held(placed))})
+			e.Pods = append(e.Pods, Explained{placed, why(&placed)})
 		}
 	}
 	return e
@@ -382,38 +383,6 @@ func waiting(consumer *v1alpha1.Consumer, e *ExplainedNamespace, unreached strin
 	default:
 		return "No provider can be used"
 	}
-}
-
-// unscheduled returns what the scheduler says of a pod that it has not placed.
-func (p *Placements) unscheduled(placed Placed) string {
-	for i := range p.Pods {
-		pod := &p.Pods[i]
-		if pod.Namespace != placed.Twin || pod.Name != placed.Pod {
-			continue
-		}
-		for _, c := range pod.Status.Conditions {
-			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-				return c.Message
-			}
-		}
-	}
-	return ""
-}
-
-// held returns why a pod stays on a provider that is to be drained.
-func (p *Placements) held(placed Placed) string {
-	for i := range p.Providers {
-		of := &p.Providers[i]
-		if of.EffectiveScheduling() != v1alpha1.SchedulingDrained {
-			continue // The status is of before.
-		}
-		for _, h := range of.Status.Held {
-			if h.Namespace == placed.Twin && h.Pod == placed.Pod {
-				return "The provider is to be drained, and the pod stays: " + h.Reason
-			}
-		}
-	}
-	return ""
 }
 
 // of returns the object of a name; nil if there is none.

@@ -13,10 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/binding"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/sheet"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
 // Placed is where one pod runs. What is not known is empty.
@@ -38,6 +40,8 @@ type Placed struct {
 	Ready   bool   `json:"ready"`
 	// Since is since when it is on its node or, on the consumer, since when by its path.
 	Since metav1.Time `json:"since,omitzero"`
+	// Object is the pod, as it was given.
+	Object *corev1.Pod `json:"-"`
 }
 
 // Cluster is what a cluster is called.
@@ -112,6 +116,62 @@ func (o *OnBroker) Placed(namespace string) []Placed {
 	return order(all)
 }
 
+// Whys returns what says why a pod waits, or why it stays where it is not to be. It says nothing of a pod of which nothing tells that.
+func (o *OnBroker) Whys() func(*Placed) string {
+	held := map[[2]string]string{}
+	for i := range o.Providers {
+		p := &o.Providers[i]
+		if p.EffectiveScheduling() != v1alpha1.SchedulingDrained {
+			continue // The status is of before.
+		}
+		for _, h := range p.Status.Held {
+			held[[2]string{h.Namespace, h.Pod}] = "The provider is to be drained, and the pod stays: " + h.Reason
+		}
+	}
+	return func(p *Placed) string { return cmp.Or(unscheduled(p.Object), held[[2]string{p.Twin, p.Pod}]) }
+}
+
+// unscheduled returns what the scheduler says of a pod that it has not placed.
+func unscheduled(pod *corev1.Pod) string {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+// Followed returns which of some policies the namespaces of consumers follow, by their names here. Those that follow none are missing. Pods
+// wish for policies by labels, which they have from their ShadowPods.
+func (o *OnBroker) Followed(policies []v1alpha1.PlacementPolicy) map[string]string {
+	rules := snapshot.Rules(policies)
+	wishes := map[string]map[string]bool{}
+	for i := range o.Pods {
+		pod := &o.Pods[i]
+		wish := pod.Labels[liqo.LabelPolicy]
+		if wish == "" || !liqo.ShadowPodSelector().Matches(labels.Set(pod.Labels)) {
+			continue
+		}
+		if wishes[pod.Namespace] == nil {
+			wishes[pod.Namespace] = map[string]bool{}
+		}
+		wishes[pod.Namespace][wish] = true
+	}
+	followed := map[string]string{}
+	for i := range o.Namespaces {
+		ns := &o.Namespaces[i]
+		consumer, is := liqo.TwinOf(ns)
+		if !is {
+			continue
+		}
+		twin := binding.Twin{Consumer: consumer, OriginalName: liqo.OriginalName(ns), Labels: ns.Labels, Wishes: wishes[ns.Name]}
+		if policy := binding.Follows(rules, twin); policy != "" {
+			followed[ns.Name] = policy
+		}
+	}
+	return followed
+}
+
 // Has reports whether a consumer has a namespace of a name, here or on its own cluster. All namespaces, without a name, are there.
 func (o *OnBroker) Has(namespace string) bool {
 	return namespace == "" || slices.ContainsFunc(o.Namespaces, func(ns corev1.Namespace) bool { return called(&ns, namespace) })
@@ -167,7 +227,7 @@ func placedOf(pod *corev1.Pod, at metav1.Time) Placed {
 	}
 	return Placed{
 		Namespace: pod.Namespace, Pod: pod.Name, Node: pod.Spec.NodeName, Address: pod.Status.PodIP, Status: status,
-		Ready: podstate.Ready(pod), Since: at,
+		Ready: podstate.Ready(pod), Since: at, Object: pod,
 	}
 }
 

@@ -50,7 +50,7 @@ func made(liqo line.Kinds) map[client.Object][]feed.Kind {
 	all := map[client.Object][]feed.Kind{
 		&v1alpha1.Provider{}:          {Providers, Workloads, Links, Flows, Advice, Status},
 		&v1alpha1.Consumer{}:          {Consumers, Offers, Workloads, Links, Flows, Advice, Status},
-		&v1alpha1.PlacementPolicy{}:   {Policies, Decisions, Advice, Status},
+		&v1alpha1.PlacementPolicy{}:   {Policies, Decisions, Workloads, Advice, Status},
 		&v1alpha1.PlacementDecision{}: {Decisions, Advice, Status},
 		&v1alpha1.ProviderQuery{}:     {Status},
 		&corev1.Namespace{}:           {Providers, Workloads, Links, Flows, Advice},
@@ -234,7 +234,7 @@ func (o *Objects) policies(ctx context.Context, kind feed.Kind, now time.Time) (
 	for i := range decided.Items {
 		d := &decided.Items[i]
 		if policy := named[d.Policy]; policy != nil && d.IsOf(policy, d.Consumer) {
-			items = append(items, feed.Item{Key: DecisionKey(d.Policy, d.Consumer), Consumer: d.Consumer, Value: apiv1.DecisionOf(now, d)})
+			items = append(items, feed.Item{Key: DecisionKey(d.Policy, d.Consumer), Consumer: d.Consumer, Value: apiv1.DecisionOf(now, policy, d)})
 		}
 	}
 	return items, nil
@@ -263,20 +263,32 @@ func (o *Objects) placed(ctx context.Context, kind feed.Kind, now time.Time) ([]
 	} else {
 		overview.AddPaths(placed, nil) // Whatever tunnels there are.
 	}
-	var items []feed.Item
 	switch kind {
 	case Advice:
 		return o.advice(ctx, peers, found, placed)
 	case Flows:
+		var items []feed.Item
 		for _, f := range apiv1.FlowsOf(placed) {
 			items = append(items, feed.Item{Key: flowKey(&f), Consumer: f.Consumer.ID, Value: f})
 		}
 		return items, nil
 	}
-	items = make([]feed.Item, 0, len(placed))
+	return o.workloads(ctx, &cluster, placed)
+}
+
+// workloads returns the pods of consumers that are placed on a broker.
+func (o *Objects) workloads(ctx context.Context, on *overview.OnBroker, placed []overview.Placed) ([]feed.Item, error) {
+	var policies v1alpha1.PlacementPolicyList
+	if err := o.readAll(ctx, &policies); err != nil {
+		return nil, err
+	}
+	items := make([]feed.Item, 0, len(placed))
+	followed, why := on.Followed(policies.Items), on.Whys()
 	for i := range placed {
 		p := &placed[i]
-		items = append(items, feed.Item{Key: p.Consumer.ID + "/" + p.Twin + "/" + p.Pod, Consumer: p.Consumer.ID, Value: apiv1.WorkloadOf(p)})
+		items = append(items, feed.Item{
+			Key: p.Consumer.ID + "/" + p.Twin + "/" + p.Pod, Consumer: p.Consumer.ID, Value: apiv1.WorkloadOf(p, followed[p.Twin], why(p)),
+		})
 	}
 	return items, nil
 }

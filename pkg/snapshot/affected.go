@@ -14,6 +14,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/binding"
+	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
@@ -118,23 +119,40 @@ func (r *Reader) policyOf(
 
 // podsOn returns the names of the namespaces of the pods on a provider.
 func (r *Reader) podsOn(ctx context.Context, id cluster.ID) (map[string]bool, error) {
+	namespaces := map[string]bool{}
+	err := r.eachPodOn(ctx, id, func(_ *VirtualNode, pod *corev1.Pod) { namespaces[pod.Namespace] = true })
+	return namespaces, err
+}
+
+// PodsOn returns the pods that are with a provider and take something of it, as its account counts them. They share memory with the cache.
+func (r *Reader) PodsOn(ctx context.Context, id cluster.ID) ([]corev1.Pod, error) {
+	var pods []corev1.Pod
+	err := r.eachPodOn(ctx, id, func(node *VirtualNode, pod *corev1.Pod) {
+		if node.Own && capacity.Counts(pod) {
+			pods = append(pods, *pod)
+		}
+	})
+	return pods, err
+}
+
+// eachPodOn calls a function with each pod on a virtual node that is of a provider, or says so. The pods are not to be changed.
+func (r *Reader) eachPodOn(ctx context.Context, id cluster.ID, found func(*VirtualNode, *corev1.Pod)) error {
 	peer, err := r.Peer(ctx, id)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	nodes, err := r.NodesOf(ctx, id, peer)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	namespaces := map[string]bool{}
 	for i := range nodes {
 		var pods corev1.PodList
 		if err := r.reader.List(ctx, &pods, client.MatchingFields{IndexPodNode: nodes[i].Name}, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("list the pods of node %s: %w", nodes[i].Name, err)
+			return fmt.Errorf("list the pods of node %s: %w", nodes[i].Name, err)
 		}
 		for j := range pods.Items {
-			namespaces[pods.Items[j].Namespace] = true
+			found(&nodes[i], &pods.Items[j])
 		}
 	}
-	return namespaces, nil
+	return nil
 }

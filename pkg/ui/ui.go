@@ -16,7 +16,6 @@ import (
 	"mime"
 	"net/http"
 	"path"
-	"slices"
 	"strings"
 	"time"
 )
@@ -92,16 +91,6 @@ func unpack(packed []byte) ([]byte, error) {
 		return nil, err
 	}
 	return io.ReadAll(io.LimitReader(r, maxFile))
-}
-
-// Paths returns the paths that the page has, in order: who serves other things beside them routes these here.
-func (p *Page) Paths() []string {
-	paths := make([]string, 0, len(p.files))
-	for name := range p.files {
-		paths = append(paths, name)
-	}
-	slices.Sort(paths)
-	return paths
 }
 
 // ServeHTTP serves a file of the page, and for every other path says that there is nothing.

@@ -56,6 +56,45 @@ func (e ConsumerScheduling) Valid() bool {
 	}
 }
 
+// Defines values for DrainPreviewScheduling.
+const (
+	DrainPreviewSchedulingCordoned DrainPreviewScheduling = "Cordoned"
+	DrainPreviewSchedulingDrained  DrainPreviewScheduling = "Drained"
+)
+
+// Valid indicates whether the value is a known member of the DrainPreviewScheduling enum.
+func (e DrainPreviewScheduling) Valid() bool {
+	switch e {
+	case DrainPreviewSchedulingCordoned:
+		return true
+	case DrainPreviewSchedulingDrained:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for DrainedPodVerdict.
+const (
+	Later DrainedPodVerdict = "Later"
+	Moves DrainedPodVerdict = "Moves"
+	Stays DrainedPodVerdict = "Stays"
+)
+
+// Valid indicates whether the value is a known member of the DrainedPodVerdict enum.
+func (e DrainedPodVerdict) Valid() bool {
+	switch e {
+	case Later:
+		return true
+	case Moves:
+		return true
+	case Stays:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for EventKind.
 const (
 	EventKindAdvice    EventKind = "advice"
@@ -239,6 +278,24 @@ func (e ProviderScheduling) Valid() bool {
 	case ProviderSchedulingCordoned:
 		return true
 	case ProviderSchedulingDrained:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ScalingDirection.
+const (
+	Down ScalingDirection = "Down"
+	Up   ScalingDirection = "Up"
+)
+
+// Valid indicates whether the value is a known member of the ScalingDirection enum.
+func (e ScalingDirection) Valid() bool {
+	switch e {
+	case Down:
+		return true
+	case Up:
 		return true
 	default:
 		return false
@@ -497,6 +554,24 @@ func (e ListProvidersParamsReady) Valid() bool {
 	}
 }
 
+// Defines values for PreviewDrainParamsScheduling.
+const (
+	PreviewDrainParamsSchedulingCordoned PreviewDrainParamsScheduling = "Cordoned"
+	PreviewDrainParamsSchedulingDrained  PreviewDrainParamsScheduling = "Drained"
+)
+
+// Valid indicates whether the value is a known member of the PreviewDrainParamsScheduling enum.
+func (e PreviewDrainParamsScheduling) Valid() bool {
+	switch e {
+	case PreviewDrainParamsSchedulingCordoned:
+		return true
+	case PreviewDrainParamsSchedulingDrained:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ListWorkloadsParamsPath.
 const (
 	ListWorkloadsParamsPathDirect ListWorkloadsParamsPath = "direct"
@@ -532,6 +607,21 @@ type Advice struct {
 	Peers []Peer `json:"peers"`
 }
 
+// Better defines model for Better.
+type Better struct {
+	// Due When it takes the place, if it is better until then.
+	Due time.Time `json:"due"`
+
+	// Id Liqo's cluster ID.
+	Id string `json:"id"`
+
+	// Name The name for people. It need not be unique.
+	Name *string `json:"name,omitempty"`
+
+	// Since Since when it is better.
+	Since time.Time `json:"since"`
+}
+
 // Candidate defines model for Candidate.
 type Candidate struct {
 	// Chosen New pods may go there.
@@ -548,6 +638,9 @@ type Candidate struct {
 
 	// Score Up to 100; missing if it has none.
 	Score *float64 `json:"score,omitempty"`
+
+	// Terms What its score is made of, as numbers.
+	Terms *[]Term `json:"terms,omitempty"`
 
 	// Why What excludes it, or what its score is made of.
 	Why *[]string `json:"why,omitempty"`
@@ -647,6 +740,9 @@ type ConsumerScheduling string
 
 // Decision defines model for Decision.
 type Decision struct {
+	// Better Providers that are better than a chosen one by the margin of the policy.
+	Better *[]Better `json:"better,omitempty"`
+
 	// Complete All providers are explained.
 	Complete bool    `json:"complete"`
 	Consumer Cluster `json:"consumer"`
@@ -654,6 +750,7 @@ type Decision struct {
 
 	// Providers The best first, then those that are excluded.
 	Providers []Candidate `json:"providers"`
+	Scaling   *Scaling    `json:"scaling,omitempty"`
 }
 
 // Decisions defines model for Decisions.
@@ -662,6 +759,61 @@ type Decisions struct {
 	Empty int64 `json:"empty"`
 	Total int64 `json:"total"`
 }
+
+// DrainPreview defines model for DrainPreview.
+type DrainPreview struct {
+	// Later How many would follow.
+	Later int64 `json:"later"`
+
+	// Message A sentence for people.
+	Message string `json:"message"`
+
+	// More How many further pods there are.
+	More *int64 `json:"more,omitempty"`
+
+	// Moves How many pods would move at once.
+	Moves int64 `json:"moves"`
+
+	// Pods At most 250: first those that would stay, then those that would move later.
+	Pods     []DrainedPod `json:"pods"`
+	Provider Cluster      `json:"provider"`
+
+	// Remembers Who says this has planned for all their namespaces before, as the replica that leads has. Another one takes pods that are ready to have served for long.
+	Remembers bool `json:"remembers"`
+
+	// Scheduling What the provider would be.
+	Scheduling DrainPreviewScheduling `json:"scheduling"`
+
+	// Stays How many would stay.
+	Stays int64 `json:"stays"`
+}
+
+// DrainPreviewScheduling What the provider would be.
+type DrainPreviewScheduling string
+
+// DrainedPod defines model for DrainedPod.
+type DrainedPod struct {
+	// BrokerNamespace As the broker calls it.
+	BrokerNamespace string `json:"brokerNamespace"`
+
+	// Candidates At most 8 of the providers that have room for it when it moves.
+	Candidates *[]Cluster `json:"candidates,omitempty"`
+	Consumer   Cluster    `json:"consumer"`
+
+	// MoreCandidates How many further ones there are.
+	MoreCandidates *int64 `json:"moreCandidates,omitempty"`
+
+	// Namespace As the consumer calls it.
+	Namespace string            `json:"namespace"`
+	Pod       string            `json:"pod"`
+	Verdict   DrainedPodVerdict `json:"verdict"`
+
+	// Why Why it does not move at once, or how it goes otherwise.
+	Why *string `json:"why,omitempty"`
+}
+
+// DrainedPodVerdict defines model for DrainedPod.Verdict.
+type DrainedPodVerdict string
 
 // ErrorDetail defines model for ErrorDetail.
 type ErrorDetail struct {
@@ -864,6 +1016,29 @@ type ListWorkload struct {
 	Items    []Workload `json:"items"`
 }
 
+// Me defines model for Me.
+type Me struct {
+	Broker *Cluster `json:"broker,omitempty"`
+
+	// Context That of the kubeconfig by which a program for one person reaches the cluster.
+	Context *string `json:"context,omitempty"`
+
+	// Kinds All kinds of events.
+	Kinds []Watchable `json:"kinds"`
+
+	// May What it may do with the resources of brokering.liqo.io, as verb and resource, such as update providers.
+	May []string `json:"may"`
+
+	// Name What the cluster calls it.
+	Name string `json:"name"`
+
+	// ReadOnly Nothing can be changed here, whatever it may do.
+	ReadOnly *bool `json:"readOnly,omitempty"`
+
+	// Version That of the program that answers.
+	Version *string `json:"version,omitempty"`
+}
+
 // NodeOffer defines model for NodeOffer.
 type NodeOffer struct {
 	// Node Missing for the one that stands for the broker.
@@ -986,6 +1161,47 @@ type Provider struct {
 // ProviderScheduling defines model for Provider.Scheduling.
 type ProviderScheduling string
 
+// Scaling defines model for Scaling.
+type Scaling struct {
+	// Count How many providers, or groups of them, are used because of it.
+	Count int32 `json:"count"`
+
+	// Direction Whether more or fewer are about to be used: the value is outside.
+	Direction *ScalingDirection `json:"direction,omitempty"`
+
+	// GroupBy The label by which providers are used in groups.
+	GroupBy *string `json:"groupBy,omitempty"`
+
+	// Max Missing if there is no limit.
+	Max      *int32     `json:"max,omitempty"`
+	Measured *time.Time `json:"measured,omitempty"`
+	Min      *int32     `json:"min,omitempty"`
+
+	// OffloadAbove Above it one provider more is used.
+	OffloadAbove float64 `json:"offloadAbove"`
+
+	// Since Since when it is outside.
+	Since *time.Time `json:"since,omitempty"`
+
+	// Unit That of the value and of the thresholds.
+	Unit string `json:"unit"`
+
+	// Unknown Why there is no value now, so that the count holds.
+	Unknown *string `json:"unknown,omitempty"`
+
+	// UnoffloadBelow Below it one provider less is used.
+	UnoffloadBelow float64 `json:"unoffloadBelow"`
+
+	// Value The last known value.
+	Value *float64 `json:"value,omitempty"`
+
+	// WindowSeconds For how long the value must be outside.
+	WindowSeconds *float64 `json:"windowSeconds,omitempty"`
+}
+
+// ScalingDirection Whether more or fewer are about to be used: the value is outside.
+type ScalingDirection string
+
 // Scheduling defines model for Scheduling.
 type Scheduling struct {
 	// Scheduling Active lets new pods come. Cordoned lets none come, and those stay that are there. Drained moves them to other providers.
@@ -1034,11 +1250,41 @@ type Status struct {
 	Used *map[string]string `json:"used,omitempty"`
 }
 
+// Term defines model for Term.
+type Term struct {
+	// Name That of the KPI.
+	Name string `json:"name"`
+
+	// Normalized 1 for the best provider that passes the filters, 0 for the worst.
+	Normalized float64 `json:"normalized"`
+
+	// Points What it adds to the score: all points together make the score.
+	Points float64 `json:"points"`
+	Unit   *string `json:"unit,omitempty"`
+
+	// Unknown Why there is no value that counts.
+	Unknown *string `json:"unknown,omitempty"`
+
+	// Value Missing if it is not known.
+	Value *float64 `json:"value,omitempty"`
+
+	// Weight How much it counts: less is better if it is negative.
+	Weight int32 `json:"weight"`
+}
+
 // Toggled defines model for Toggled.
 type Toggled struct {
 	ClusterName string `json:"clusterName"`
 	Enabled     bool   `json:"enabled"`
 	Id          string `json:"id"`
+}
+
+// Watchable defines model for Watchable.
+type Watchable struct {
+	Kind string `json:"kind"`
+
+	// Missing The rights that lack to watch it, such as watch workloads.
+	Missing *[]string `json:"missing,omitempty"`
 }
 
 // Workload defines model for Workload.
@@ -1054,16 +1300,25 @@ type Workload struct {
 	Namespace string `json:"namespace"`
 
 	// Path By which path the consumer reaches it, as far as the broker knows.
-	Path     *WorkloadPath `json:"path,omitempty"`
-	Pod      string        `json:"pod"`
-	Provider *Cluster      `json:"provider,omitempty"`
-	Ready    bool          `json:"ready"`
+	Path *WorkloadPath `json:"path,omitempty"`
+	Pod  string        `json:"pod"`
+
+	// Policy The policy that its namespace follows. Missing if it follows none, and for consumers.
+	Policy   *string  `json:"policy,omitempty"`
+	Provider *Cluster `json:"provider,omitempty"`
+	Ready    bool     `json:"ready"`
+
+	// Requests What it takes of its node.
+	Requests *map[string]string `json:"requests,omitempty"`
 
 	// Since Since when it is bound to its node.
 	Since *time.Time `json:"since,omitempty"`
 
 	// Status Its phase, or Waiting or Terminating.
 	Status string `json:"status"`
+
+	// Why Why it waits, or why it stays where it is not to be, as far as that is known. Missing for consumers.
+	Why *string `json:"why,omitempty"`
 }
 
 // WorkloadPath By which path the consumer reaches it, as far as the broker knows.
@@ -1266,6 +1521,15 @@ type GetProviderParams struct {
 	// IfNoneMatch An ETag of an earlier answer: if it is still right, the answer is 304.
 	IfNoneMatch *string `json:"If-None-Match,omitempty"`
 }
+
+// PreviewDrainParams defines parameters for PreviewDrain.
+type PreviewDrainParams struct {
+	// Scheduling What the provider would be.
+	Scheduling *PreviewDrainParamsScheduling `form:"scheduling,omitempty" json:"scheduling,omitempty"`
+}
+
+// PreviewDrainParamsScheduling defines parameters for PreviewDrain.
+type PreviewDrainParamsScheduling string
 
 // GetStatusParams defines parameters for GetStatus.
 type GetStatusParams struct {
@@ -1475,6 +1739,13 @@ type ClientInterface interface {
 	// Corresponds with GET /api/v1/links (the `ListLinks` operationId).
 	ListLinks(ctx context.Context, params *ListLinksParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetMe Get who you are, and what you may do
+	//
+	// Needs a valid token, and no right. Consumers are refused.
+	//
+	// Corresponds with GET /api/v1/me (the `GetMe` operationId).
+	GetMe(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListOffers List what each consumer is offered, in order of the consumers' IDs
 	//
 	// Needs the right to list consumers.brokering.liqo.io. A consumer gets what is its own by its certificate.
@@ -1509,6 +1780,13 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /api/v1/providers/{id} (the `GetProvider` operationId).
 	GetProvider(ctx context.Context, id string, params *GetProviderParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PreviewDrain Say which pods would leave a provider that is drained, and where they could go
+	//
+	// Needs the right to get plans.brokering.liqo.io.
+	//
+	// Corresponds with GET /api/v1/providers/{id}/drain (the `PreviewDrain` operationId).
+	PreviewDrain(ctx context.Context, id string, params *PreviewDrainParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// SetSchedulingWithBody Activate, cordon or drain a provider
 	//
@@ -1770,6 +2048,23 @@ func (c *Client) ListLinks(ctx context.Context, params *ListLinksParams, reqEdit
 	return c.Client.Do(req)
 }
 
+// GetMe Get who you are, and what you may do
+//
+// Needs a valid token, and no right. Consumers are refused.
+//
+// Corresponds with GET /api/v1/me (the `GetMe` operationId).
+func (c *Client) GetMe(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetMeRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ListOffers List what each consumer is offered, in order of the consumers' IDs
 //
 // Needs the right to list consumers.brokering.liqo.io. A consumer gets what is its own by its certificate.
@@ -1845,6 +2140,23 @@ func (c *Client) ListProviders(ctx context.Context, params *ListProvidersParams,
 // Corresponds with GET /api/v1/providers/{id} (the `GetProvider` operationId).
 func (c *Client) GetProvider(ctx context.Context, id string, params *GetProviderParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetProviderRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PreviewDrain Say which pods would leave a provider that is drained, and where they could go
+//
+// Needs the right to get plans.brokering.liqo.io.
+//
+// Corresponds with GET /api/v1/providers/{id}/drain (the `PreviewDrain` operationId).
+func (c *Client) PreviewDrain(ctx context.Context, id string, params *PreviewDrainParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPreviewDrainRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -2796,6 +3108,33 @@ func NewListLinksRequest(server string, params *ListLinksParams) (*http.Request,
 	return req, nil
 }
 
+// NewGetMeRequest constructs an http.Request for the GetMe method
+func NewGetMeRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/me")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewListOffersRequest constructs an http.Request for the ListOffers method
 func NewListOffersRequest(server string, params *ListOffersParams) (*http.Request, error) {
 	var err error
@@ -3197,6 +3536,67 @@ func NewGetProviderRequest(server string, id string, params *GetProviderParams) 
 	return req, nil
 }
 
+// NewPreviewDrainRequest constructs an http.Request for the PreviewDrain method
+func NewPreviewDrainRequest(server string, id string, params *PreviewDrainParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/providers/%s/drain", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Scheduling != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "scheduling", *params.Scheduling, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewSetSchedulingRequest calls the generic SetScheduling builder with application/json body
 func NewSetSchedulingRequest(server string, id string, body SetSchedulingJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -3578,6 +3978,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/v1/links (the `ListLinks` operationId).
 	ListLinksWithResponse(ctx context.Context, params *ListLinksParams, reqEditors ...RequestEditorFn) (*ListLinksResponse, error)
 
+	// GetMeWithResponse Get who you are, and what you may do
+	//
+	// Needs a valid token, and no right. Consumers are refused.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/me (the `GetMe` operationId).
+	GetMeWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetMeResponse, error)
+
 	// ListOffersWithResponse List what each consumer is offered, in order of the consumers' IDs
 	//
 	// Needs the right to list consumers.brokering.liqo.io. A consumer gets what is its own by its certificate.
@@ -3622,6 +4031,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /api/v1/providers/{id} (the `GetProvider` operationId).
 	GetProviderWithResponse(ctx context.Context, id string, params *GetProviderParams, reqEditors ...RequestEditorFn) (*GetProviderResponse, error)
+
+	// PreviewDrainWithResponse Say which pods would leave a provider that is drained, and where they could go
+	//
+	// Needs the right to get plans.brokering.liqo.io.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/providers/{id}/drain (the `PreviewDrain` operationId).
+	PreviewDrainWithResponse(ctx context.Context, id string, params *PreviewDrainParams, reqEditors ...RequestEditorFn) (*PreviewDrainResponse, error)
 
 	// SetSchedulingWithBodyWithResponse Activate, cordon or drain a provider
 	//
@@ -4768,6 +5186,103 @@ func (r ListLinksResponse) ContentType() string {
 	return ""
 }
 
+type GetMeResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Me
+	// ApplicationproblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationproblemJSON401 *ErrorModel
+	// ApplicationproblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationproblemJSON403 *ErrorModel
+	// ApplicationproblemJSON406 the response for an HTTP 406 `application/problem+json` response
+	ApplicationproblemJSON406 *ErrorModel
+	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationproblemJSON422 *ErrorModel
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *ErrorModel
+	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
+	ApplicationproblemJSON500 *ErrorModel
+	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationproblemJSON503 *ErrorModel
+	// ApplicationproblemJSON504 the response for an HTTP 504 `application/problem+json` response
+	ApplicationproblemJSON504 *ErrorModel
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetMeResponse) GetJSON200() *Me {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r GetMeResponse) GetApplicationproblemJSON401() *ErrorModel {
+	return r.ApplicationproblemJSON401
+}
+
+// GetApplicationproblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetMeResponse) GetApplicationproblemJSON403() *ErrorModel {
+	return r.ApplicationproblemJSON403
+}
+
+// GetApplicationproblemJSON406 returns the response for an HTTP 406 `application/problem+json` response
+func (r GetMeResponse) GetApplicationproblemJSON406() *ErrorModel {
+	return r.ApplicationproblemJSON406
+}
+
+// GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r GetMeResponse) GetApplicationproblemJSON422() *ErrorModel {
+	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r GetMeResponse) GetApplicationproblemJSON429() *ErrorModel {
+	return r.ApplicationproblemJSON429
+}
+
+// GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
+func (r GetMeResponse) GetApplicationproblemJSON500() *ErrorModel {
+	return r.ApplicationproblemJSON500
+}
+
+// GetApplicationproblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r GetMeResponse) GetApplicationproblemJSON503() *ErrorModel {
+	return r.ApplicationproblemJSON503
+}
+
+// GetApplicationproblemJSON504 returns the response for an HTTP 504 `application/problem+json` response
+func (r GetMeResponse) GetApplicationproblemJSON504() *ErrorModel {
+	return r.ApplicationproblemJSON504
+}
+
+// GetBody returns the raw response body bytes
+func (r GetMeResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetMeResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetMeResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetMeResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // ListOffersResponse200Headers the declared response headers of an HTTP 200 response for ListOffers
 type ListOffersResponse200Headers struct {
 	ETag *string
@@ -5296,6 +5811,110 @@ func (r GetProviderResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r GetProviderResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type PreviewDrainResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *DrainPreview
+	// ApplicationproblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationproblemJSON401 *ErrorModel
+	// ApplicationproblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationproblemJSON403 *ErrorModel
+	// ApplicationproblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationproblemJSON404 *ErrorModel
+	// ApplicationproblemJSON406 the response for an HTTP 406 `application/problem+json` response
+	ApplicationproblemJSON406 *ErrorModel
+	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationproblemJSON422 *ErrorModel
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *ErrorModel
+	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
+	ApplicationproblemJSON500 *ErrorModel
+	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationproblemJSON503 *ErrorModel
+	// ApplicationproblemJSON504 the response for an HTTP 504 `application/problem+json` response
+	ApplicationproblemJSON504 *ErrorModel
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r PreviewDrainResponse) GetJSON200() *DrainPreview {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r PreviewDrainResponse) GetApplicationproblemJSON401() *ErrorModel {
+	return r.ApplicationproblemJSON401
+}
+
+// GetApplicationproblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r PreviewDrainResponse) GetApplicationproblemJSON403() *ErrorModel {
+	return r.ApplicationproblemJSON403
+}
+
+// GetApplicationproblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
+func (r PreviewDrainResponse) GetApplicationproblemJSON404() *ErrorModel {
+	return r.ApplicationproblemJSON404
+}
+
+// GetApplicationproblemJSON406 returns the response for an HTTP 406 `application/problem+json` response
+func (r PreviewDrainResponse) GetApplicationproblemJSON406() *ErrorModel {
+	return r.ApplicationproblemJSON406
+}
+
+// GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r PreviewDrainResponse) GetApplicationproblemJSON422() *ErrorModel {
+	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r PreviewDrainResponse) GetApplicationproblemJSON429() *ErrorModel {
+	return r.ApplicationproblemJSON429
+}
+
+// GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
+func (r PreviewDrainResponse) GetApplicationproblemJSON500() *ErrorModel {
+	return r.ApplicationproblemJSON500
+}
+
+// GetApplicationproblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r PreviewDrainResponse) GetApplicationproblemJSON503() *ErrorModel {
+	return r.ApplicationproblemJSON503
+}
+
+// GetApplicationproblemJSON504 returns the response for an HTTP 504 `application/problem+json` response
+func (r PreviewDrainResponse) GetApplicationproblemJSON504() *ErrorModel {
+	return r.ApplicationproblemJSON504
+}
+
+// GetBody returns the raw response body bytes
+func (r PreviewDrainResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r PreviewDrainResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PreviewDrainResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r PreviewDrainResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -5832,6 +6451,21 @@ func (c *ClientWithResponses) ListLinksWithResponse(ctx context.Context, params 
 	return ParseListLinksResponse(rsp)
 }
 
+// GetMeWithResponse Get who you are, and what you may do
+//
+// Needs a valid token, and no right. Consumers are refused.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/me (the `GetMe` operationId).
+func (c *ClientWithResponses) GetMeWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetMeResponse, error) {
+	rsp, err := c.GetMe(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetMeResponse(rsp)
+}
+
 // ListOffersWithResponse List what each consumer is offered, in order of the consumers' IDs
 //
 // Needs the right to list consumers.brokering.liqo.io. A consumer gets what is its own by its certificate.
@@ -5905,6 +6539,21 @@ func (c *ClientWithResponses) GetProviderWithResponse(ctx context.Context, id st
 		return nil, err
 	}
 	return ParseGetProviderResponse(rsp)
+}
+
+// PreviewDrainWithResponse Say which pods would leave a provider that is drained, and where they could go
+//
+// Needs the right to get plans.brokering.liqo.io.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/providers/{id}/drain (the `PreviewDrain` operationId).
+func (c *ClientWithResponses) PreviewDrainWithResponse(ctx context.Context, id string, params *PreviewDrainParams, reqEditors ...RequestEditorFn) (*PreviewDrainResponse, error) {
+	rsp, err := c.PreviewDrain(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePreviewDrainResponse(rsp)
 }
 
 // SetSchedulingWithBodyWithResponse Activate, cordon or drain a provider
@@ -6937,6 +7586,88 @@ func ParseListLinksResponse(rsp *http.Response) (*ListLinksResponse, error) {
 	return response, nil
 }
 
+// ParseGetMeResponse parses an HTTP response from a GetMeWithResponse call
+func ParseGetMeResponse(rsp *http.Response) (*GetMeResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetMeResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Me
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 406:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON406 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 504:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON504 = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseListOffersResponse parses an HTTP response from a ListOffersWithResponse call
 func ParseListOffersResponse(rsp *http.Response) (*ListOffersResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -7421,6 +8152,95 @@ func ParseGetProviderResponse(rsp *http.Response) (*GetProviderResponse, error) 
 			headers.ETag = &value
 		}
 		response.Headers200 = &headers
+	}
+
+	return response, nil
+}
+
+// ParsePreviewDrainResponse parses an HTTP response from a PreviewDrainWithResponse call
+func ParsePreviewDrainResponse(rsp *http.Response) (*PreviewDrainResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PreviewDrainResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest DrainPreview
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 406:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON406 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 504:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON504 = &dest
+
 	}
 
 	return response, nil

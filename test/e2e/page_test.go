@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -44,7 +45,7 @@ func TestPage(t *testing.T) {
 	if err := json.Unmarshal([]byte(p.ask(http.MethodGet, "/api/v1/me", "")), &me); err != nil {
 		t.Fatal(err)
 	}
-	if me.Broker.ID != string(fed.Broker.ID) || me.Name == "" || len(me.May) == 0 {
+	if me.Broker == nil || me.Broker.ID != string(fed.Broker.ID) || me.Name == "" || len(me.May) == 0 {
 		t.Errorf("it was opened by %+v", me)
 	}
 
@@ -103,8 +104,23 @@ type opened struct {
 	address, key string
 }
 
-// openPage runs the plugin until the test ends, and opens the page as a browser does.
+// openPage serves the page until the test ends, and opens it as a browser does.
 func openPage(t *testing.T, c *federation.Cluster) *opened {
+	t.Helper()
+	address, code, _ := strings.Cut(servePage(t, c), "/#code=")
+	p := &opened{t: t, address: address}
+	var session struct {
+		Key string `json:"key"`
+	}
+	if err := json.Unmarshal([]byte(p.ask(http.MethodPost, "/session", fmt.Sprintf(`{"code":%q}`, code))), &session); err != nil {
+		t.Fatal(err)
+	}
+	p.key = session.Key
+	return p
+}
+
+// servePage has the plugin serve the page until the test ends, and returns the link that opens it.
+func servePage(t *testing.T, c *federation.Cluster) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	command := pluginCommand(ctx, c, "ui", "--no-open")
@@ -121,28 +137,17 @@ func openPage(t *testing.T, c *federation.Cluster) *opened {
 	}
 	t.Cleanup(func() {
 		cancel()
-		if err := command.Wait(); err != nil && command.ProcessState.ExitCode() != 1 { // It says that it was interrupted.
+		if err := command.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 			t.Errorf("kubectl liqo-broker ui: %v\n%s", err, said.String())
 		}
 	})
-	link := regexp.MustCompile(`(http://127\.0\.0\.1:\d+)/#code=(\w+)`)
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		if found := link.FindStringSubmatch(lines.Text()); found != nil {
-			p := &opened{t: t, address: found[1]}
-			var session struct {
-				Key string `json:"key"`
-			}
-			answer := p.ask(http.MethodPost, "/session", fmt.Sprintf(`{"code":%q}`, found[2]))
-			if err := json.Unmarshal([]byte(answer), &session); err != nil {
-				t.Fatal(err)
-			}
-			p.key = session.Key
-			return p
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if link := regexp.MustCompile(`http://127\.0\.0\.1:\d+/#code=\w+`).FindString(lines.Text()); link != "" {
+			return link
 		}
 	}
-	t.Fatalf("kubectl liqo-broker ui shows no link: %v\n%s", lines.Err(), said.String())
-	return nil
+	t.Fatalf("kubectl liqo-broker ui shows no link:\n%s", said.String())
+	return ""
 }
 
 // request asks with the key.

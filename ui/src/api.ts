@@ -15,6 +15,17 @@ export interface Advice {
   peers: Peer[];
 }
 
+export interface Better {
+  /** When it takes the place, if it is better until then. */
+  due: string;
+  /** Liqo's cluster ID. */
+  id: string;
+  /** The name for people. It need not be unique. */
+  name?: string;
+  /** Since when it is better. */
+  since: string;
+}
+
 export interface Candidate {
   /** New pods may go there. */
   chosen: boolean;
@@ -26,6 +37,8 @@ export interface Candidate {
   name?: string;
   /** Up to 100; missing if it has none. */
   score?: number;
+  /** What its score is made of, as numbers. */
+  terms?: Term[];
   /** What excludes it, or what its score is made of. */
   why?: string[];
 }
@@ -94,18 +107,59 @@ export interface Consumer {
 }
 
 export interface Decision {
+  /** Providers that are better than a chosen one by the margin of the policy. */
+  better?: Better[];
   /** All providers are explained. */
   complete: boolean;
   consumer: Cluster;
   policy: string;
   /** The best first, then those that are excluded. */
   providers: Candidate[];
+  /** Where the KPI stands by which the policy uses more or fewer providers; missing if there is none. */
+  scaling?: Scaling;
 }
 
 export interface Decisions {
   /** How many of them have chosen no provider. */
   empty: number;
   total: number;
+}
+
+export interface DrainPreview {
+  /** How many would follow. */
+  later: number;
+  /** A sentence for people. */
+  message: string;
+  /** How many further pods there are. */
+  more?: number;
+  /** How many pods would move at once. */
+  moves: number;
+  /** At most 250: first those that would stay, then those that would move later. */
+  pods: DrainedPod[];
+  provider: Cluster;
+  /** Who says this has planned for all their namespaces before, as the replica that leads has. Another one takes pods that are ready to have served for long. */
+  remembers: boolean;
+  /** What the provider would be. */
+  scheduling: "Cordoned" | "Drained";
+  /** How many would stay. */
+  stays: number;
+}
+
+export interface DrainedPod {
+  /** As the broker calls it. */
+  brokerNamespace: string;
+  /** At most 8 of the providers that have room for it when it moves. */
+  candidates?: Cluster[];
+  /** Without an ID if the pod is of no consumer. */
+  consumer: Cluster;
+  /** How many further ones there are. */
+  moreCandidates?: number;
+  /** As the consumer calls it. */
+  namespace: string;
+  pod: string;
+  verdict: "Moves" | "Later" | "Stays";
+  /** Why it does not move at once, or how it goes otherwise. */
+  why?: string;
 }
 
 export interface ErrorDetail {
@@ -200,6 +254,22 @@ export interface Link {
   to: Cluster;
 }
 
+export interface Me {
+  broker?: Cluster;
+  /** That of the kubeconfig by which a program for one person reaches the cluster. */
+  context?: string;
+  /** All kinds of events. */
+  kinds: Watchable[];
+  /** What it may do with the resources of brokering.liqo.io, as verb and resource, such as update providers. */
+  may: string[];
+  /** What the cluster calls it. */
+  name: string;
+  /** Nothing can be changed here, whatever it may do. */
+  readOnly?: boolean;
+  /** That of the program that answers. */
+  version?: string;
+}
+
 export interface NodeOffer {
   /** Missing for the one that stands for the broker. */
   node?: string;
@@ -289,6 +359,33 @@ export interface Provider {
   unreachableSince?: string;
 }
 
+export interface Scaling {
+  /** How many providers, or groups of them, are used because of it. */
+  count: number;
+  /** Whether more or fewer are about to be used: the value is outside. */
+  direction?: "Up" | "Down";
+  /** The label by which providers are used in groups. */
+  groupBy?: string;
+  /** Missing if there is no limit. */
+  max?: number;
+  measured?: string;
+  min?: number;
+  /** Above it one provider more is used. */
+  offloadAbove: number;
+  /** Since when it is outside. */
+  since?: string;
+  /** That of the value and of the thresholds. */
+  unit: string;
+  /** Why there is no value now, so that the count holds. */
+  unknown?: string;
+  /** Below it one provider less is used. */
+  unoffloadBelow: number;
+  /** The last known value. */
+  value?: number;
+  /** For how long the value must be outside. */
+  windowSeconds?: number;
+}
+
 export interface Scheduling {
   /** Active lets new pods come. Cordoned lets none come, and those stay that are there. Drained moves them to other providers. */
   scheduling: "Active" | "Cordoned" | "Drained";
@@ -321,6 +418,28 @@ export interface Status {
   used?: Record<string, string>;
 }
 
+export interface Term {
+  /** That of the KPI. */
+  name: string;
+  /** 1 for the best provider that passes the filters, 0 for the worst. */
+  normalized: number;
+  /** What it adds to the score: all points together make the score. */
+  points: number;
+  unit?: string;
+  /** Why there is no value that counts. */
+  unknown?: string;
+  /** Missing if it is not known. */
+  value?: number;
+  /** How much it counts: less is better if it is negative. */
+  weight: number;
+}
+
+export interface Watchable {
+  kind: string;
+  /** The rights that lack to watch it, such as watch workloads. */
+  missing?: string[];
+}
+
 export interface Workload {
   /** Under which the broker's cluster reaches it. The consumer's own cluster knows it by another one. */
   address?: string;
@@ -332,11 +451,17 @@ export interface Workload {
   /** By which path the consumer reaches it, as far as the broker knows. */
   path?: "direct" | "relay";
   pod: string;
+  /** The policy that its namespace follows. Missing if it follows none, and for consumers. */
+  policy?: string;
   /** Missing while it is on none, and for who must not learn of providers. */
   provider?: Cluster;
   ready: boolean;
+  /** What it takes of its node. */
+  requests?: Record<string, string>;
   /** Since when it is bound to its node. */
   since?: string;
   /** Its phase, or Waiting or Terminating. */
   status: string;
+  /** Why it waits, or why it stays where it is not to be, as far as that is known. Missing for consumers. */
+  why?: string;
 }

@@ -13,10 +13,10 @@ import { Pods } from "./workloads";
 
 const columns: Column<Consumer>[] = [
   { name: "Name", width: 11, by: (c) => nameOf(c), cell: (c) => <a class="cut" href={href(["consumers", c.id])} title={titleOf(c)}>{nameOf(c)}</a> },
-  { name: "State", width: 9, by: (c) => consumerState(c).word, cell: (c) => <State tone={consumerState(c).tone} title={plain(c.reason)}>{consumerState(c).word}</State> },
+  { name: "State", width: 10, by: (c) => consumerState(c).word, cell: (c) => <State tone={consumerState(c).tone} title={plain(c.reason)}>{consumerState(c).word}</State> },
   { name: "CPU", width: 12, by: (c) => usedOf("cpu", c), cell: (c) => <Bar resource="cpu" of={c} /> },
-  { name: "Memory", width: 14, from: "mid", by: (c) => usedOf("memory", c), cell: (c) => <Bar resource="memory" of={c} /> },
-  { name: "Mode", width: 8, from: "mid", by: (c) => c.mode ?? "", cell: (c) => plain(c.mode) || <span class="muted">not served</span> },
+  { name: "Memory", width: 12, from: "mid", by: (c) => usedOf("memory", c), cell: (c) => <Bar resource="memory" of={c} /> },
+  { name: "Mode", width: 9, from: "mid", by: (c) => c.mode ?? "", cell: (c) => plain(c.mode) || <span class="muted">not served</span> },
   { name: "Share", width: 5, from: "wide", num: true, by: (c) => c.sharePercent, cell: (c) => `${c.sharePercent} %` },
   { name: "Since", width: 6, from: "wide", by: (c) => c.created, cell: (c) => <When time={c.created} /> },
 ];

@@ -49,8 +49,8 @@ function shuffled<T>(list: readonly T[], next: () => number): T[] {
 interface Area { x: number; y: number; w: number; h: number }
 
 function inside(inner: Area, outer: Area, what: string): void {
-  assert.ok(inner.x >= outer.x && inner.y >= outer.y && inner.x + inner.w <= outer.x + outer.w && inner.y + inner.h <= outer.y + outer.h,
-    `${what} is outside: ${JSON.stringify({ inner, outer })}`);
+  const is = inner.x >= outer.x && inner.y >= outer.y && inner.x + inner.w <= outer.x + outer.w && inner.y + inner.h <= outer.y + outer.h;
+  if (!is) assert.fail(`${what} at ${inner.x} ${inner.y} is outside of ${outer.x} ${outer.y} ${outer.w} ${outer.h}`);
 }
 
 /** Everything that must not lie on something else: boxes, the broker, and what is written beside them. */
@@ -66,7 +66,7 @@ function apart(d: Drawing): void {
     inside(a, { x: 0, y: 24, w: d.width, h: d.height - 24 }, name);
     for (const [other, b] of areas.slice(i + 1)) {
       const free = a.x + a.w <= b.x || b.x + b.w <= a.x || a.y + a.h <= b.y || b.y + b.h <= a.y;
-      assert.ok(free, `${name} lies on ${other}: ${JSON.stringify([a, b])}`);
+      if (!free) assert.fail(`${name} at ${a.x} ${a.y} lies on ${other} at ${b.x} ${b.y}`);
     }
   }
 }
@@ -82,13 +82,14 @@ for (const [consumers, providers, pods] of sizes) {
       const next = random(5);
       const mixed = { ...data, consumers: shuffled(data.consumers, next), providers: shuffled(data.providers, next),
         links: shuffled(data.links, next), flows: shuffled(data.flows, next) };
+      const [model, other] = [read(data), read(mixed)];
       for (const width of [328, 868, 1400]) {
-        const d = draw(data, { width, grouping });
+        const d = layOut(model, { width, grouping });
         apart(d);
-        assert.deepEqual(draw(mixed, { width, grouping }), d);
+        assert.ok(JSON.stringify(layOut(other, { width, grouping })) === JSON.stringify(d), "another order gives another picture");
         assert.ok(d.boxes.length <= (providers > most.single ? most.groups : most.single) + most.single);
         for (const focus of [[], ["provider/p0"], [d.boxes[0]?.key ?? ""], [d.boxes.at(-1)?.key ?? ""]]) {
-          const focused = draw(data, { width, grouping, focus });
+          const focused = layOut(model, { width, grouping, focus });
           assert.ok(focused.elements <= most.elements, `${focused.elements} elements`);
           assert.deepEqual(focused.boxes.map(place), d.boxes.map(place), "focus moves nothing");
         }
@@ -218,11 +219,4 @@ test("texts", () => {
   assert.equal(cut("short", 100, 12), "short");
   for (const width of [0, 20, 55, 90]) assert.ok(widthOf(cut("a long name of a cluster", width, 12), 12) <= Math.max(width, widthOf("…", 12)));
   assert.deepEqual([undefined, 0, -1, NaN, 0.0001234, 0.0123, 1.5].map(trip), [undefined, undefined, undefined, undefined, "0.12 ms", "12.3 ms", "1,500 ms"]);
-});
-
-test("a large map is laid out long before it is drawn again", () => {
-  const model = read(federation(100, 1000, 3000));
-  const begun = performance.now();
-  for (let i = 0; i < 20; i++) layOut(model, { width: 1400, grouping: "region", focus: ["provider/p0"] });
-  assert.ok((performance.now() - begun) / 20 < 250, "less than half of the time between two redraws");
 });

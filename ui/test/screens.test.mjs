@@ -27,11 +27,12 @@ before(async () => {
 after(() => browser?.close());
 
 /** Opens the page with a code; what the browser complains of, and whom it asks besides, are gathered in wrong. */
-async function open(t, { server = {}, context = {}, to = "/", code = "good" } = {}) {
+async function open(t, { server = {}, context = {}, to = "/", code = "good", clock = false } = {}) {
   const s = await serve({ dist, ...server });
   const c = await browser.newContext({ viewport: { width: 1440, height: 900 }, bypassCSP: false, ...context });
   t.after(async () => (await c.close(), s.close()));
   const page = await c.newPage();
+  if (clock) await page.clock.install();
   const wrong = [];
   page.on("console", (m) => m.type() === "error" && wrong.push(m.text()));
   page.on("pageerror", (e) => wrong.push(e.message));
@@ -149,6 +150,18 @@ test("only the rows in sight are in the page", async (t) => {
   await page.getByText("1 of 3,000 pods").waitFor();
   await page.keyboard.press("Escape");
   await page.getByText("3,000 pods", { exact: true }).waitFor();
+});
+
+test("a stream without a sign of life is stale, and is called again", async (t) => {
+  const { page, s } = await open(t, { to: "/providers", clock: true });
+  await page.getByText("live", { exact: true }).waitFor();
+  await page.clock.fastForward(19_000);
+  assert.equal(await page.getByText(/stale since/).count(), 0);
+  await page.clock.fastForward(21_000);
+  await page.getByText(/stale since/).waitFor();
+  await page.getByRole("link", { name: "turin", exact: true }).waitFor();
+  await page.getByText("live", { exact: true }).waitFor();
+  assert.equal(s.options.seen.filter((line) => line.includes("/events")).length, 2);
 });
 
 test("a server that is gone and comes back", async (t) => {

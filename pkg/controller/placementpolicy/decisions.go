@@ -26,10 +26,10 @@ import (
 // memory with the cache.
 type stored map[string]*v1alpha1.PlacementDecision
 
-// stored reads the decisions.
-func (r *Reconciler) stored(ctx context.Context) (stored, error) {
+// readStored reads the decisions.
+func readStored(ctx context.Context, objects client.Reader) (stored, error) {
 	var list v1alpha1.PlacementDecisionList
-	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := objects.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list placement decisions: %w", err)
 	}
 	all := make(stored, len(list.Items))

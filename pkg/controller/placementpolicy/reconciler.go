@@ -128,7 +128,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 	// What is decided.
 	begun := r.clock.Now()
-	had, err := r.stored(ctx)
+	had, err := readStored(ctx, r.client)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -278,7 +278,7 @@ func (r *Reconciler) decide(
 	if s.scaler != nil {
 		s.scaler.names = to.names
 	}
-	roster, err := r.roster(ctx)
+	roster, err := readRoster(ctx, r.client, r.reader)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -392,17 +392,17 @@ func audienceOf(policy string, consumers []v1alpha1.Consumer, policies []v1alpha
 	return to
 }
 
-// roster reads all providers.
-func (r *Reconciler) roster(ctx context.Context) (*roster, error) {
+// readRoster reads all providers.
+func readRoster(ctx context.Context, objects client.Reader, reader *snapshot.Reader) (*roster, error) {
 	var providers v1alpha1.ProviderList
-	if err := r.client.List(ctx, &providers, client.UnsafeDisableDeepCopy); err != nil {
+	if err := objects.List(ctx, &providers, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list providers: %w", err)
 	}
 	var nodes corev1.NodeList
-	if err := r.client.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+	if err := objects.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
-	owners, err := r.reader.Owners(ctx)
+	owners, err := reader.Owners(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
@@ -40,10 +41,9 @@ type Tried struct {
 
 // Try returns what a policy would decide at a time with the providers, the consumers and the other policies of a cluster with a line of
 // Liqo. A policy of the same name there does not count. It writes nothing.
-func Try(ctx context.Context, of line.Line, c client.Client, now time.Time, p *v1alpha1.PlacementPolicy) (Trial, error) {
+func Try(ctx context.Context, of line.Line, c client.Reader, now time.Time, p *v1alpha1.PlacementPolicy) (Trial, error) {
 	// For whom it would decide, beside the other policies that there are.
-	r := New(Config{Client: c, Reader: snapshot.New(of, c, "", nil)})
-	roster, err := r.roster(ctx)
+	roster, err := readRoster(ctx, c, snapshot.New(of, c, "", nil))
 	if err != nil {
 		return Trial{}, err
 	}
@@ -80,4 +80,57 @@ func Try(ctx context.Context, of line.Line, c client.Client, now time.Time, p *v
 		trial.Decisions = append(trial.Decisions, Tried{decision, err})
 	}
 	return trial, nil
+}
+
+// Redecide returns what the policies would decide at a time for some consumers, given the providers of objects, which a reader reads, and
+// what they have decided before. How many providers a policy uses because of a KPI that only the broker asks for, stays. It writes nothing.
+func Redecide(
+	ctx context.Context, reader *snapshot.Reader, objects client.Reader, now time.Time, consumers map[cluster.ID]bool,
+) ([]v1alpha1.PlacementDecision, error) {
+	var policies v1alpha1.PlacementPolicyList
+	if err := objects.List(ctx, &policies, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list placement policies: %w", err)
+	}
+	if len(policies.Items) == 0 || len(consumers) == 0 {
+		return nil, nil
+	}
+	var all v1alpha1.ConsumerList
+	if err := objects.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list consumers: %w", err)
+	}
+	had, err := readStored(ctx, objects)
+	if err != nil {
+		return nil, err
+	}
+	known, err := readRoster(ctx, objects, reader)
+	if err != nil {
+		return nil, err
+	}
+	// As the controller does, one policy after the other, but for the consumers that matter alone.
+	var decisions []v1alpha1.PlacementDecision
+	for i := range policies.Items {
+		p := &policies.Items[i]
+		if !p.DeletionTimestamp.IsZero() {
+			continue
+		}
+		s := &state{}
+		s.chooser, s.scaler, s.err = rules(p)
+		to := audienceOf(p.Name, slices.Clone(all.Items), policies.Items)
+		if s.scaler != nil {
+			s.scaler.names = to.names
+		}
+		known.decided = map[string]outcome{} // It is for one policy.
+		for j := range to.consumers {
+			c := &to.consumers[j]
+			if !consumers[cluster.ID(c.Name)] {
+				continue
+			}
+			// With an error it is the decision before, whose providers are barred: this is what the controller stores, too.
+			d, _, _ := known.decide(now, s, c, had.last(p, c.Name), false)
+			decision := v1alpha1.PlacementDecision{Policy: p.Name, ConsumerDecision: d}
+			decision.Name, decision.OwnerReferences = v1alpha1.DecisionName(p.Name, c.Name), v1alpha1.OwnedBy("PlacementPolicy", p)
+			decisions = append(decisions, decision)
+		}
+	}
+	return decisions, nil
 }

@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/controller/twin"
+	"github.com/capacitorset/liqo-broker/pkg/controller/twin/planning"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/placement"
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
@@ -768,7 +768,7 @@ func (h holds) Plan(context.Context, *corev1.Namespace, *snapshot.Twin) (plan pl
 }
 
 // plans returns a planner that remembers nothing yet.
-func plans() Plans { return twin.NewPlanner(record.NewFakeRecorder(100), clock.RealClock{}, nil) }
+func plans() Plans { return planning.NewPlanner(record.NewFakeRecorder(100), clock.RealClock{}, nil) }
 
 // TestQuiet reconciles a settled provider: nothing is written.
 func TestQuiet(t *testing.T) {

@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/controller/twin/planning"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/grant"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
@@ -83,11 +84,10 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	cached := interceptor.NewClient(x.c, interceptor.Funcs{List: x.list, Delete: x.remove})
 	x.twin = New(Config{
 		Client: cached, Live: x.c, Reader: snapshottest.Reader(cached, ""), Clock: x.clock,
-		Planner: NewPlanner(record.NewFakeRecorder(100_000), x.clock, x.views), Recorder: record.NewFakeRecorder(100_000), Own: broker,
+		Planner: planning.NewPlanner(record.NewFakeRecorder(100_000), x.clock, x.views), Recorder: record.NewFakeRecorder(100_000), Own: broker,
 		Mapping: "DefaultName", Metrics: NewMetrics(prometheus.NewHistogram(prometheus.HistogramOpts{})),
 	})
 	x.twin.backoff = flowcontrol.NewFakeBackOff(firstBackoff, maxBackoff, x.clock)
-	x.twin.planner.refusals = flowcontrol.NewFakeBackOff(firstRefusal, maxRefusal, x.clock)
 	for w := range 1 + x.r.IntN(3) {
 		for range 1 + x.r.IntN(6) {
 			x.ask(fmt.Sprint("w", w))
@@ -426,7 +426,7 @@ func (x *chaos) happen() {
 		x.tell()
 	default:
 		x.notef("the broker restarts")
-		x.twin.planner.memory = newMemory()
+		x.twin.planner = planning.NewPlanner(record.NewFakeRecorder(100_000), x.clock, x.views)
 	}
 }
 

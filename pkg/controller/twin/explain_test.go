@@ -14,15 +14,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/flowcontrol"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/controller/twin/planning"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/grant"
-	"github.com/capacitorset/liqo-broker/pkg/core/placement"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
@@ -71,20 +69,24 @@ func TestPreview(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			clock := testingclock.NewFakeClock(began)
 			h := start(t, tc.objects...)
-			p := h.r.planner
-			p.clock, p.refusals = clock, flowcontrol.NewFakeBackOff(firstRefusal, maxRefusal, clock)
+			p, unseen := h.newPlanner(clock), h.newPlanner(clock)
 			for range 20 {
-				before := fmt.Sprint(p.memory.namespaces)
+				remembers := p.Remembers(namespace)
 				ns, twin := h.read()
 				seen, seenAgain := p.Preview(ns, twin)
-				if after := fmt.Sprint(p.memory.namespaces); after != before {
-					t.Fatalf("%s\nwho looks makes of the memory %s\n%s", tc.reason, before, after)
+				if p.Remembers(namespace) != remembers {
+					t.Fatalf("%s\nwho looks makes the planner remember the namespace", tc.reason)
 				}
 				if events := h.events(); events != "" {
 					t.Fatalf("%s\nwho looks tells others: %s", tc.reason, events)
 				}
 				ns, twin = h.read()
 				made, again := p.Plan(t.Context(), ns, twin)
+				ns, twin = h.read()
+				alone, aloneAgain := unseen.Plan(t.Context(), ns, twin)
+				if diff := cmp.Diff(alone, made); diff != "" || again != aloneAgain {
+					t.Fatalf("%s\nwho looks changes what is planned then: -unseen +seen, after %s and %s\n%s", tc.reason, aloneAgain, again, diff)
+				}
 				h.events()
 				if diff := cmp.Diff(made, seen); diff != "" || slices.Equal(made.Select, []cluster.ID{providerA.ID, providerB.ID}) &&
 					again != seenAgain {
@@ -93,31 +95,6 @@ func TestPreview(t *testing.T) {
 				clock.Step(7 * time.Second)
 			}
 		})
-	}
-}
-
-// TestPeek looks at what the memory would be after a pod found its place, and after a long time: it stays as it is.
-func TestPeek(t *testing.T) {
-	twin := func(spot placement.Spot, at cluster.ID) *snapshot.Twin {
-		return &snapshot.Twin{
-			Pods: map[string]*corev1.Pod{"web-0": {ObjectMeta: metav1.ObjectMeta{UID: "uid"}}},
-			Snapshot: placement.Snapshot{
-				Level: true, Selected: []cluster.ID{"a", "b"}, Placing: []cluster.ID{"b"},
-				Copies: []placement.Copy{{Pod: "web-0", Workload: "web", Spot: spot, Provider: at}},
-			},
-		}
-	}
-	m := newMemory()
-	m.recall(began, namespace, twin(placement.Nowhere, ""))
-	m.recall(began.Add(placeTime), namespace, twin(placement.Nowhere, ""))
-	if len(m.namespaces[namespace].declined["web"]) != 1 {
-		t.Fatalf("a pod waited in vain, and what is remembered is %v", m.namespaces)
-	}
-	before := fmt.Sprint(m.namespaces)
-	m.peek(began.Add(placeTime), namespace, twin(placement.OnProvider, "b"))
-	m.peek(began.Add(declineTime*2), namespace, twin(placement.Nowhere, ""))
-	if after := fmt.Sprint(m.namespaces); after != before {
-		t.Errorf("who looks makes of the memory %s\n%s", before, after)
 	}
 }
 
@@ -143,12 +120,12 @@ func TestExplain(t *testing.T) {
 		"NoProvider": {
 			reason: "Nothing can be used.", objects: slices.Concat([]client.Object{liqotest.TwinNamespace(namespace, consumer)},
 				workload("", "web-0")),
-			waiting: reasonNoProvider, pod: "Nowhere  no provider takes new pods",
+			waiting: planning.ReasonNoProvider, pod: "Nowhere  no provider takes new pods",
 		},
 		"Undecided": {
 			reason:  "The policy has chosen nothing.",
 			objects: slices.Concat(offloaded(providerA), workload("liqo-provider-a", "web-0"), []client.Object{ready(providerA), policy(60)}),
-			waiting: reasonUndecided, pod: "OnProvider Stay the policy of its namespace has not chosen any provider yet",
+			waiting: planning.ReasonUndecided, pod: "OnProvider Stay the policy of its namespace has not chosen any provider yet",
 		},
 		"OnlyCopy": {
 			reason: "The only copy of a workload does not move.",
@@ -158,10 +135,10 @@ func TestExplain(t *testing.T) {
 		},
 		"Foreign": {
 			reason: "Somebody else offloads it.", objects: slices.Concat(foreign, workload("", "web-0"), []client.Object{ready(providerA)}),
-			waiting: reasonForeignOffloading, pod: "Nowhere  no provider takes new pods",
+			waiting: planning.ReasonForeignOffloading, pod: "Nowhere  no provider takes new pods",
 		},
 		"TooMany": {
-			reason: "The consumer has as many as it may.", most: 1, waiting: reasonTooMany,
+			reason: "The consumer has as many as it may.", most: 1, waiting: planning.ReasonTooMany,
 			objects: slices.Concat([]client.Object{older, liqotest.TwinNamespace(namespace, consumer), ready(providerA)}, workload("", "web-0")),
 			pod:     "Nowhere  no provider takes new pods",
 		},
@@ -176,7 +153,7 @@ func TestExplain(t *testing.T) {
 				}
 			}
 			h := start(t, tc.objects...)
-			e := &Explainer{Client: h.client, Reader: h.r.reader, Planner: h.r.planner, MaxNamespaces: tc.most}
+			e := &planning.Explainer{Client: h.client, Reader: h.r.reader, Planner: h.r.planner, MaxNamespaces: tc.most}
 			explained, ok, err := e.Explain(t.Context(), namespace)
 			if err != nil || ok == tc.none {
 				t.Fatalf("%s\nExplain(): %t, %v", tc.reason, ok, err)
@@ -216,7 +193,7 @@ func (h *harness) reaches(told time.Time, providers ...cluster.Identity) {
 			views.Acknowledged[view.Key] = view.Prefix
 		}
 	}
-	h.r.planner.views = func(of cluster.ID) grant.Views {
+	h.views = func(of cluster.ID) grant.Views {
 		if of != consumer.ID {
 			return grant.Views{}
 		}
@@ -239,7 +216,7 @@ func TestViews(t *testing.T) {
 		why               map[cluster.ID]string
 	}{
 		{
-			reason: "Before it has told anything its namespace goes nowhere.", event: reasonViewUnknown,
+			reason: "Before it has told anything its namespace goes nowhere.", event: planning.ReasonViewUnknown,
 			why: map[cluster.ID]string{providerA.ID: unreached, providerB.ID: unreached},
 		},
 		{
@@ -254,7 +231,7 @@ func TestViews(t *testing.T) {
 		},
 		{
 			reason: "Silence takes nothing away.", told: began.Add(-grant.MaxSilence - 1), reached: []cluster.Identity{providerA, providerB},
-			selected: both, event: reasonViewUnknown,
+			selected: both, event: planning.ReasonViewUnknown,
 		},
 		{reason: "And it ends.", told: began, reached: []cluster.Identity{providerA, providerB}, selected: both, placing: both},
 	}
@@ -274,7 +251,7 @@ func TestViews(t *testing.T) {
 		if again := result.RequeueAfter; step.told.Equal(began) != (again > 0 && again <= grant.MaxSilence+1) {
 			t.Errorf("%s\nit is looked at again after %s", step.reason, again)
 		}
-		e := &Explainer{Client: h.client, Reader: h.r.reader, Planner: h.r.planner}
+		e := &planning.Explainer{Client: h.client, Reader: h.r.reader, Planner: h.r.planner}
 		explained, _, err := e.Explain(t.Context(), namespace)
 		if err != nil {
 			t.Fatal(err)

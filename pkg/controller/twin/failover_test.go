@@ -62,7 +62,7 @@ func startLost(t *testing.T, clock *testingclock.FakeClock, more ...client.Objec
 	t.Helper()
 	h := start(t, slices.Concat(offloaded(providerA, providerB), workload("liqo-provider-a", "web-0", "web-1"),
 		workload("liqo-provider-b", "web-2"), []client.Object{ready(providerA), ready(providerB)}, more)...)
-	h.r.planner.clock = clock
+	h.r.planner = h.newPlanner(clock)
 	h.lose(true)
 	return h
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/controller/twin/planning"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
@@ -26,7 +27,7 @@ func TestSettling(t *testing.T) {
 	clock := testingclock.NewFakeClock(began)
 	h := start(t, slices.Concat(offloaded(providerA, providerB), workload("liqo-provider-a", "web-0"),
 		workload("liqo-provider-b", "web-1"), []client.Object{off(providerA), ready(providerB)})...)
-	h.r.planner.clock = clock
+	h.r.planner = h.newPlanner(clock)
 	h.ready("web-1", corev1.ConditionFalse)
 	h.reconcile()
 	h.ready("web-1", corev1.ConditionTrue)
@@ -45,7 +46,7 @@ func TestReplaced(t *testing.T) {
 	clock := testingclock.NewFakeClock(began)
 	h := start(t, slices.Concat(offloaded(providerA, providerB), workload("liqo-provider-a", "web-0", "web-1", "web-2", "web-3"),
 		[]client.Object{ready(providerA), ready(providerB)})...)
-	h.r.planner.clock = clock
+	h.r.planner = h.newPlanner(clock)
 	h.reconcile()
 	for _, pod := range []string{"web-0", "web-1"} {
 		if err := h.client.Delete(t.Context(), liqotest.ShadowPod(namespace, pod, nil)); err != nil {
@@ -62,10 +63,10 @@ func TestReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.reconcile()
-	if again := h.reconcile().RequeueAfter; len(h.deleted) > 0 || again <= 0 || again > replaceTime {
+	if again := h.reconcile().RequeueAfter; len(h.deleted) > 0 || again <= 0 || again > time.Minute {
 		t.Fatalf("deleted %v, again after %s: two of four copies are to be replaced already", h.deleted, again)
 	}
-	clock.Step(replaceTime)
+	clock.Step(time.Minute)
 	h.reconcile()
 	if !slices.Equal(h.deleted, []string{"web-2"}) {
 		t.Errorf("deleted %v, want one of the two that the consumer is left with", h.deleted)
@@ -80,7 +81,7 @@ func TestLevelInVain(t *testing.T) {
 	keeps.Spec.Scaling = &v1alpha1.Scaling{}
 	h := start(t, slices.Concat(offloaded(providerA, providerB), workload("liqo-provider-a", "web-0", "web-1", "web-2", "web-3"),
 		[]client.Object{ready(providerA), ready(providerB), keeps, chooses(providerA, providerB)})...)
-	h.r.planner.clock, h.r.pacer = clock, newPacer(clock)
+	h.r.planner, h.r.pacer = h.newPlanner(clock), newPacer(clock)
 	h.r.backoff = flowcontrol.NewFakeBackOff(firstBackoff, maxBackoff, clock)
 	moved, waited := 0, 0
 	for second := range 3600 {
@@ -114,7 +115,7 @@ func TestLevelInVain(t *testing.T) {
 	}
 	if moved != 2 || waited > 8 {
 		t.Errorf("in an hour %d pods were deleted, and one waited for %d s: want one to be tried, and to go back after %s", moved,
-			5*waited, placeTime)
+			5*waited, planning.PlaceTime)
 	}
 	if placing := v09.OffloadingOf(h.offloading()).Placing; !slices.Equal(placing, []cluster.ID{providerA.ID, providerB.ID}) {
 		t.Errorf("new pods are placed on %v", placing)

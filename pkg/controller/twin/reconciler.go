@@ -18,7 +18,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/controller/twin/planning"
 	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/placement"
@@ -26,20 +26,11 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
-// Reasons of the events on twin namespaces and their offloadings. Liqo shows
-// events of a twin namespace to its consumer, so they name no provider.
+// Reasons of further events than those of package planning. These name no provider either.
 const (
-	reasonForeignOffloading = "OffloadingNotManaged"
-	reasonNoProvider        = "NoUsableProvider"
-	reasonUndecided         = "NoProviderChosen"
-	reasonViewUnknown       = "ViewUnknown" // As grant.ViewUnknown.
-	reasonUnserved          = v1alpha1.ReasonModeNotServed
-	reasonSuspended         = v1alpha1.ReasonSuspended
-	reasonSelected          = "ProvidersSelected"
-	reasonRecreated         = "PodRecreated"
-	reasonReplaced          = "PodReplaced"
-	reasonRefused           = "NamespaceRefused"
-	reasonTooMany           = "TooManyNamespaces"
+	reasonSelected  = "ProvidersSelected"
+	reasonRecreated = "PodRecreated"
+	reasonReplaced  = "PodReplaced"
 )
 
 // A pod that never follows the selection, because Liqo's webhook does not see
@@ -72,7 +63,7 @@ type Reconciler struct {
 	moves    *moves
 	backoff  *flowcontrol.Backoff
 	pacer    *pacer
-	planner  *Planner
+	planner  *planning.Planner
 	clock    clock.Clock
 }
 
@@ -102,13 +93,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	r.backoff.GC()
 	var ns corev1.Namespace
 	if err := r.client.Get(ctx, req.NamespacedName, &ns); apierrors.IsNotFound(err) {
-		r.planner.forgetNamespace(req.Name)
+		r.planner.ForgetNamespace(req.Name)
 		r.moves.forgetNamespace(req.Name)
 		return ctrl.Result{}, nil
 	} else if err != nil {
 		return ctrl.Result{}, fmt.Errorf("get namespace %s: %w", req.Name, err)
 	}
-	if ours, err := isOurs(ctx, r.reader, &ns); err != nil || !ours {
+	if ours, err := planning.IsOurs(ctx, r.reader, &ns); err != nil || !ours {
 		return ctrl.Result{}, err
 	}
 	// May the broker decide about it? Not over an offloading that people have made, nor for more namespaces than one may have.
@@ -119,13 +110,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	r.moves.arrived(r.clock.Now(), ns.Name, twin.Pods)
 	if o := twin.Offloading; o != nil && !o.Managed {
-		r.recorder.Event(o.Object, corev1.EventTypeWarning, reasonForeignOffloading, messageForeignOffloading)
+		r.recorder.Event(o.Object, corev1.EventTypeWarning, planning.ReasonForeignOffloading, planning.MessageForeignOffloading)
 		return ctrl.Result{}, nil
 	}
-	if older, excess, err := isExcess(ctx, r.reader, r.most, &ns, twin); err != nil {
+	if older, excess, err := planning.IsExcess(ctx, r.reader, r.most, &ns, twin); err != nil {
 		return ctrl.Result{}, err
 	} else if excess {
-		r.recorder.Event(&ns, corev1.EventTypeWarning, reasonTooMany, messageTooMany(older))
+		r.recorder.Event(&ns, corev1.EventTypeWarning, planning.ReasonTooMany, planning.MessageTooMany(older))
 		return ctrl.Result{RequeueAfter: lookAgain}, nil
 	}
 
@@ -133,7 +124,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	plan, again := r.planner.Plan(ctx, &ns, twin)
 	r.metrics.Decisions.Observe(r.clock.Since(begun).Seconds())
 	again = placement.Sooner(again, askAgain(twin.Snapshot.Providers))
-	if reason, message := waiting(twin, plan); reason != "" {
+	if reason, message := planning.Waiting(twin, plan); reason != "" {
 		r.recorder.Event(&ns, corev1.EventTypeWarning, reason, message)
 	}
 	if late, err := r.isLate(ctx, twin, plan); err != nil || late {

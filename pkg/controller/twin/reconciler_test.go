@@ -29,7 +29,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/controller/twin/planning"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/grant"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
@@ -94,6 +96,18 @@ type harness struct {
 	r        *Reconciler
 	deleted  []string
 	options  []client.DeleteOptions // Of each deletion.
+	// views tells which providers the consumer reaches; nil asks for nothing.
+	views func(cluster.ID) grant.Views
+}
+
+// newPlanner returns a planner that remembers nothing, and goes by a clock.
+func (h *harness) newPlanner(now clock.Clock) *planning.Planner {
+	return planning.NewPlanner(h.recorder, now, func(of cluster.ID) grant.Views {
+		if h.views == nil {
+			return grant.Views{}
+		}
+		return h.views(of)
+	})
 }
 
 func start(t *testing.T, objects ...client.Object) *harness {
@@ -110,7 +124,7 @@ func start(t *testing.T, objects ...client.Object) *harness {
 	}, objects...)
 	h.r = New(Config{
 		Client: h.client, Live: h.client, Reader: snapshottest.Reader(h.client, ""), Clock: clock.RealClock{},
-		Planner: NewPlanner(h.recorder, clock.RealClock{}, nil), Recorder: h.recorder, Own: broker, Mapping: "DefaultName",
+		Planner: h.newPlanner(clock.RealClock{}), Recorder: h.recorder, Own: broker, Mapping: "DefaultName",
 		Metrics: NewMetrics(prometheus.NewHistogram(prometheus.HistogramOpts{})),
 	})
 	return h
@@ -164,12 +178,12 @@ func TestOffloading(t *testing.T) {
 		"NoProvider": {
 			reason:  "Without a usable provider there is no offloading: an empty selector would select all clusters.",
 			objects: []client.Object{liqotest.TwinNamespace(namespace, consumer), off(providerA), ready(consumer)},
-			event:   reasonNoProvider,
+			event:   planning.ReasonNoProvider,
 		},
 		"Cordoned": {
 			reason:  "A provider that is cordoned keeps the namespace, and gets no new pods.",
 			objects: append(offloaded(providerA), cordoned(providerA)),
-			want:    []cluster.ID{"id-a"}, event: reasonNoProvider,
+			want:    []cluster.ID{"id-a"}, event: planning.ReasonNoProvider,
 		},
 		"Another": {
 			reason:  "A provider that becomes usable is added.",
@@ -189,7 +203,7 @@ func TestOffloading(t *testing.T) {
 		"Foreign": {
 			reason:  "An offloading that somebody else made is left alone.",
 			objects: []client.Object{liqotest.TwinNamespace(namespace, consumer), foreign, ready(providerA)},
-			want:    []cluster.ID{"elsewhere"}, event: reasonForeignOffloading,
+			want:    []cluster.ID{"elsewhere"}, event: planning.ReasonForeignOffloading,
 		},
 		"NoTwin": {
 			reason: "A namespace with the label alone was not made by Liqo for a consumer.",
@@ -243,23 +257,23 @@ func TestRefusal(t *testing.T) {
 	objects := offloaded(providerA, providerB)
 	liqotest.Refuse(objects[1].(*v09.NamespaceOffloading), providerA, clock.Now())
 	h := start(t, slices.Concat(objects, workload("liqo-provider-a", "web-0"), []client.Object{ready(providerA), ready(providerB)})...)
-	h.r.planner.refusals = flowcontrol.NewFakeBackOff(firstRefusal, maxRefusal, clock)
+	h.r.planner = h.newPlanner(clock)
 	selected := func() []cluster.ID { return v09.OffloadingOf(h.offloading()).Selected }
 	both := []cluster.ID{providerA.ID, providerB.ID}
 
-	if again := h.reconcile().RequeueAfter; again != refusalPatience || !slices.Equal(selected(), both) {
-		t.Errorf("at first: selected %v, look again after %s: want both, and %s", selected(), again, refusalPatience)
+	if again := h.reconcile().RequeueAfter; again != planning.RefusalPatience || !slices.Equal(selected(), both) {
+		t.Errorf("at first: selected %v, look again after %s: want both, and %s", selected(), again, planning.RefusalPatience)
 	}
-	clock.Step(refusalPatience)
+	clock.Step(planning.RefusalPatience)
 	again := h.reconcile().RequeueAfter
-	if again != firstRefusal || !slices.Equal(selected(), []cluster.ID{providerB.ID}) {
-		t.Errorf("after the patience: selected %v, look again after %s: want provider-b, and %s", selected(), again, firstRefusal)
+	if again != planning.FirstRefusal || !slices.Equal(selected(), []cluster.ID{providerB.ID}) {
+		t.Errorf("after the patience: selected %v, look again after %s: want provider-b, and %s", selected(), again, planning.FirstRefusal)
 	}
-	if events := h.events(); strings.Count(events, reasonRefused) != 1 || strings.Contains(events, providerA.Name) {
+	if events := h.events(); strings.Count(events, planning.ReasonRefused) != 1 || strings.Contains(events, providerA.Name) {
 		t.Errorf("events: %q, want one that names no provider", events)
 	}
 	h.reconcile()
-	if events := h.events(); strings.Contains(events, reasonRefused) {
+	if events := h.events(); strings.Contains(events, planning.ReasonRefused) {
 		t.Errorf("events: %q, want none that repeats the refusal", events)
 	}
 
@@ -269,7 +283,7 @@ func TestRefusal(t *testing.T) {
 	if err := h.client.Update(t.Context(), o); err != nil {
 		t.Fatalf("Update(): %v", err)
 	}
-	clock.Step(firstRefusal)
+	clock.Step(planning.FirstRefusal)
 	h.reconcile()
 	if !slices.Equal(selected(), both) {
 		t.Errorf("later: selected %v, want both: the other namespace may be gone", selected())
@@ -435,7 +449,7 @@ func TestMovesOfOthers(t *testing.T) {
 	clock := testingclock.NewFakeClock(began)
 	h := start(t, slices.Concat(offloaded(providerA, providerB), workload("liqo-provider-a", "a-0", "a-1", "b-0", "b-1"),
 		[]client.Object{ready(providerA), ready(providerB), policy(60), chooses(providerB)})...)
-	h.r.planner.clock, h.r.pacer = clock, newPacer(clock)
+	h.r.planner, h.r.pacer = h.newPlanner(clock), newPacer(clock)
 	h.r.backoff = flowcontrol.NewFakeBackOff(firstBackoff, maxBackoff, clock)
 	for range 12 {
 		h.r.backoff.Next(namespace+"/a-0", clock.Now())
@@ -459,7 +473,7 @@ func TestUndecided(t *testing.T) {
 	if o := h.offloading(); o != nil {
 		t.Errorf("the namespace is offloaded to %v", v09.OffloadingOf(o).Selected)
 	}
-	if events := h.events(); !strings.Contains(events, reasonUndecided) {
+	if events := h.events(); !strings.Contains(events, planning.ReasonUndecided) {
 		t.Errorf("events: %q", events)
 	}
 }
@@ -492,7 +506,7 @@ func TestTooManyNamespaces(t *testing.T) {
 			if got := h.offloading() != nil; got != tc.want {
 				t.Errorf("%s\noffloaded: %t", tc.reason, got)
 			}
-			if said := strings.Contains(h.events(), reasonTooMany); said == tc.want || !tc.want && again != lookAgain {
+			if said := strings.Contains(h.events(), planning.ReasonTooMany); said == tc.want || !tc.want && again != lookAgain {
 				t.Errorf("%s\nsaid so: %t, looks again after %s", tc.reason, said, again)
 			}
 		})
@@ -513,7 +527,7 @@ func TestUndecidedLater(t *testing.T) {
 	if got := v09.OffloadingOf(o).Placing; len(got) > 0 {
 		t.Errorf("new pods are placed on %v, which no policy has chosen", got)
 	}
-	if events := h.events(); !strings.Contains(events, reasonUndecided) {
+	if events := h.events(); !strings.Contains(events, planning.ReasonUndecided) {
 		t.Errorf("events: %q", events)
 	}
 }
@@ -543,7 +557,7 @@ func TestUnserved(t *testing.T) {
 	if o := h.offloading(); o != nil {
 		t.Errorf("a new namespace is offloaded to %v", v09.OffloadingOf(o).Selected)
 	}
-	if events := h.events(); !strings.Contains(events, reasonUnserved) {
+	if events := h.events(); !strings.Contains(events, planning.ReasonUnserved) {
 		t.Errorf("events: %q", events)
 	}
 
@@ -598,7 +612,7 @@ func TestSuspended(t *testing.T) {
 		t.Errorf("selected %v, new pods go to %v, deleted %v: what runs is to stay, and nothing to come", v09.OffloadingOf(o).Selected,
 			v09.OffloadingOf(o).Placing, h.deleted)
 	}
-	if events := h.events(); !strings.Contains(events, reasonSuspended) || strings.Contains(events, reasonUnserved) {
+	if events := h.events(); !strings.Contains(events, planning.ReasonSuspended) || strings.Contains(events, planning.ReasonUnserved) {
 		t.Errorf("events: %q", events)
 	}
 	suspended.Spec.Scheduling = v1alpha1.ConsumerActive
@@ -748,7 +762,7 @@ func TestWriteFails(t *testing.T) {
 	}, slices.Concat(offloaded(providerA), workload("broker", "web-0"), []client.Object{off(providerA), ready(providerB)})...)
 	r := New(Config{
 		Metrics: h.r.metrics, Client: h.client, Live: h.client, Reader: snapshottest.Reader(h.client, ""), Clock: clock.RealClock{},
-		Planner: NewPlanner(h.recorder, clock.RealClock{}, nil), Recorder: h.recorder, Mapping: "DefaultName",
+		Planner: planning.NewPlanner(h.recorder, clock.RealClock{}, nil), Recorder: h.recorder, Mapping: "DefaultName",
 	})
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: namespace}}); !errors.Is(err, boom) {
 		t.Errorf("Reconcile(): %v, want %v", err, boom)

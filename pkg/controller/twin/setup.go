@@ -29,6 +29,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/controller/conflict"
+	"github.com/capacitorset/liqo-broker/pkg/controller/twin/planning"
 	"github.com/capacitorset/liqo-broker/pkg/controller/watch"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
@@ -43,7 +44,7 @@ type Config struct {
 	Reader   *snapshot.Reader
 	Recorder record.EventRecorder
 	// Planner decides.
-	Planner *Planner
+	Planner *planning.Planner
 	// Own is what the broker's cluster is called.
 	Own cluster.Identity
 	// Mapping is how Liqo names the namespaces on the providers, where the names

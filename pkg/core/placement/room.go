@@ -30,6 +30,8 @@ func Fits(requests, largest corev1.ResourceList) bool {
 type vacancies struct {
 	ids  []cluster.ID
 	left map[cluster.ID]corev1.ResourceList
+	// placed is where the room of a pod was taken.
+	placed map[string]cluster.ID
 }
 
 // vacate returns the room on the clusters on which new pods are placed, without what the
@@ -39,7 +41,7 @@ func vacate(s Snapshot, place []cluster.ID) *vacancies {
 	for _, id := range place {
 		placed[id] = true
 	}
-	v := &vacancies{left: make(map[cluster.ID]corev1.ResourceList, len(place))}
+	v := &vacancies{left: make(map[cluster.ID]corev1.ResourceList, len(place)), placed: map[string]cluster.ID{}}
 	for _, p := range s.Providers {
 		if p.usable() && p.Namespace == Present && placed[p.ID] {
 			v.ids, v.left[p.ID] = append(v.ids, p.ID), p.Room
@@ -85,6 +87,15 @@ func (v *vacancies) take(c Copy) bool {
 	at := slices.IndexFunc(v.ids, func(id cluster.ID) bool { return Fits(c.Requests, v.left[id]) })
 	if at >= 0 {
 		v.left[v.ids[at]] = resources.Subtract(v.left[v.ids[at]], c.Requests)
+		v.placed[c.Pod] = v.ids[at]
 	}
 	return at >= 0
+}
+
+// fitting returns the clusters that have room for a pod at this moment; none for one that goes back to its consumer.
+func (v *vacancies) fitting(c Copy) []cluster.ID {
+	if c.Pinned {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(v.ids), func(id cluster.ID) bool { return !Fits(c.Requests, v.left[id]) })
 }

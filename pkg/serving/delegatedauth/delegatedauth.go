@@ -9,6 +9,7 @@
 package delegatedauth
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -18,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -37,6 +39,10 @@ const (
 	maxToken = 8 << 10
 	// What is asked of the API server per second: strangers can make up tokens.
 	reviewsPerSecond, reviewsAtOnce = 20, 40
+	// How often all rights of a caller are looked up per second, of which sideBySide at the same time. It has a limit of its own, so that
+	// who has many tokens and asks for that keeps nobody from what needs one right.
+	allPerSecond, allAtOnce = 2, 10
+	sideBySide              = 8
 )
 
 // ErrBusy says that too many callers have to be looked up at this moment.
@@ -80,6 +86,7 @@ type Reviewer struct {
 	known     *cache.LRUExpireCache
 	names     *cache.LRUExpireCache // Of callers, by the hash of their token.
 	limit     *rate.Limiter
+	limitAll  *rate.Limiter // Of ReviewAll.
 }
 
 // New returns a Reviewer. Only tokens that are for one of the audiences count; without
@@ -88,7 +95,7 @@ func New(creator Creator, audiences ...string) *Reviewer {
 	return &Reviewer{
 		creator: creator, audiences: audiences,
 		known: cache.NewLRUExpireCache(maxCached), names: cache.NewLRUExpireCache(maxCached),
-		limit: rate.NewLimiter(reviewsPerSecond, reviewsAtOnce),
+		limit: rate.NewLimiter(reviewsPerSecond, reviewsAtOnce), limitAll: rate.NewLimiter(allPerSecond, allAtOnce),
 	}
 }
 
@@ -116,6 +123,12 @@ func (r *Reviewer) Review(ctx context.Context, token string, right Right) (Calle
 	if err != nil {
 		return Caller{}, err
 	}
+	r.remember(k, caller)
+	return caller, nil
+}
+
+// remember keeps what was found, for a moment.
+func (r *Reviewer) remember(k key, caller Caller) {
 	lifetime := unknownFor
 	if caller.Allowed {
 		lifetime = knownFor
@@ -124,7 +137,6 @@ func (r *Reviewer) Review(ctx context.Context, token string, right Right) (Calle
 	if caller.Name != "" {
 		r.names.Add(k.token, caller.Name, namedFor)
 	}
-	return caller, nil
 }
 
 // Known returns whose a token was some minutes ago, and asks nobody. That is enough to count
@@ -138,15 +150,75 @@ func (r *Reviewer) Known(token string) (name string, ok bool) {
 	return name, ok
 }
 
+// ReviewAll returns who has a token, empty if it does not count, and which of some rights it has, parallel to them. What is not known yet
+// is looked up side by side. An error is that of Review. It may be called for a fixed list of some dozens at most.
+func (r *Reviewer) ReviewAll(ctx context.Context, token string, rights []Right) (name string, has []bool, err error) {
+	if token == "" || len(token) > maxToken {
+		return "", make([]bool, len(rights)), nil
+	}
+	of, all := sha256.Sum256([]byte(token)), make([]Caller, len(rights))
+	var unknown []int
+	for i, right := range rights {
+		found, _ := r.known.Get(key{of, right})
+		var is bool
+		if all[i], is = found.(Caller); !is {
+			unknown = append(unknown, i)
+		}
+	}
+	if len(unknown) > 0 {
+		if !r.limitAll.Allow() {
+			return "", nil, ErrBusy
+		}
+		if err := r.askAll(ctx, token, rights, unknown, all); err != nil {
+			return "", nil, err
+		}
+		for _, i := range unknown {
+			r.remember(key{of, rights[i]}, all[i])
+		}
+	}
+	has = make([]bool, len(rights))
+	for i := range all {
+		name, has[i] = cmp.Or(name, all[i].Name), all[i].Allowed
+	}
+	return name, has, nil
+}
+
+// askAll looks up some of the rights, and writes what it finds into all.
+func (r *Reviewer) askAll(ctx context.Context, token string, rights []Right, unknown []int, all []Caller) error {
+	user, is, err := r.identify(ctx, token)
+	if err != nil || !is {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(sideBySide)
+	for _, i := range unknown {
+		group.Go(func() (err error) {
+			all[i], err = r.authorize(ctx, user, rights[i])
+			return err
+		})
+	}
+	return group.Wait()
+}
+
 func (r *Reviewer) ask(ctx context.Context, token string, right Right) (Caller, error) {
+	user, is, err := r.identify(ctx, token)
+	if err != nil || !is {
+		return Caller{}, err
+	}
+	return r.authorize(ctx, user, right)
+}
+
+// identify finds out who has a token; false if it does not count.
+func (r *Reviewer) identify(ctx context.Context, token string) (user authenticationv1.UserInfo, is bool, err error) {
 	who := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: r.audiences}}
 	if err := r.creator.Create(ctx, who); err != nil {
-		return Caller{}, fmt.Errorf("review a token: %w", err)
+		return user, false, fmt.Errorf("review a token: %w", err)
 	}
-	if !who.Status.Authenticated || !r.isFor(who.Status.Audiences) {
-		return Caller{}, nil
-	}
-	user := who.Status.User
+	return who.Status.User, who.Status.Authenticated && r.isFor(who.Status.Audiences), nil
+}
+
+// authorize finds out whether somebody has a right.
+func (r *Reviewer) authorize(ctx context.Context, user authenticationv1.UserInfo, right Right) (Caller, error) {
 	extra := make(map[string]authorizationv1.ExtraValue, len(user.Extra))
 	for name, values := range user.Extra {
 		extra[name] = authorizationv1.ExtraValue(values)
@@ -175,8 +247,11 @@ func (r *Reviewer) isFor(audiences []string) bool {
 }
 
 // Bearer returns the bearer token of a request; empty if it has none.
-func Bearer(r *http.Request) string {
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+func Bearer(r *http.Request) string { return BearerIn(r.Header.Get("Authorization")) }
+
+// BearerIn returns the bearer token in a header Authorization; empty if it has none.
+func BearerIn(header string) string {
+	scheme, token, _ := strings.Cut(header, " ")
 	if !strings.EqualFold(scheme, "Bearer") {
 		return ""
 	}

@@ -4,6 +4,7 @@
 package delegatedauth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -20,6 +22,7 @@ import (
 
 // apiServer knows some tokens, each "USER@AUDIENCE", and who may read /metrics.
 type apiServer struct {
+	mu      sync.Mutex
 	reviews int
 	deaf    bool // It does not know audiences.
 	down    bool
@@ -28,7 +31,9 @@ type apiServer struct {
 const ownAudience = "https://kubernetes.default.svc"
 
 func (s *apiServer) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
+	s.mu.Lock()
 	s.reviews++
+	s.mu.Unlock()
 	if s.down {
 		return errors.New("down")
 	}
@@ -57,7 +62,7 @@ func TestReview(t *testing.T) {
 	update := Right{Verb: "update", Group: "brokering.liqo.io", Resource: "providers"}
 	cases := map[string]struct {
 		reason    string
-		server    apiServer
+		server    *apiServer
 		audiences []string
 		token     string
 		right     Right
@@ -84,17 +89,17 @@ func TestReview(t *testing.T) {
 			reason: "A token for the API server must not be used elsewhere.", audiences: []string{"us"}, token: "good@" + ownAudience, right: update,
 		},
 		"Deaf": {
-			reason: "An API server that does not look at audiences proves nothing.", server: apiServer{deaf: true}, audiences: []string{"us"},
+			reason: "An API server that does not look at audiences proves nothing.", server: &apiServer{deaf: true}, audiences: []string{"us"},
 			token: "good@other", right: update,
 		},
 		"Down": {
-			reason: "Who cannot be checked has no rights.", server: apiServer{down: true}, token: "good@" + ownAudience, right: update, fails: true,
+			reason: "Who cannot be checked has no rights.", server: &apiServer{down: true}, token: "good@" + ownAudience, right: update, fails: true,
 		},
 		"NoAudience": {reason: "A token for another service is none for this cluster.", token: "good@us", right: update},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := New(&tc.server, tc.audiences...).Review(t.Context(), tc.token, tc.right)
+			got, err := New(cmp.Or(tc.server, &apiServer{}), tc.audiences...).Review(t.Context(), tc.token, tc.right)
 			if got != tc.want || (err != nil) != tc.fails {
 				t.Errorf("%s\nReview(): %+v, %v; want %+v", tc.reason, got, err, tc.want)
 			}
@@ -130,6 +135,65 @@ func TestReviewAsksRarely(t *testing.T) {
 	}
 	if other, _ := r.Review(t.Context(), "good@"+ownAudience, Right{Verb: "get", Path: "/other"}); other.Allowed {
 		t.Error("what was found for one right counts for another")
+	}
+}
+
+// TestReviewAll holds that many rights are found with one review of the token, are remembered one by one, and cost as much as they ask.
+func TestReviewAll(t *testing.T) {
+	broker := func(verb, resource string) Right {
+		return Right{Verb: verb, Group: "brokering.liqo.io", Resource: resource}
+	}
+	rights := []Right{broker("list", "providers"), broker("update", "providers"), broker("watch", "links")}
+	for name, tc := range map[string]struct {
+		reason  string
+		token   string
+		down    bool
+		want    string
+		has     []bool
+		reviews int
+		fails   bool
+	}{
+		"Good":    {reason: "It has one of them.", token: "good@us", want: "good", has: []bool{false, true, false}, reviews: 4},
+		"Weak":    {reason: "A name is no right.", token: "weak@us", want: "weak", has: make([]bool, 3), reviews: 4},
+		"Unknown": {reason: "Of nobody no rights are reviewed.", token: "nobody@us", has: make([]bool, 3), reviews: 1},
+		"Other":   {reason: "A token for others does not count.", token: "good@other", has: make([]bool, 3), reviews: 1},
+		"NoToken": {reason: "Nobody is asked about nothing.", has: make([]bool, 3)},
+		"Long":    {reason: "No token is that long.", token: strings.Repeat("a", maxToken+1), has: make([]bool, 3)},
+		"Down":    {reason: "Who cannot be checked has no rights.", token: "good@us", down: true, fails: true, reviews: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := &apiServer{down: tc.down}
+			r := New(server, "us")
+			got, has, err := r.ReviewAll(t.Context(), tc.token, rights)
+			if got != tc.want || !slices.Equal(has, tc.has) || (err != nil) != tc.fails || server.reviews != tc.reviews {
+				t.Errorf("%s\nReviewAll(): %q, %v, %v with %d reviews; want %q, %v with %d", tc.reason, got, has, err, server.reviews, tc.want,
+					tc.has, tc.reviews)
+			}
+			if tc.fails {
+				return
+			}
+			again, hasAgain, err := r.ReviewAll(t.Context(), tc.token, rights[1:])
+			caller, errOne := r.Review(t.Context(), tc.token, rights[1])
+			if again != tc.want || !slices.Equal(hasAgain, tc.has[1:]) || err != nil || errOne != nil || caller.Allowed != tc.has[1] ||
+				server.reviews != tc.reviews {
+				t.Errorf("it is not remembered: %q, %v, %+v, %v, %v with %d reviews", again, hasAgain, caller, err, errOne, server.reviews)
+			}
+		})
+	}
+	server := &apiServer{}
+	r, busy := New(server), 0
+	for i := range 100 {
+		if _, _, err := r.ReviewAll(t.Context(), fmt.Sprintf("user%d@%s", i, ownAudience), rights); errors.Is(err, ErrBusy) {
+			busy++
+		}
+	}
+	if busy < 80 || busy > 90 || server.reviews != 4*(100-busy) {
+		t.Errorf("of 100 callers at once %d are turned away, and the API server is asked %d times", busy, server.reviews)
+	}
+	for i := range 30 {
+		if caller, err := r.Review(t.Context(), fmt.Sprintf("good%d@%s", i, ownAudience), rights[1]); err != nil || !caller.Allowed {
+			t.Errorf("while many ask for all that they may do, others are not admitted: %+v, %v", caller, err)
+		}
 	}
 }
 

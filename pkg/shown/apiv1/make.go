@@ -4,8 +4,6 @@
 package apiv1
 
 import (
-	"cmp"
-	"maps"
 	"math"
 	"slices"
 	"time"
@@ -105,74 +103,6 @@ func PolicyOf(p *v1alpha1.PlacementPolicy) Policy {
 		shown.MaxProviders = *p.Spec.MaxProviders
 	}
 	return shown
-}
-
-// DecisionOf returns what was decided, explained for a time.
-func DecisionOf(now time.Time, d *v1alpha1.PlacementDecision) Decision {
-	explained := overview.Decided(now, &d.ConsumerDecision)
-	shown := Decision{
-		Policy: d.Policy, Consumer: Cluster(explained.Consumer), Complete: explained.Complete,
-		Providers: make([]Candidate, 0, len(explained.Providers)),
-	}
-	excluded := map[string]string{}
-	for i := range d.Explained {
-		excluded[d.Explained[i].ID] = d.Explained[i].Excluded
-	}
-	for i := range explained.Providers {
-		c := &explained.Providers[i]
-		candidate := Candidate{Cluster: Cluster(c.Cluster), Chosen: c.Chosen, Why: c.Why, Excluded: excluded[c.ID]}
-		if score, err := v1alpha1.Number(c.Score).Float(); err == nil && finite(score) {
-			candidate.Score = &score
-		}
-		shown.Providers = append(shown.Providers, candidate)
-	}
-	return shown
-}
-
-// WorkloadOf returns a pod of a consumer.
-func WorkloadOf(p *overview.Placed) Workload {
-	w := Workload{
-		Namespace: p.Namespace, BrokerNamespace: p.Twin, Pod: p.Pod, Path: p.Path, Address: p.Address, Status: p.Status, Ready: p.Ready,
-		Since: p.Since.UTC(),
-	}
-	if p.Consumer != nil {
-		w.Consumer = Cluster(*p.Consumer)
-	}
-	if p.Provider != nil {
-		provider := Cluster(*p.Provider)
-		w.Provider = &provider
-	}
-	return w
-}
-
-// FlowsOf counts where pods are and by which path they are reached, in order of consumers, providers and paths.
-func FlowsOf(placed []overview.Placed) []Flow {
-	type way struct{ consumer, provider, path string }
-	counted := map[way]*Flow{}
-	for i := range placed {
-		w := WorkloadOf(&placed[i])
-		of := way{consumer: w.Consumer.ID, path: w.Path}
-		if w.Provider != nil {
-			of.provider = w.Provider.ID
-		}
-		flow := counted[of]
-		if flow == nil {
-			flow = &Flow{Consumer: w.Consumer, Provider: w.Provider, Path: w.Path}
-			counted[of] = flow
-		}
-		flow.Pods++
-		if w.Ready {
-			flow.Ready++
-		}
-	}
-	order := func(a, b way) int {
-		return cmp.Or(cmp.Compare(a.consumer, b.consumer), cmp.Compare(a.provider, b.provider), cmp.Compare(a.path, b.path))
-	}
-	flows := make([]Flow, 0, len(counted))
-	for _, of := range slices.SortedFunc(maps.Keys(counted), order) {
-		flows = append(flows, *counted[of])
-	}
-	return flows
 }
 
 // maxFindings is how many findings a Status names: nobody reads more at once.

@@ -35,11 +35,13 @@ func (o Offer) Own(hides bool) Offer {
 // Own returns what the consumer sees of its pod.
 func (w Workload) Own(hides bool) Workload {
 	if !hides {
+		// Policies are the broker's, and what the scheduler says is of all its nodes.
+		w.Policy, w.Why = "", ""
 		return w
 	}
 	own := Workload{
 		Consumer: w.Consumer, Namespace: w.Namespace, BrokerNamespace: w.BrokerNamespace, Pod: w.Pod, Status: w.Status, Ready: w.Ready,
-		Since: w.Since,
+		Since: w.Since, Requests: w.Requests,
 	}
 	if w.Path != "" {
 		own.Path = addressing.PathRelay.String()

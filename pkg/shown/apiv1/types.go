@@ -141,6 +141,33 @@ type Decision struct {
 	Consumer  Cluster     `json:"consumer"`
 	Complete  bool        `json:"complete" doc:"All providers are explained."`
 	Providers []Candidate `json:"providers" nullable:"false" doc:"The best first, then those that are excluded."`
+	Better    []Better    `json:"better,omitempty" nullable:"false" doc:"Providers that are better than a chosen one by the margin of the policy."`
+	Scaling   *Scaling    `json:"scaling,omitempty" doc:"Where the KPI stands by which the policy uses more or fewer providers; missing if there is none."`
+}
+
+// Better is a provider that takes the place of a chosen one when it has been better for long enough.
+type Better struct {
+	Cluster
+
+	Since time.Time `json:"since" doc:"Since when it is better."`
+	Due   time.Time `json:"due" doc:"When it takes the place, if it is better until then."`
+}
+
+// Scaling is where a KPI stands between two thresholds, outside of which more or fewer providers are used.
+type Scaling struct {
+	Unit           string    `json:"unit" doc:"That of the value and of the thresholds."`
+	Value          *float64  `json:"value,omitempty" doc:"The last known value."`
+	Measured       time.Time `json:"measured,omitzero"`
+	Unknown        string    `json:"unknown,omitempty" doc:"Why there is no value now, so that the count holds."`
+	UnoffloadBelow float64   `json:"unoffloadBelow" doc:"Below it one provider less is used."`
+	OffloadAbove   float64   `json:"offloadAbove" doc:"Above it one provider more is used."`
+	WindowSeconds  float64   `json:"windowSeconds,omitempty" doc:"For how long the value must be outside."`
+	Direction      string    `json:"direction,omitempty" enum:"Up,Down" doc:"Whether more or fewer are about to be used: the value is outside."`
+	Since          time.Time `json:"since,omitzero" doc:"Since when it is outside."`
+	Count          int32     `json:"count" doc:"How many providers, or groups of them, are used because of it."`
+	Min            int32     `json:"min,omitempty"`
+	Max            int32     `json:"max,omitempty" doc:"Missing if there is no limit."`
+	GroupBy        string    `json:"groupBy,omitempty" doc:"The label by which providers are used in groups."`
 }
 
 // Candidate is a provider that a policy has looked at.
@@ -151,6 +178,18 @@ type Candidate struct {
 	Score    *float64 `json:"score,omitempty" doc:"Up to 100; missing if it has none."`
 	Excluded string   `json:"excluded,omitempty" doc:"Why it does not come into question."`
 	Why      []string `json:"why,omitempty" nullable:"false" doc:"What excludes it, or what its score is made of."`
+	Terms    []Term   `json:"terms,omitempty" nullable:"false" doc:"What its score is made of, as numbers."`
+}
+
+// Term is what one KPI adds to a score.
+type Term struct {
+	Name       string   `json:"name" doc:"That of the KPI."`
+	Value      *float64 `json:"value,omitempty" doc:"Missing if it is not known."`
+	Unit       string   `json:"unit,omitempty"`
+	Unknown    string   `json:"unknown,omitempty" doc:"Why there is no value that counts."`
+	Normalized float64  `json:"normalized" doc:"1 for the best provider that passes the filters, 0 for the worst."`
+	Weight     int32    `json:"weight" doc:"How much it counts: less is better if it is negative."`
+	Points     float64  `json:"points" doc:"What it adds to the score: all points together make the score."`
 }
 
 // Workload is a pod of a consumer.
@@ -165,6 +204,9 @@ type Workload struct {
 	Status          string    `json:"status" doc:"Its phase, or Waiting or Terminating."`
 	Ready           bool      `json:"ready"`
 	Since           time.Time `json:"since,omitzero" doc:"Since when it is bound to its node."`
+	Requests        Resources `json:"requests,omitempty" doc:"What it takes of its node."`
+	Policy          string    `json:"policy,omitempty" doc:"The policy that its namespace follows. Missing if it follows none, and for consumers."`
+	Why             string    `json:"why,omitempty" doc:"Why it waits, or why it stays where it is not to be, as far as that is known. Missing for consumers."`
 }
 
 // Flow is how many pods of a consumer are at a provider and are reached by one path: what pictures are drawn of.
@@ -229,4 +271,47 @@ type Peer struct {
 	Connected bool     `json:"connected" doc:"The consumer has told the broker of its tunnel. False also where it has not told."`
 	AuthURL   string   `json:"authURL,omitempty" doc:"Where the provider authenticates who peers with it."`
 	Check     string   `json:"check" doc:"How the consumer sees whether the peering is there: a command on the consumer."`
+}
+
+// Me is who calls, and what it may do.
+type Me struct {
+	Name     string      `json:"name" doc:"What the cluster calls it."`
+	May      []string    `json:"may" nullable:"false" doc:"What it may do with the resources of brokering.liqo.io, as verb and resource, such as update providers."`
+	Broker   *Cluster    `json:"broker,omitempty"`
+	Version  string      `json:"version,omitempty" doc:"That of the program that answers."`
+	Context  string      `json:"context,omitempty" doc:"That of the kubeconfig by which a program for one person reaches the cluster."`
+	ReadOnly bool        `json:"readOnly,omitempty" doc:"Nothing can be changed here, whatever it may do."`
+	Kinds    []Watchable `json:"kinds" nullable:"false" doc:"All kinds of events."`
+}
+
+// Watchable is a kind of events, and whether it can be watched.
+type Watchable struct {
+	Kind    string   `json:"kind"`
+	Missing []string `json:"missing,omitempty" nullable:"false" doc:"The rights that lack to watch it, such as watch workloads."`
+}
+
+// DrainPreview is what would become of the pods on a provider that people let be drained, or cordoned, as the broker plans at this moment.
+// It takes for granted that what is placed elsewhere becomes ready there.
+type DrainPreview struct {
+	Provider   Cluster      `json:"provider"`
+	Scheduling string       `json:"scheduling" enum:"Cordoned,Drained" doc:"What the provider would be."`
+	Message    string       `json:"message" doc:"A sentence for people."`
+	Moves      int          `json:"moves" doc:"How many pods would move at once."`
+	Later      int          `json:"later" doc:"How many would follow."`
+	Stays      int          `json:"stays" doc:"How many would stay."`
+	Remembers  bool         `json:"remembers" doc:"Who says this has planned for all their namespaces before, as the replica that leads has. Another one takes pods that are ready to have served for long."`
+	Pods       []DrainedPod `json:"pods" nullable:"false" doc:"At most 250: first those that would stay, then those that would move later."`
+	More       int          `json:"more,omitempty" doc:"How many further pods there are."`
+}
+
+// DrainedPod is what would become of one pod.
+type DrainedPod struct {
+	Consumer        Cluster   `json:"consumer" doc:"Without an ID if the pod is of no consumer."`
+	Namespace       string    `json:"namespace" doc:"As the consumer calls it."`
+	BrokerNamespace string    `json:"brokerNamespace" doc:"As the broker calls it."`
+	Pod             string    `json:"pod"`
+	Verdict         string    `json:"verdict" enum:"Moves,Later,Stays"`
+	Why             string    `json:"why,omitempty" doc:"Why it does not move at once, or how it goes otherwise."`
+	Candidates      []Cluster `json:"candidates,omitempty" nullable:"false" doc:"At most 8 of the providers that have room for it when it moves."`
+	MoreCandidates  int       `json:"moreCandidates,omitempty" doc:"How many further ones there are."`
 }

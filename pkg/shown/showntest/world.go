@@ -73,6 +73,7 @@ func World() []client.Object {
 	node.Name = "liqo-hidden-node"
 	policy := &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: "cheap", UID: "1", CreationTimestamp: metav1.NewTime(Midnight)}}
 	policy.Spec.AppliesTo.Scope = v1alpha1.ScopeDefault
+	policy.Spec.Scaling = &v1alpha1.Scaling{Query: "delay", Unit: "ms", OffloadAbove: "200", UnoffloadBelow: "50", Min: 1}
 	policy.Status.Summary = "hidden-name-turin"
 	objects := []client.Object{
 		NewProvider(Milan), NewProvider(Turin), NewConsumer(Sees, v1alpha1.ModeOrchestrated), NewConsumer(Blind, v1alpha1.ModeAggregated),
@@ -84,12 +85,19 @@ func World() []client.Object {
 		twin.Annotations["liqo.io/original-name"] = "shop"
 		pod := liqotest.Pod(liqotest.ShadowPod(twin.Name, "web-0", nil), node.Name)
 		pod.Status.PodIP = "10.66.6.6"
+		pod.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m")},
+		}}}
 		d := snapshottest.Decision(policy, c.ID, Turin.ID)
 		d.ConsumerName, d.Chosen[0].Name = c.Name, Turin.Name
 		d.Explained = []v1alpha1.ExplainedProvider{
-			{ID: string(Turin.ID), Name: Turin.Name, Chosen: true, Score: "87.5"},
+			{ID: string(Turin.ID), Name: Turin.Name, Chosen: true, Score: "87.5", Terms: []v1alpha1.ExplainedTerm{
+				{KPI: kpi.PriceCPU, Value: "0.01", Unit: "EUR/h", Normalized: "0.88", Weight: -1},
+			}},
 			{ID: string(Milan.ID), Name: Milan.Name, Excluded: "it costs too much"},
 		}
+		d.Better = []v1alpha1.BetterProvider{{ID: string(Milan.ID), SinceTime: metav1.NewTime(Midnight)}}
+		d.Scaling = &v1alpha1.ScalingStatus{Count: 1, Value: "120", Unit: "ms"}
 		objects = append(objects, twin, pod, d)
 	}
 	return objects

@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	"github.com/capacitorset/liqo-broker/pkg/sheet"
@@ -60,6 +61,8 @@ type Config struct {
 	Programs shown.Programs
 	// Context and Version are shown.
 	Context, Version string
+	// Preview returns what would become of the pods on a provider that is drained. It is called once at a time.
+	Preview func(ctx context.Context, provider cluster.ID) (apiv1.DrainPreview, error)
 	// ReadOnly refuses all changes.
 	ReadOnly bool
 }
@@ -70,6 +73,7 @@ type Answers struct {
 	client client.Client
 	mux    *http.ServeMux
 	places chan struct{} // One for each stream.
+	turn   chan struct{} // Of previews.
 
 	mu      sync.Mutex
 	ctx     context.Context //nolint:containedctx // Of Run: sightings end with it, and not with the request that begins one.
@@ -90,9 +94,10 @@ func New(cfg Config) (*Answers, error) {
 }
 
 func answersOf(cfg Config, c client.Client) *Answers {
-	a := &Answers{cfg: cfg, client: c, mux: http.NewServeMux(), places: make(chan struct{}, maxStreams)}
+	a := &Answers{cfg: cfg, client: c, mux: http.NewServeMux(), places: make(chan struct{}, maxStreams), turn: make(chan struct{}, 1)}
 	a.mux.HandleFunc("GET /api/v1/me", a.me)
 	a.mux.HandleFunc("GET /api/v1/events", a.events)
+	a.mux.HandleFunc("GET /api/v1/providers/{id}/drain", a.drain)
 	a.mux.HandleFunc("PUT /api/v1/providers/{id}/scheduling", a.schedules(func() client.Object { return &v1alpha1.Provider{} },
 		string(v1alpha1.SchedulingActive), string(v1alpha1.SchedulingCordoned), string(v1alpha1.SchedulingDrained)))
 	a.mux.HandleFunc("PUT /api/v1/consumers/{id}/scheduling", a.schedules(func() client.Object { return &v1alpha1.Consumer{} },
@@ -238,6 +243,22 @@ func (a *Answers) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// drain previews a drain.
+func (a *Answers) drain(w http.ResponseWriter, r *http.Request) {
+	select {
+	case a.turn <- struct{}{}:
+		defer func() { <-a.turn }()
+	case <-r.Context().Done():
+		return
+	}
+	preview, err := a.cfg.Preview(r.Context(), cluster.ID(r.PathValue("id")))
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	uiserver.Answer(w, preview)
+}
+
 // schedules answers how a cluster is scheduled from now on.
 func (a *Answers) schedules(empty func() client.Object, values ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -289,10 +310,10 @@ func (a *Answers) schedule(w http.ResponseWriter, r *http.Request, object client
 }
 
 // accessOf returns what of the kinds a person sees who lacks some rights to read objects.
-func accessOf(kinds []feed.Kind, missing func(feed.Kind) []string) (all []apiv1.Access, seen []feed.Kind) {
+func accessOf(kinds []feed.Kind, missing func(feed.Kind) []string) (all []apiv1.Watchable, seen []feed.Kind) {
 	for _, kind := range kinds {
 		lacks := missing(kind)
-		all = append(all, apiv1.Access{Kind: string(kind), Missing: lacks})
+		all = append(all, apiv1.Watchable{Kind: string(kind), Missing: lacks})
 		if len(lacks) == 0 {
 			seen = append(seen, kind)
 		}

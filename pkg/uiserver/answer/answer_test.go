@@ -9,7 +9,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
@@ -22,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/shown/apiv1"
 	"github.com/capacitorset/liqo-broker/pkg/shown/feed"
 )
@@ -69,6 +73,36 @@ func TestScheduling(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPreview asks what a drain would do: one question at a time, and what the API server refuses is refused.
+func TestPreview(t *testing.T) {
+	var asking atomic.Int32
+	cfg := Config{Preview: func(_ context.Context, id cluster.ID) (apiv1.DrainPreview, error) {
+		if asking.Add(1) > 1 {
+			t.Error("two previews are made at the same time")
+		}
+		time.Sleep(time.Millisecond)
+		asking.Add(-1)
+		if id != "milan" {
+			return apiv1.DrainPreview{}, apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("no right"))
+		}
+		return apiv1.DrainPreview{Moves: 3}, nil
+	}}
+	a := answersOf(cfg, fake.NewFakeClient())
+	var all sync.WaitGroup
+	for range 8 {
+		for id, want := range map[string]string{"milan": `"moves":3`, "oslo": "no right"} {
+			all.Go(func() {
+				w := httptest.NewRecorder()
+				a.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/providers/"+id+"/drain", http.NoBody))
+				if (w.Code == http.StatusOK) != (id == "milan") || !strings.Contains(w.Body.String(), want) {
+					t.Errorf("%s: %d %s", id, w.Code, w.Body)
+				}
+			})
+		}
+	}
+	all.Wait()
 }
 
 // TestRefusals has the API server refuse a change: what it says is shown, but a 401 of it is not one of the page's key.
@@ -132,7 +166,7 @@ func TestAccess(t *testing.T) {
 		}
 		return nil
 	})
-	if diff := cmp.Diff([]apiv1.Access{{Kind: "providers"}, {Kind: "workloads", Missing: []string{"list nodes"}}}, all); diff != "" {
+	if diff := cmp.Diff([]apiv1.Watchable{{Kind: "providers"}, {Kind: "workloads", Missing: []string{"list nodes"}}}, all); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 	if diff := cmp.Diff([]feed.Kind{"providers"}, seen); diff != "" {

@@ -99,8 +99,7 @@ func (s *sighting) watch(ctx context.Context) error {
 	if err := line.AddIndexes(ctx, informers, s.cfg.Line.Indexes()); err != nil && len(s.kinds) > 0 {
 		return err
 	}
-	own := cluster.Identity{ID: cluster.ID(s.me.Broker.ID), Name: s.me.Broker.Name}
-	objects := shown.Objects{Reader: informers, Line: s.cfg.Line, Own: own}
+	objects := shown.Objects{Reader: informers, Line: s.cfg.Line, Own: may.own}
 	if may.programs {
 		objects.Programs = &s.cfg.Programs
 	}
@@ -148,8 +147,10 @@ func bare(d *appsv1.Deployment) {
 	template.Volumes, template.InitContainers, template.Affinity = nil, nil, nil
 }
 
-// rights are what a person may besides what the kinds are made of.
+// rights are what a person may see besides what the kinds are made of.
 type rights struct {
+	// own is what the cluster is called, and programs whether its Deployments may be read.
+	own      cluster.Identity
 	programs bool
 }
 
@@ -161,7 +162,8 @@ func (s *sighting) askRights(ctx context.Context) (may rights, err error) {
 	}
 	own, errOwn := s.cfg.Line.OwnIdentity(ctx, s.client, liqo.DefaultNamespace)
 	if errOwn == nil {
-		s.me.Broker = apiv1.Cluster{ID: string(own.ID), Name: sheet.Plain(own.Name)}
+		may.own = own
+		s.me.Broker = &apiv1.Cluster{ID: string(own.ID), Name: sheet.Plain(own.Name)}
 	}
 
 	// All questions at once: a right is asked once, whatever needs it.

@@ -27,6 +27,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/provider"
 	"github.com/capacitorset/liqo-broker/pkg/controller/quota"
 	"github.com/capacitorset/liqo-broker/pkg/controller/twin"
+	"github.com/capacitorset/liqo-broker/pkg/controller/twin/planning"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 
@@ -69,7 +70,7 @@ func (w *world) newProcess() *process {
 		p.controllers[name] = own
 	}
 	recorder := &record.FakeRecorder{}
-	planner := twin.NewPlanner(recorder, clock.RealClock{}, nil)
+	planner := planning.NewPlanner(recorder, clock.RealClock{}, nil)
 	with("provider", func(c client.Client, r *snapshot.Reader) reconcile.Reconciler {
 		return provider.New(provider.Config{Client: c, Reader: r, Clock: clock.RealClock{}, Plans: planner})
 	})

@@ -1,7 +1,7 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package twin
+package planning
 
 import (
 	"maps"
@@ -20,11 +20,11 @@ import (
 // went in another way. Until then its workload counts with the copies that it had.
 const replaceTime = time.Minute
 
-// A pod that is evened out onto a provider has placeTime until it is placed there. If it
+// A pod that is evened out onto a provider has PlaceTime until it is placed there. If it
 // is not, something but its requests is in the way, as a volume or what the pod requires,
 // and no copy of its workload is evened out onto the provider for declineTime.
 const (
-	placeTime   = 30 * time.Second
+	PlaceTime   = 30 * time.Second
 	declineTime = time.Hour
 )
 
@@ -146,7 +146,7 @@ func (p *past) leveled(now time.Time, before past, twin *snapshot.Twin) (wait ti
 				since = now
 			}
 			p.waits[uid] = since
-			if rest := placeTime - now.Sub(since); rest > 0 {
+			if rest := PlaceTime - now.Sub(since); rest > 0 {
 				wait = placement.Sooner(wait, rest)
 				continue
 			}

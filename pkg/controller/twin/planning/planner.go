@@ -1,7 +1,11 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package twin
+// Package planning decides about the twin namespaces of consumers by what is read of them, and by what is remembered and stands in no
+// object; explains what is decided; and foresees what becomes of the pods on a provider that is to be drained.
+//
+// It changes nothing in a cluster, and does not know a manager: package twin carries its plans out. The rules are in package placement.
+package planning
 
 import (
 	"context"
@@ -25,8 +29,8 @@ import (
 // used the name may have gone. What lasts for a shorter time than the patience
 // is no refusal: a namespace that was deleted a moment ago is in its own way.
 const (
-	refusalPatience = 10 * time.Second
-	firstRefusal    = 5 * time.Minute
+	RefusalPatience = 10 * time.Second
+	FirstRefusal    = 5 * time.Minute
 	maxRefusal      = time.Hour
 )
 
@@ -35,7 +39,7 @@ const (
 // Planner, so that both speak of the same plan. It may be used concurrently.
 type Planner struct {
 	recorder record.EventRecorder
-	clock    clock.PassiveClock
+	clock    clock.Clock
 	memory   *memory
 	views    func(consumer cluster.ID) grant.Views
 
@@ -45,13 +49,13 @@ type Planner struct {
 
 // NewPlanner returns a Planner that remembers nothing yet. The views tell which providers a consumer has told that it can reach: new pods
 // go to no others. Without them nobody is asked.
-func NewPlanner(recorder record.EventRecorder, now clock.PassiveClock, views func(consumer cluster.ID) grant.Views) *Planner {
+func NewPlanner(recorder record.EventRecorder, now clock.Clock, views func(consumer cluster.ID) grant.Views) *Planner {
 	if views == nil {
 		views = func(cluster.ID) grant.Views { return grant.Views{} }
 	}
-	return &Planner{
-		recorder: recorder, clock: now, refusals: flowcontrol.NewBackOff(firstRefusal, maxRefusal), memory: newMemory(), views: views,
-	}
+	refusals := flowcontrol.NewBackOff(FirstRefusal, maxRefusal)
+	refusals.Clock = now
+	return &Planner{recorder: recorder, clock: now, refusals: refusals, memory: newMemory(), views: views}
 }
 
 // Plan adds what is remembered to what was read of a namespace, decides, and remembers what it
@@ -74,15 +78,29 @@ func (p *Planner) Remembers(namespace string) bool { return p.memory.has(namespa
 func (p *Planner) decide(
 	ns *corev1.Namespace, twin *snapshot.Twin, remembered func(time.Time, string, *snapshot.Twin) time.Duration,
 ) (plan placement.Plan, again time.Duration) {
-	again = placement.Sooner(p.markRefusing(ns, twin), p.markUnreached(ns, twin))
-	now := p.clock.Now()
-	again = placement.Sooner(again, remembered(now, ns.Name, twin))
+	now, again := p.complete(ns, twin, remembered)
 	plan = placement.Decide(now, twin.Snapshot)
 	return plan, placement.Sooner(again, plan.Wait)
 }
 
-// forgetNamespace forgets a namespace that is gone.
-func (p *Planner) forgetNamespace(namespace string) { p.memory.forgetNamespace(namespace) }
+// Foresee returns what becomes of the pods of a namespace that are on a provider, if nothing else changes. It remembers nothing and tells
+// nobody.
+func (p *Planner) Foresee(ns *corev1.Namespace, twin *snapshot.Twin, on cluster.ID) []placement.Prospect {
+	now, _ := p.complete(ns, twin, p.memory.peek)
+	return placement.Foresee(now, twin.Snapshot, on)
+}
+
+// complete adds to what was read of a namespace what is known besides, and returns the time, and when to look again.
+func (p *Planner) complete(
+	ns *corev1.Namespace, twin *snapshot.Twin, remembered func(time.Time, string, *snapshot.Twin) time.Duration,
+) (now time.Time, again time.Duration) {
+	again = placement.Sooner(p.markRefusing(ns, twin), p.markUnreached(ns, twin))
+	now = p.clock.Now()
+	return now, placement.Sooner(again, remembered(now, ns.Name, twin))
+}
+
+// ForgetNamespace forgets a namespace that is gone.
+func (p *Planner) ForgetNamespace(namespace string) { p.memory.forgetNamespace(namespace) }
 
 // noteRefusals notes the providers on which the namespace cannot be made: each of them is then
 // left alone for a while.
@@ -94,11 +112,11 @@ func (p *Planner) noteRefusals(ctx context.Context, ns *corev1.Namespace, twin *
 	for i := range twin.Snapshot.Providers {
 		provider := twin.Snapshot.Providers[i].ID
 		since, refused := twin.Refused[provider]
-		if id := refusalID(ns, provider); refused && now.Sub(since) >= refusalPatience && !p.refusals.IsInBackOffSinceUpdate(id, now) {
+		if id := refusalID(ns, provider); refused && now.Sub(since) >= RefusalPatience && !p.refusals.IsInBackOffSinceUpdate(id, now) {
 			p.refusals.Next(id, now)
 			ctrl.LoggerFrom(ctx).Info("A provider cannot create the namespace: it may have another one of that name",
 				"provider", provider, "name", twin.Offloading.RemoteName)
-			p.recorder.Eventf(twin.Offloading.Object, corev1.EventTypeWarning, reasonRefused,
+			p.recorder.Eventf(twin.Offloading.Object, corev1.EventTypeWarning, ReasonRefused,
 				"A provider cannot create the namespace %s, which may exist there already; no pods go there",
 				twin.Offloading.RemoteName)
 		}
@@ -115,7 +133,7 @@ func (p *Planner) markRefusing(ns *corev1.Namespace, twin *snapshot.Twin) (again
 		provider := &twin.Snapshot.Providers[i]
 		id := refusalID(ns, provider.ID)
 		since, refused := twin.Refused[provider.ID]
-		noted, wait := p.refusals.IsInBackOffSinceUpdate(id, now), refusalPatience-now.Sub(since)
+		noted, wait := p.refusals.IsInBackOffSinceUpdate(id, now), RefusalPatience-now.Sub(since)
 		switch {
 		case noted:
 			again = placement.Sooner(again, p.refusals.Get(id))

@@ -1,0 +1,65 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Does in a browser what a test says, line by line: each line of the standard input is a deed as JSON, and each is answered by a line with
+// what the page shows then, or with an error. The argument is the link that opens the page. The environment says where playwright is
+// (MODULES), and the browser (CHROMIUM).
+
+import { createRequire } from "node:module";
+import { createInterface } from "node:readline";
+
+const load = createRequire(`${process.env.MODULES}/`);
+const { chromium } = load("playwright-core");
+const link = new URL(process.argv[2]);
+const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
+const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-gpu"] });
+const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
+const page = await context.newPage();
+
+/** What a browser complains of, and whom it asks but the page's server. */
+const wrong = [];
+page.on("console", (m) => m.type() === "error" && wrong.push(m.text()));
+page.on("pageerror", (e) => wrong.push(e.message));
+page.on("request", (r) => r.url().startsWith(link.origin) || r.url().startsWith("data:") || wrong.push(`asks ${r.url()}`));
+
+const drawn = () => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+
+const deeds = {
+  /** Opens a route of the page. */
+  async go(route) {
+    await page.evaluate((hash) => { location.hash = hash; }, route);
+    await drawn();
+  },
+  /** Waits until the page shows a text, or shows it no more with "not". */
+  async see({ text, not, within = 10_000 }) {
+    const shown = page.locator("body");
+    await shown.filter({ hasText: text ?? not }).waitFor({ state: text === undefined ? "detached" : "attached", timeout: within });
+  },
+  /** Presses a button by its name, within the dialog if one is open. */
+  async press(name) {
+    const dialog = page.locator("dialog[open]");
+    const at = (await dialog.count()) ? dialog : page;
+    await at.getByRole("button", { name, exact: true }).first().click({ timeout: 10_000 });
+    await drawn();
+  },
+  async picture(path) {
+    await page.screenshot({ path });
+  },
+  async colours(scheme) {
+    await page.emulateMedia({ colorScheme: scheme });
+    await drawn();
+  },
+};
+
+await page.goto(link.href);
+for await (const line of createInterface({ input: process.stdin })) {
+  const [[deed, about]] = Object.entries(JSON.parse(line));
+  let error = "";
+  try {
+    await deeds[deed](about);
+  } catch (e) {
+    error = e.message;
+  }
+  process.stdout.write(JSON.stringify({ text: await page.locator("body").innerText(), wrong, error }) + "\n");
+}
+await browser.close();
