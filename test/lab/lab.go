@@ -102,7 +102,14 @@ func (l *Lab) Unpeer(ctx context.Context, p topology.Peering) error {
 	if err != nil {
 		return err
 	}
-	return consumer.liqo().Unpeer(ctx, provider.liqo())
+	if err := consumer.liqo().Unpeer(ctx, provider.liqo()); err != nil {
+		return err
+	}
+	// liqoctl 1.x does not wait until Liqo has let go of the credentials. Who peers again before would keep it from ever doing so: it waits
+	// until nothing is reflected any more (liqo/internal/crdReplicator@v1.2.0).
+	_, err = consumer.Kubectl(ctx, "wait", "--for=delete", "--timeout=3m", "-n", "liqo-tenant-"+p.Provider,
+		"secret/kubeconfig-controlplane-"+p.Provider)
+	return err
 }
 
 func (l *Lab) pair(p topology.Peering) (consumer, provider *Cluster, err error) {
