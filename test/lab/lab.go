@@ -105,11 +105,25 @@ func (l *Lab) Unpeer(ctx context.Context, p topology.Peering) error {
 	if err := consumer.liqo().Unpeer(ctx, provider.liqo()); err != nil {
 		return err
 	}
-	// liqoctl 1.x does not wait until Liqo has let go of the credentials. Who peers again before would keep it from ever doing so: it waits
-	// until nothing is reflected any more (liqo/internal/crdReplicator@v1.2.0).
-	_, err = consumer.Kubectl(ctx, "wait", "--for=delete", "--timeout=3m", "-n", "liqo-tenant-"+p.Provider,
-		"secret/kubeconfig-controlplane-"+p.Provider)
-	return err
+	return consumer.letGo(ctx, p.Provider)
+}
+
+// letGo waits until Liqo 1.x has let go of the credentials at a provider from which a cluster has unpeered: liqoctl does not, and who peers
+// again before has a peering of which nothing is reflected. Liqo's CRD replicator stops reflecting some Renew before its deletion was
+// reflected, and then never lets go; one that has just begun does at once (liqo/internal/crdReplicator@v1.2.0).
+func (c *Cluster) letGo(ctx context.Context, provider string) error {
+	gone := func(within string) error {
+		_, err := c.Kubectl(ctx, "wait", "--for=delete", "--timeout="+within, "-n", "liqo-tenant-"+provider,
+			"secret/kubeconfig-controlplane-"+provider)
+		return err
+	}
+	if gone("15s") == nil {
+		return nil
+	}
+	if _, err := c.Kubectl(ctx, "rollout", "restart", "-n", "liqo", "deployment/liqo-crd-replicator"); err != nil {
+		return err
+	}
+	return gone("2m")
 }
 
 func (l *Lab) pair(p topology.Peering) (consumer, provider *Cluster, err error) {
