@@ -18,6 +18,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
@@ -50,6 +51,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/wake"
+	"github.com/capacitorset/liqo-broker/pkg/webhook/audit"
 )
 
 const (
@@ -181,7 +183,7 @@ func (b *broker) setup(ctx context.Context) (*parts, error) {
 		if own, err = b.newBrokering(ctx, liqo, mgr, direct); err != nil {
 			return nil, err
 		}
-		setupBrokeringWebhooks(mgr, own.reader, &b.cfg)
+		setupBrokeringWebhooks(mgr, own.reader, own.changes, &b.cfg)
 	}
 	if _, err := mgr.GetCache().GetInformer(ctx, liqo.Kinds().Record); err != nil {
 		return nil, fmt.Errorf("watch the peers: %w", err)
@@ -229,6 +231,7 @@ func (b *broker) setupAPI(
 		if err != nil {
 			return nil, nil, err
 		}
+		config.Changed = own.rescheduled
 		config.Own, config.Identify, config.Known, authorities = own.own, consumers.identify, consumers.callers.Known, known
 		config.Explainer = &planning.Explainer{
 			Client: mgr.GetClient(), Reader: own.reader, Planner: own.planner, MaxNamespaces: b.cfg.maxNamespaces,
@@ -252,6 +255,7 @@ type brokering struct {
 	metrics  *brokerMetrics
 	plugin   *resourceplugin.Server // Nil if Liqo does not ask what to offer.
 	told     *reports.Reports       // Nil if it does.
+	changes  *audit.Log             // Of who changes what people decide.
 }
 
 // newBrokering has all controllers registered, and returns what they share.
@@ -276,10 +280,32 @@ func (b *broker) newBrokering(ctx context.Context, liqo line.Line, mgr ctrl.Mana
 	}
 	o.planner = planning.NewPlanner(mgr.GetEventRecorderFor(component), clock.RealClock{}, o.views(ctx))
 	o.metrics = newBrokerMetrics(mgr.GetClient(), o.plugin)
+	o.changes = audit.NewLog(audit.Config{
+		Client: mgr.GetClient(), Component: component, Changes: o.metrics.changes, Clock: clock.RealClock{}, Log: b.cfg.log.WithName("audit"),
+	})
+	if err := mgr.Add(lease.EveryReplica(o.changes.Run)); err != nil {
+		return nil, fmt.Errorf("add what records changes: %w", err)
+	}
 	if err := watchAccounts(ctx, mgr.GetCache(), reader, changed); err != nil {
 		return nil, err
 	}
 	return o, errors.Join(o.metrics.register(metrics.Registry), o.setupControllers(modes))
+}
+
+// rescheduled tells what somebody has had the HTTP API change. The API server takes it for the daemon's own change.
+func (o *brokering) rescheduled(change httpapi.Rescheduled) {
+	kind, err := apiutil.GVKForObject(change.Object, o.mgr.GetScheme())
+	if err != nil {
+		o.cfg.log.Error(err, "Cannot tell who has changed an object", "object", change.Object.GetName())
+		return
+	}
+	o.changes.Tell(audit.Change{
+		User: change.By, Deed: audit.Changed,
+		Object: corev1.ObjectReference{
+			APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: change.Object.GetName(), UID: change.Object.GetUID(),
+		},
+		Fields: []audit.Field{{Path: "spec.scheduling", Old: change.From, New: change.To}},
+	})
 }
 
 // setupControllers registers the controllers.

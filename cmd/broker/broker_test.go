@@ -192,7 +192,7 @@ func TestDeploymentGrantsWhatIsNeeded(t *testing.T) {
 			granted[role.Namespace] = grantedBy(t, role.Rules)
 		}
 	}
-	needed := map[string]map[string][]string{"": {}, "liqo-broker": {}, "liqo": {}, metav1.NamespaceSystem: {}}
+	needed := map[string]map[string][]string{"": {}, "liqo-broker": {}, "liqo": {}, metav1.NamespaceDefault: {}, metav1.NamespaceSystem: {}}
 	all := options{
 		catalog: true, orchestrator: true, aggregator: true, leaderElect: true, leaderNamespace: "liqo-broker", namespace: "liqo-broker",
 		liqoNamespace: liqo.DefaultNamespace,

@@ -14,6 +14,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/inventory"
 	"github.com/capacitorset/liqo-broker/pkg/controller/reports"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
+	"github.com/capacitorset/liqo-broker/pkg/shown"
 )
 
 // cacheOptions keep in memory only the objects that matter to the broker, and of them only what it reads.
@@ -23,6 +24,7 @@ func cacheOptions(of line.Line, brokers bool, inventoryNamespace string) cache.O
 	options := cache.Options{DefaultTransform: cached.Strip, ByObject: cached.ByBroker(of, giveback.AnnotationGiveBack)}
 	if brokers {
 		options.ByObject[&v1alpha1.PlacementDecision{}] = cached.Decisions()
+		options.ByObject[&v1alpha1.ProviderHistory{}] = cache.ByObject{Transform: cached.Without(shown.KeepWindows)}
 	}
 	if brokers && !of.HasPlugin() {
 		options.ByObject[&corev1.ConfigMap{}] = reports.Cached()

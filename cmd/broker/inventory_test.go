@@ -150,13 +150,17 @@ func (s *server) shared(kind, name string) *unstructured.Unstructured {
 	return o
 }
 
-// asDeployed has the daemon run with the rights that the manifests and the example give it, and no others.
+// asDeployed has the daemon run with the rights that the manifests give it, and the example if it writes for others, and no others.
 func (s *server) asDeployed() {
 	s.tb.Helper()
 	s.each(1, func(int) error {
 		return client.IgnoreAlreadyExists(s.client.Create(s.tb.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "liqo-broker"}}))
 	})
-	for _, file := range []string{"deploy/broker/rbac.yaml", inventoryExample} {
+	files := []string{"deploy/broker/rbac.yaml"}
+	if s.inventory != "" {
+		files = append(files, inventoryExample)
+	}
+	for _, file := range files {
 		manifest, err := os.ReadFile("../../" + file)
 		if err != nil {
 			s.tb.Fatal(err)

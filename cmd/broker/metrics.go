@@ -17,6 +17,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/twin"
 	"github.com/capacitorset/liqo-broker/pkg/resourceplugin"
 	"github.com/capacitorset/liqo-broker/pkg/serving/diagnostics"
+	"github.com/capacitorset/liqo-broker/pkg/webhook/audit"
 )
 
 // scrapeTimeout bounds the reads for one scrape, which come from the cache.
@@ -38,6 +39,7 @@ type brokerMetrics struct {
 	subscribers []prometheus.Collector // Empty if Liqo does not ask what to offer.
 	given       *prometheus.CounterVec
 	decisions   *prometheus.HistogramVec
+	changes     *prometheus.CounterVec
 	twin        *twin.Metrics
 	clusters    *clusterDescs
 }
@@ -56,6 +58,7 @@ func newBrokerMetrics(reader client.Reader, plugin *resourceplugin.Server) *brok
 				"a placement policy for all its consumers, or a namespace.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
 		}, []string{"about"}),
+		changes:  audit.NewMetrics(),
 		clusters: newClusterDescs(),
 	}
 	if plugin != nil {
@@ -71,7 +74,7 @@ func newBrokerMetrics(reader client.Reader, plugin *resourceplugin.Server) *brok
 
 // register registers all metrics but those of what a program of any mode has.
 func (m *brokerMetrics) register(r prometheus.Registerer) error {
-	return register(r, slices.Concat(m.twin.Collectors(), m.subscribers, []prometheus.Collector{m, m.decisions})...)
+	return register(r, slices.Concat(m.twin.Collectors(), m.subscribers, []prometheus.Collector{m, m.decisions, m.changes})...)
 }
 
 // register registers metrics.

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/cached"
 	"github.com/capacitorset/liqo-broker/pkg/controller/inventory"
 	"github.com/capacitorset/liqo-broker/pkg/httpapi"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
@@ -162,6 +163,7 @@ func needs(o *options, with line.Line) []need {
 			need{version: "v1", resource: "pods", verbs: append(read[:3:3], "delete")},
 			need{version: "v1", resource: "pods", subresource: "status", verbs: []string{"patch"}},
 			need{version: "v1", resource: "events", verbs: []string{"create", "patch"}},
+			need{version: "v1", resource: "events", namespace: cached.NamespaceOfEvents, verbs: []string{"list", "watch"}},
 			need{group: v1alpha1.Group, version: alpha, resource: "providers", verbs: append(read[:3:3], "create", "patch")},
 			need{group: v1alpha1.Group, version: alpha, resource: "providers", subresource: "status", verbs: []string{"patch"}},
 			need{group: v1alpha1.Group, version: alpha, resource: "consumers", verbs: append(read[:3:3], "create", "patch")},
@@ -169,7 +171,7 @@ func needs(o *options, with line.Line) []need {
 			need{group: v1alpha1.Group, version: alpha, resource: "placementpolicies", verbs: read},
 			need{group: v1alpha1.Group, version: alpha, resource: "placementpolicies", subresource: "status", verbs: []string{"patch"}},
 			need{group: v1alpha1.Group, version: alpha, resource: "placementdecisions", verbs: append(read[:3:3], "create", "update", "delete")},
-			need{group: v1alpha1.Group, version: alpha, resource: "providerhistories", verbs: []string{"get", "create", "update"}},
+			need{group: v1alpha1.Group, version: alpha, resource: "providerhistories", verbs: append(read[:3:3], "create", "update")},
 			need{group: v1alpha1.Group, version: alpha, resource: "providerqueries", verbs: read},
 			need{group: v1alpha1.Group, version: alpha, resource: "providerqueries", subresource: "status", verbs: []string{"patch"}},
 			need{version: "v1", resource: "configmaps", namespace: callers.AuthoritiesNamespace, name: callers.AuthoritiesName, verbs: read},

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -193,6 +194,8 @@ type server struct {
 	as rest.ImpersonationConfig
 	// inventory is where the daemon writes for other programs; nowhere if empty.
 	inventory string
+	// webhooks is where the daemon serves its webhooks; anywhere if empty.
+	webhooks string
 
 	mu    sync.Mutex
 	calls map[string]int
@@ -211,8 +214,8 @@ func (s *server) startDaemon() (stop func()) {
 	b, err := newBroker(brokerConfig{
 		options: options{
 			orchestrator: true, anonymousToggle: true, liqoNamespace: liqo.DefaultNamespace, giveBackAfter: defaultGiveBackAfter,
-			pluginAddress: "127.0.0.1:0", apiAddress: "127.0.0.1:0", webhookAddress: freeAddress(s.tb), metricsAddress: "0", healthAddress: "0",
-			inventoryNamespace: s.inventory,
+			pluginAddress: "127.0.0.1:0", apiAddress: "127.0.0.1:0", webhookAddress: cmp.Or(s.webhooks, freeAddress(s.tb)),
+			metricsAddress: "0", healthAddress: "0", inventoryNamespace: s.inventory,
 		},
 		mapping: defaultMapping, rest: config, log: logr.Discard(), asker: promquery.None{},
 	})

@@ -24,6 +24,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/webhook"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/addresses"
+	"github.com/capacitorset/liqo-broker/pkg/webhook/audit"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/class"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/liqonamespace"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/offerlabels"
@@ -49,6 +50,8 @@ const (
 	webhookConfiguration = "liqo-broker"
 	// webhookName is the host name by which the API server reaches them.
 	webhookName = "liqo-broker-webhook.liqo-broker.svc"
+	// daemonUser is what the API server calls the daemon.
+	daemonUser = "system:serviceaccount:liqo-broker:liqo-broker"
 )
 
 // setupWebhooks adds what answers the API server in all modes: that Liqo's namespace stays protected.
@@ -68,7 +71,7 @@ func setupWebhooks(mgr ctrl.Manager, certificate *selfsigned.Certificate, announ
 
 // brokeringPaths are where a daemon that is not only a catalog serves further webhooks.
 func brokeringPaths() []string {
-	return []string{pods.Path, pods.ConfinePath, opaque.Path, offerlabels.Path, relocate.Path, class.Path, addresses.Path}
+	return []string{pods.Path, pods.ConfinePath, opaque.Path, offerlabels.Path, relocate.Path, class.Path, addresses.Path, audit.Path}
 }
 
 // leaveAlone admits everything.
@@ -76,8 +79,8 @@ func leaveAlone(context.Context, admission.Request) admission.Response { return 
 
 // setupBrokeringWebhooks adds what answers the API server where the broker is not a mere
 // catalog: where consumers' pods may run, and what is said of providers.
-func setupBrokeringWebhooks(mgr ctrl.Manager, r *snapshot.Reader, cfg *brokerConfig) {
-	for path, handler := range brokeringHandlers(mgr, r, cfg) {
+func setupBrokeringWebhooks(mgr ctrl.Manager, r *snapshot.Reader, changes *audit.Log, cfg *brokerConfig) {
+	for path, handler := range brokeringHandlers(mgr, r, changes, cfg) {
 		mgr.GetWebhookServer().Register(path, &admission.Webhook{Handler: handler})
 	}
 }
@@ -85,10 +88,10 @@ func setupBrokeringWebhooks(mgr ctrl.Manager, r *snapshot.Reader, cfg *brokerCon
 // brokeringHandlers returns the webhooks at brokeringPaths. The API server does not ask about what only another line of Liqo has: of Liqo
 // 0.9 offers are labelled; of 1.x ResourceSlices get a class, what providers say of addresses is checked, and pods that are moved are kept
 // from ending, which with 0.9 virtual kubelets do.
-func brokeringHandlers(mgr ctrl.Manager, r *snapshot.Reader, cfg *brokerConfig) map[string]admission.Handler {
+func brokeringHandlers(mgr ctrl.Manager, r *snapshot.Reader, changes *audit.Log, cfg *brokerConfig) map[string]admission.Handler {
 	handlers := map[string]admission.Handler{
 		pods.Path: pods.New(mgr.GetClient(), r), pods.ConfinePath: pods.NewConfinement(mgr.GetScheme()),
-		opaque.Path: opaque.New(mgr.GetClient(), r),
+		opaque.Path: opaque.New(mgr.GetClient(), r), audit.Path: audit.New(changes, daemonUser, audit.Count(mgr.GetClient(), r)),
 	}
 	for _, path := range brokeringPaths() {
 		if handlers[path] == nil {

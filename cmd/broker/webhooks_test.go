@@ -75,6 +75,7 @@ func TestFailurePolicies(t *testing.T) {
 		"hide Fail", "hide-nodes Fail", "relocate Fail",
 		"addresses Fail", // Liqo opens whatever address it is.
 		"confine Fail",
+		"audit Ignore", // What people do goes on.
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
@@ -135,7 +136,7 @@ func TestBrokeringHandlers(t *testing.T) {
 	}
 	idle := map[string][]string{"0.9": {class.Path, relocate.Path, addresses.Path}, "1.x": {offerlabels.Path}}
 	for _, of := range lines.All() {
-		got := brokeringHandlers(mgr, snapshot.New(of, mgr.GetClient(), "own", nil), &b.cfg)
+		got := brokeringHandlers(mgr, snapshot.New(of, mgr.GetClient(), "own", nil), nil, &b.cfg)
 		if at := slices.Sorted(maps.Keys(got)); !slices.Equal(at, slices.Sorted(slices.Values(brokeringPaths()))) {
 			t.Errorf("with Liqo %s there are handlers at %v", of.Name(), at)
 		}

@@ -8,8 +8,11 @@
 package cached
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -17,18 +20,27 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/capacity"
+	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 )
 
-// ByBroker returns what a cache keeps for who reads what a broker has: of nodes, pods and namespaces only those that matter to it, and of
-// them and of Liqo's kinds only what is read. Of a pod's annotations those with some names stay.
+// NamespaceOfEvents is where the events about objects in no namespace are, which all of the broker are. An API server takes none about
+// such an object elsewhere, but in kube-system.
+const NamespaceOfEvents = metav1.NamespaceDefault
+
+// ByBroker returns what a cache keeps for who reads what a broker has: of nodes, pods, namespaces and events only those that matter to it,
+// and of them and of Liqo's kinds only what is read. Of a pod's annotations those with some names stay.
 func ByBroker(of line.Line, annotations ...string) map[client.Object]cache.ByObject {
 	compactor := &liqo.Compactor{}
 	kept := map[client.Object]cache.ByObject{
 		&corev1.Node{}:      {Label: labels.SelectorFromSet(labels.Set{liqo.LabelNodeType: liqo.NodeTypeVirtual}), Transform: node},
 		&corev1.Pod{}:       {Label: liqo.ShadowPodSelector(), Transform: Pod(compactor, annotations...)},
 		&corev1.Namespace{}: {Label: liqo.PeerNamespaceSelector(), Transform: Strip},
+		&corev1.Event{}: {
+			Namespaces: map[string]cache.Config{NamespaceOfEvents: {}},
+			Field:      fields.OneTermEqualSelector("involvedObject.apiVersion", v1alpha1.GroupVersion.String()), Transform: event,
+		},
 	}
 	for object, drop := range of.Dropped(compactor) {
 		kept[object] = cache.ByObject{Transform: Without(drop)}
@@ -124,6 +136,37 @@ func podOf(pod *corev1.Pod, annotations []string) *corev1.Pod {
 		}
 	}
 	return kept
+}
+
+// IsOfBroker reports whether an event is about an object of the broker.
+func IsOfBroker(e *corev1.Event) bool {
+	of := &e.InvolvedObject
+	return e.Namespace == NamespaceOfEvents && of.Namespace == "" && of.APIVersion == v1alpha1.GroupVersion.String()
+}
+
+// What is kept of a text of an event at most, in bytes: who writes events writes what they like.
+const maxMessage, maxWord = 1 << 10, 253
+
+// event keeps of an event what has happened to what, and when.
+func event(o any) (any, error) {
+	e, ok := o.(*corev1.Event)
+	if !ok {
+		return o, nil
+	}
+	word := func(text string) string { return strings.Clone(excerpt.Of(text, maxWord)) }
+	return &corev1.Event{
+		TypeMeta: e.TypeMeta,
+		ObjectMeta: metav1.ObjectMeta{
+			Name: e.Name, Namespace: e.Namespace, UID: e.UID, ResourceVersion: e.ResourceVersion, CreationTimestamp: e.CreationTimestamp,
+		},
+		InvolvedObject: corev1.ObjectReference{
+			APIVersion: word(e.InvolvedObject.APIVersion), Kind: word(e.InvolvedObject.Kind), Namespace: word(e.InvolvedObject.Namespace),
+			Name: word(e.InvolvedObject.Name),
+		},
+		Reason: word(e.Reason), Message: strings.Clone(excerpt.Of(e.Message, maxMessage)), Type: word(e.Type),
+		Source: corev1.EventSource{Component: word(e.Source.Component)}, ReportingController: word(e.ReportingController),
+		FirstTimestamp: e.FirstTimestamp, LastTimestamp: e.LastTimestamp, EventTime: e.EventTime, Count: e.Count, Series: e.Series,
+	}, nil
 }
 
 // node drops the images that a node holds and its annotations, which change with every heartbeat of some network plugins. The taints stay

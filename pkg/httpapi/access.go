@@ -39,8 +39,8 @@ type access struct {
 	anybody bool
 }
 
-// readers returns what it takes to read each kind. Of the resources workloads, links, advice and status there are no objects: they are
-// there for the right.
+// readers returns what it takes to read each kind. Of the resources workloads, links, advice, status and activity there are no
+// objects: they are there for the right.
 func readers() map[feed.Kind]access {
 	return map[feed.Kind]access{
 		shown.Providers: {resource: "providers"},
@@ -53,6 +53,7 @@ func readers() map[feed.Kind]access {
 		shown.Flows:     {resource: "workloads"},
 		shown.Advice:    {resource: "advice", own: true},
 		shown.Status:    {resource: "status"},
+		shown.Activity:  {resource: "activity"},
 	}
 }
 
@@ -201,14 +202,20 @@ func anonymous(r *http.Request) bool { return r.Header.Get("Authorization") == "
 // authorized finds out who a caller is and asks the broker's cluster for its rights. It
 // answers the request if the caller lacks the right.
 func (a *API) authorized(w http.ResponseWriter, r *http.Request, needed delegatedauth.Right) bool {
+	_, may := a.identified(w, r, needed)
+	return may
+}
+
+// identified does the same, and returns the name of a caller who has the right.
+func (a *API) identified(w http.ResponseWriter, r *http.Request, needed delegatedauth.Right) (name string, may bool) {
 	err := rest.Refusal(http.StatusUnauthorized, messageNoToken, "WWW-Authenticate", "Bearer")
 	if !anonymous(r) {
-		_, err = a.cfg.review(r.Context(), delegatedauth.Bearer(r), needed)
+		name, err = a.cfg.review(r.Context(), delegatedauth.Bearer(r), needed)
 	}
 	if err != nil {
 		a.rest.Refuse(w, r, err)
 	}
-	return err == nil
+	return name, err == nil
 }
 
 // sameSite answers the request if a web page of another site makes a browser send it:

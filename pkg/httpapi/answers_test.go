@@ -13,13 +13,16 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/kpi"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/shown/showntest"
 	"github.com/capacitorset/liqo-broker/test/apiclient"
@@ -32,6 +35,9 @@ func TestAnswers(t *testing.T) {
 	consumer := cluster.Identity{ID: "33aa2f60-2c43-4f0e-8f0a-6a1f5c8f4f0b", Name: "rome"}
 	node := liqotest.VirtualNode(provider, true)
 	rome := showntest.NewConsumer(consumer, v1alpha1.ModeOrchestrated)
+	milan := showntest.NewProvider(provider)
+	milan.Labels = map[string]string{"topology.kubernetes.io/region": "italy-north"}
+	seen := kpi.History{}.Observe(showntest.Midnight, true).Observe(showntest.Midnight.Add(time.Minute), true)
 	rome.Status.RoundTrips, rome.Status.NodeOffers = nil, nil
 	rome.Status.Conditions[0].Message = "Offering 6 CPU from 1 provider"
 	twin := liqotest.TwinNamespace("shop-rome-33aa2f", consumer)
@@ -42,7 +48,8 @@ func TestAnswers(t *testing.T) {
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
 	}}}
 	s := serve(t, nil, []client.Object{
-		showntest.NewProvider(provider), rome, node, twin, pod, liqotest.ForeignCluster(provider, true, false),
+		milan, &v1alpha1.ProviderHistory{ObjectMeta: metav1.ObjectMeta{Name: milan.Name}, History: seen.String()},
+		rome, node, twin, pod, liqotest.ForeignCluster(provider, true, false),
 		liqotest.ForeignCluster(consumer, false, true), liqotest.Tunnel(provider, "850μs", showntest.Midnight),
 	}...)
 	var out strings.Builder

@@ -63,6 +63,8 @@ type Config struct {
 	Own cluster.Identity
 	// Origins are those whose web pages may use version 1 of the API, such as https://example.com.
 	Origins []string
+	// Changed is told what somebody has had the API change, and does not wait; nil for nobody. It is called concurrently.
+	Changed func(Rescheduled)
 	// Explainer explains the plans for namespaces; nil if there are none.
 	Explainer Explainer
 	// Catalog, Orchestrator and Aggregator are the modes that the broker runs. The list
@@ -149,7 +151,7 @@ func (a *API) Watch(ctx context.Context, informers cache.Informers) error {
 	if a.v1 == nil {
 		return nil
 	}
-	return a.cfg.objects().Watch(ctx, informers, shown.Kinds(), a.v1.feed.Changed)
+	return a.cfg.objects().Watch(ctx, informers, shown.Kinds(), nil, a.v1.feed.Changed)
 }
 
 // Start keeps ready what version 1 shows, until ctx ends.

@@ -39,7 +39,7 @@ type timing struct {
 var defaultTiming = timing{stream.Timing{Heartbeat: 15 * time.Second, Write: 10 * time.Second}, time.Hour}
 
 type eventsInput struct {
-	Kinds       []string `query:"kinds" required:"true" minItems:"1" maxItems:"10" uniqueItems:"true" enum:"providers,consumers,offers,policies,decisions,workloads,links,flows,advice,status" doc:"What is watched, with commas between."`
+	Kinds       []string `query:"kinds" required:"true" minItems:"1" maxItems:"11" uniqueItems:"true" enum:"providers,consumers,offers,policies,decisions,workloads,links,flows,advice,status,activity" doc:"What is watched, with commas between."`
 	LastEventID string   `header:"Last-Event-ID" maxLength:"256" doc:"The ID of the last event that was received: the stream goes on from there."`
 }
 
@@ -48,11 +48,11 @@ func (v *v1) events() {
 	op := v.describeOperation(v.api.Operation("watchEvents", http.MethodGet, eventsPath, "Watch what changes, by server-sent events",
 		rest.Door(v.api, v.admitWatcher)), access{own: true})
 	op.Description = "Needs the right to watch what is asked for: the resources in brokering.liqo.io are providers, consumers (also for " +
-		"offers), placementpolicies, placementdecisions, workloads (also for flows), links, advice and status. A consumer watches " +
-		"consumers, offers, workloads and advice that are its own, by its certificate.\n\nAt first there is an event reset, an event set for " +
-		"each thing that there is, and an event synced. Then there are events set and deleted. The data of set and deleted is an Event as " +
-		"JSON. A watcher that calls again with the last ID goes on where it was; if that is too long ago, all begins again. A watcher that " +
-		"does not read fast enough is dropped."
+		"offers), placementpolicies, placementdecisions, workloads (also for flows), links, advice, status and activity. A consumer " +
+		"watches consumers, offers, workloads and advice that are its own, by its certificate.\n\nAt first there is an event reset, an " +
+		"event set for each thing that there is, and an event synced. Then there are events set and deleted. The data of set and deleted " +
+		"is an Event as JSON. A watcher that calls again with the last ID goes on where it was; if that is too long ago, all begins " +
+		"again. A watcher that does not read fast enough is dropped."
 	v.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[apiv1.Event](), true, "Event")
 	rest.Stream(v.api, op, func(_ context.Context, in *eventsInput) (func(huma.Context), error) {
 		return func(ctx huma.Context) { v.stream(ctx, in) }, nil //nolint:contextcheck // Huma's has the other one.

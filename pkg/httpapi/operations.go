@@ -99,6 +99,15 @@ type flowsInput struct {
 	Path     string `query:"path" enum:"direct,relay"`
 }
 
+type activityInput struct {
+	rest.Paging
+
+	Kind    string  `query:"kind" maxLength:"128" doc:"The kind of the object that it is about, such as Provider."`
+	Name    string  `query:"name" maxLength:"253" doc:"The name of the object, or that of the cluster."`
+	By      string  `query:"by" maxLength:"253" doc:"The user who has changed something."`
+	Warning flagged `query:"warning" enum:"true,false"`
+}
+
 type statusInput struct {
 	rest.Conditional
 }
@@ -152,6 +161,7 @@ type SchedulingOfConsumer struct {
 // operations registers what version 1 of the API does.
 func (v *v1) operations() {
 	v.lists()
+	v.happened()
 	v.single()
 	v.previews()
 	v.changes()
@@ -264,6 +274,22 @@ func (v *v1) lists() {
 		})
 }
 
+// happened registers what answers with what has happened.
+func (v *v1) happened() {
+	list(v, "listActivity", "/activity", shown.Activity, access{resource: "activity"},
+		"List what has happened to the broker's objects, and who has changed them, newest first",
+		func(in *activityInput) query[apiv1.Activity] {
+			filters := []string{in.Kind, in.Name, in.By, string(in.Warning)}
+			return query[apiv1.Activity]{in.Paging, filters, func(a apiv1.Activity) bool {
+				of := apiv1.Cluster{ID: a.Name}
+				if about := cmp.Or(a.Provider, a.Consumer); about != nil {
+					of = *about
+				}
+				return matches(in.Kind, a.Kind) && is(in.Name, of) && matches(in.By, a.By) && in.Warning.admits(a.Warning)
+			}}
+		})
+}
+
 // single registers what is about one thing.
 func (v *v1) single() {
 	get[apiv1.Provider](v, "getProvider", "/providers/{id}", shown.Providers, access{resource: "providers"}, "Get a provider",
@@ -313,7 +339,7 @@ func (v *v1) changes() {
 	put.Errors = append(put.Errors, http.StatusNotFound)
 	change(v, put, func(ctx context.Context, in *schedulingInput) (Scheduling, error) {
 		wanted := v1alpha1.Scheduling(in.Body.Scheduling)
-		p, err := v.cfg.schedule(ctx, in.ID, wanted)
+		p, err := v.cfg.schedule(ctx, callerOf(ctx).name, in.ID, wanted)
 		if err != nil {
 			return Scheduling{}, err
 		}
@@ -325,7 +351,7 @@ func (v *v1) changes() {
 	put.Errors = append(put.Errors, http.StatusNotFound)
 	change(v, put, func(ctx context.Context, in *consumerSchedulingInput) (SchedulingOfConsumer, error) {
 		wanted := v1alpha1.ConsumerScheduling(in.Body.Scheduling)
-		c, err := v.cfg.scheduleConsumer(ctx, in.ID, wanted)
+		c, err := v.cfg.scheduleConsumer(ctx, callerOf(ctx).name, in.ID, wanted)
 		if err != nil {
 			return SchedulingOfConsumer{}, err
 		}

@@ -4,13 +4,17 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
+	"github.com/capacitorset/liqo-broker/pkg/shown"
 	"github.com/capacitorset/liqo-broker/pkg/shown/apiv1"
 	"github.com/capacitorset/liqo-broker/pkg/shown/feed"
 )
@@ -65,6 +69,9 @@ func pageOf[T any](ctx context.Context, v *v1, kind feed.Kind, q query[T]) (*lis
 	if err != nil {
 		return nil, err
 	}
+	if kind == shown.Activity {
+		view = newestFirst(view)
+	}
 	// Filters are asked about what the caller may see, and so tell a consumer nothing that is hidden from it.
 	hides := v.hides(ctx, who)
 	for _, item := range view.After(after) {
@@ -93,6 +100,19 @@ func pageOf[T any](ctx context.Context, v *v1, kind feed.Kind, q query[T]) (*lis
 	}
 	etag, unmodified := page.ETag()
 	return &listed[T]{ETag: etag, Body: List[T]{Items: page.Items, Continue: page.Continue}}, unmodified
+}
+
+// newestFirst returns a view of what has happened in the order of time, which is in the keys: what comes while somebody turns pages is
+// before all of them.
+func newestFirst(view *feed.View) *feed.View {
+	items := slices.Clone(view.Items)
+	for i := range items {
+		if a, ok := items[i].Value.(apiv1.Activity); ok {
+			items[i].Key = fmt.Sprintf("%019d/%s", math.MaxInt64-max(a.Time.UnixMicro(), 0), items[i].Key)
+		}
+	}
+	slices.SortFunc(items, func(a, b feed.Item) int { return cmp.Compare(a.Key, b.Key) })
+	return &feed.View{Items: items}
 }
 
 // get registers what answers with one item of a kind.

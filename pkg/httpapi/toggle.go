@@ -4,6 +4,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -31,7 +32,11 @@ func (a *API) toggle(w http.ResponseWriter, r *http.Request) {
 		rest.Write(w, rest.Refusal(http.StatusNotFound, messageNoToggle))
 		return
 	}
-	if !sameSite(w, r) || !a.mayToggle(w, r) {
+	if !sameSite(w, r) {
+		return
+	}
+	by, may := a.mayToggle(w, r)
+	if !may {
 		return
 	}
 	id, enable, err := parseToggle(r.URL.RawQuery)
@@ -43,7 +48,7 @@ func (a *API) toggle(w http.ResponseWriter, r *http.Request) {
 	if enable {
 		wanted = v1alpha1.SchedulingActive
 	}
-	p, err := a.cfg.schedule(r.Context(), id, wanted)
+	p, err := a.cfg.schedule(r.Context(), by, id, wanted)
 	if err != nil {
 		a.rest.Refuse(w, r, err)
 		return
@@ -51,45 +56,61 @@ func (a *API) toggle(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, toggled{ID: id, ClusterName: p.Status.ClusterName, Enabled: enable})
 }
 
+// Rescheduled is what somebody has had the API change.
+type Rescheduled struct {
+	// By is the name of the user; empty for somebody without a token.
+	By string
+	// Object is the Provider or Consumer, as it is now.
+	Object client.Object
+	// From and To are what people wanted of it, and want.
+	From, To string
+}
+
 // schedule says what people want of a provider. The error is a refusal, or why it has failed.
-func (c *Config) schedule(ctx context.Context, id string, wanted v1alpha1.Scheduling) (*v1alpha1.Provider, error) {
+func (c *Config) schedule(ctx context.Context, by, id string, wanted v1alpha1.Scheduling) (*v1alpha1.Provider, error) {
 	p := &v1alpha1.Provider{}
-	return p, c.setScheduling(ctx, id, p, "provider", messageNoProvider, string(wanted))
+	is := func() string { return string(p.EffectiveScheduling()) }
+	return p, c.setScheduling(ctx, by, id, p, is, "provider", messageNoProvider, string(wanted))
 }
 
 // scheduleConsumer says what people want of a consumer. The error is a refusal, or why it has failed.
-func (c *Config) scheduleConsumer(ctx context.Context, id string, wanted v1alpha1.ConsumerScheduling) (*v1alpha1.Consumer, error) {
-	is := &v1alpha1.Consumer{}
-	return is, c.setScheduling(ctx, id, is, "consumer", messageNoSuchConsumer, string(wanted))
+func (c *Config) scheduleConsumer(ctx context.Context, by, id string, wanted v1alpha1.ConsumerScheduling) (*v1alpha1.Consumer, error) {
+	of := &v1alpha1.Consumer{}
+	is := func() string { return string(cmp.Or(of.Spec.Scheduling, v1alpha1.ConsumerActive)) }
+	return of, c.setScheduling(ctx, by, id, of, is, "consumer", messageNoSuchConsumer, string(wanted))
 }
 
-// setScheduling sets spec.scheduling of the object of a cluster, which it reads into o, and refuses where there is none.
-func (c *Config) setScheduling(ctx context.Context, id string, o client.Object, kind, none, wanted string) error {
+// setScheduling sets spec.scheduling of the object of a cluster, which it reads into o and which is returned by is, and refuses where
+// there is none.
+func (c *Config) setScheduling(ctx context.Context, by, id string, o client.Object, is func() string, kind, none, wanted string) error {
 	if err := c.Client.Get(ctx, client.ObjectKey{Name: id}, o); apierrors.IsNotFound(err) {
 		return rest.Refusal(http.StatusNotFound, fmt.Sprintf(none, id))
 	} else if err != nil {
 		return fmt.Errorf("get %s %s: %w", kind, id, err)
 	}
 	// What the API server has counts, which the cache may be behind of.
-	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"scheduling":%q}}`, wanted))
+	from, patch := is(), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"scheduling":%q}}`, wanted))
 	if err := c.Client.Patch(ctx, o, patch); err != nil {
 		return fmt.Errorf("change the scheduling of %s %s: %w", kind, id, err)
 	}
-	c.Log.Info("Changed the scheduling of a cluster", "kind", kind, "cluster", id, "scheduling", wanted)
+	c.Log.Info("Changed the scheduling of a cluster", "kind", kind, "cluster", id, "scheduling", wanted, "user", by)
+	if c.Changed != nil && from != wanted {
+		c.Changed(Rescheduled{By: by, Object: o, From: from, To: wanted})
+	}
 	return nil
 }
 
-// mayToggle answers the request if the caller may not toggle. Links are followed without
-// thinking, so that a GET changes nothing unless it shows who asks.
-func (a *API) mayToggle(w http.ResponseWriter, r *http.Request) bool {
+// mayToggle answers the request if the caller may not toggle, and returns the name of one who may and shows it. Links are followed
+// without thinking, so that a GET changes nothing unless it shows who asks.
+func (a *API) mayToggle(w http.ResponseWriter, r *http.Request) (name string, may bool) {
 	if !a.cfg.AnonymousToggle || !anonymous(r) {
-		return a.authorized(w, r, right("update", "providers"))
+		return a.identified(w, r, right("update", "providers"))
 	}
 	if r.Method != http.MethodPost {
 		rest.Write(w, rest.Refusal(http.StatusMethodNotAllowed, messageOnlyPost, "Allow", http.MethodPost))
-		return false
+		return "", false
 	}
-	return true
+	return "", true
 }
 
 // parseToggle returns the parameters of a toggle. Each must be given exactly

@@ -261,6 +261,7 @@ func TestEveryOperation(t *testing.T) {
 	call("getProvider")
 	if a := ok(c.GetProviderWithResponse(ctx, string(milan.ID), nil)); a.JSON200 == nil || *a.JSON200.Name != milan.Name || !a.JSON200.Ready ||
 		(*a.JSON200.Capacity.Free)["cpu"] != "3" || a.JSON200.Price.Currency != "EUR" || (*a.JSON200.Kpis)[0].Value != 1.5 ||
+		(*a.JSON200.Labels)["region"] != "hidden-north" || (*a.JSON200.History)[0].UpSeconds[0] != 60 ||
 		a.JSON200.Link == nil || !a.JSON200.Link.Connected || *a.JSON200.Link.RoundTripSeconds != 0.00085 {
 		t.Errorf("getProvider: %s", a.Body)
 	}
@@ -342,6 +343,10 @@ func TestEveryOperation(t *testing.T) {
 		a.JSON200.Items[0].Consumer.Id != string(sees.ID) || a.JSON200.Items[0].Provider.Id != string(milan.ID) ||
 		a.JSON200.Items[0].Pods != 1 {
 		t.Errorf("listFlows: %s", a.Body)
+	}
+	call("listActivity")
+	if a := ok(c.ListActivityWithResponse(ctx, nil)); a.JSON200 == nil || len(a.JSON200.Items) != 0 {
+		t.Errorf("listActivity: %s", a.Body)
 	}
 	call("getStatus")
 	if a := ok(c.GetStatusWithResponse(ctx, nil)); a.JSON200 == nil ||
@@ -431,9 +436,10 @@ func TestConsumersSeeTheirOwn(t *testing.T) {
 		"decision": func() (interface{ StatusCode() int }, error) {
 			return c.GetDecisionWithResponse(ctx, "cheap", string(sees.ID), nil)
 		},
-		"links":  func() (interface{ StatusCode() int }, error) { return c.ListLinksWithResponse(ctx, nil) },
-		"flows":  func() (interface{ StatusCode() int }, error) { return c.ListFlowsWithResponse(ctx, nil) },
-		"status": func() (interface{ StatusCode() int }, error) { return c.GetStatusWithResponse(ctx, nil) },
+		"links":    func() (interface{ StatusCode() int }, error) { return c.ListLinksWithResponse(ctx, nil) },
+		"flows":    func() (interface{ StatusCode() int }, error) { return c.ListFlowsWithResponse(ctx, nil) },
+		"status":   func() (interface{ StatusCode() int }, error) { return c.GetStatusWithResponse(ctx, nil) },
+		"activity": func() (interface{ StatusCode() int }, error) { return c.ListActivityWithResponse(ctx, nil) },
 		"scheduling": func() (interface{ StatusCode() int }, error) {
 			return c.SetSchedulingWithResponse(ctx, string(milan.ID), apiclient.Scheduling{Scheduling: "Drained"})
 		},

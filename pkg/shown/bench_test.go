@@ -8,14 +8,17 @@ import (
 	"fmt"
 	"reflect"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/core/kpi"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/shown/feed"
@@ -23,15 +26,15 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 )
 
-// cached hands out some lists without copying what is in them, as a cache does.
-type cached struct {
+// sharing hands out some lists without copying what is in them, as a cache does.
+type sharing struct {
 	client.Client
 
 	lists map[reflect.Type]client.ObjectList
 }
 
 // List implements client.Reader.
-func (c *cached) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
+func (c *sharing) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
 	if list, is := c.lists[reflect.TypeOf(into)]; is {
 		reflect.ValueOf(into).Elem().Set(reflect.ValueOf(list).Elem())
 		return nil
@@ -43,6 +46,7 @@ func (c *cached) List(ctx context.Context, into client.ObjectList, options ...cl
 func BenchmarkItems(b *testing.B) {
 	const providers, consumers, pods = 1000, 100, 3000
 	provide, consume := &v1alpha1.ProviderList{}, &v1alpha1.ConsumerList{}
+	histories, offers := &v1alpha1.ProviderHistoryList{}, &v09.ResourceOfferList{}
 	nodes, namespaces, run := &corev1.NodeList{}, &corev1.NamespaceList{}, &corev1.PodList{}
 	policies := &v1alpha1.PlacementPolicyList{Items: make([]v1alpha1.PlacementPolicy, 10)}
 	for i := range policies.Items {
@@ -55,6 +59,14 @@ func BenchmarkItems(b *testing.B) {
 		for k := range 10 {
 			node.Labels[fmt.Sprintf("example.com/label-%d", k)] = "value"
 		}
+		offer, history := liqotest.Offer(id, nil), kpi.History{}
+		offer.Spec.NodeName = node.Name
+		for minute := range 24 * 60 {
+			history = history.Observe(showntest.Midnight.Add(time.Duration(minute)*time.Minute), minute%7 != 0)
+		}
+		offers.Items, histories.Items = append(offers.Items, *offer), append(histories.Items, v1alpha1.ProviderHistory{
+			ObjectMeta: metav1.ObjectMeta{Name: string(id.ID)}, History: history.String(),
+		})
 		provide.Items, nodes.Items = append(provide.Items, *showntest.NewProvider(id)), append(nodes.Items, *node)
 	}
 	for i := range consumers {
@@ -69,8 +81,8 @@ func BenchmarkItems(b *testing.B) {
 		}}}}
 		run.Items = append(run.Items, *pod)
 	}
-	c := &cached{Client: snapshottest.NewClient(b, interceptor.Funcs{}), lists: map[reflect.Type]client.ObjectList{}}
-	for _, list := range []client.ObjectList{provide, consume, nodes, namespaces, run, policies} {
+	c := &sharing{Client: snapshottest.NewClient(b, interceptor.Funcs{}), lists: map[reflect.Type]client.ObjectList{}}
+	for _, list := range []client.ObjectList{provide, consume, nodes, namespaces, run, policies, histories, offers} {
 		c.lists[reflect.TypeOf(list)] = list
 	}
 	o := &Objects{Reader: c, Line: v09.Line{}, Own: showntest.Broker}

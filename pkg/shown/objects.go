@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -35,6 +36,7 @@ const (
 	Flows     feed.Kind = "flows"
 	Advice    feed.Kind = "advice"
 	Status    feed.Kind = "status"
+	Activity  feed.Kind = "activity"
 )
 
 // TheStatus is the key of the one item of kind Status.
@@ -42,21 +44,23 @@ const TheStatus = "broker"
 
 // Kinds returns all kinds, in the order in which they are shown.
 func Kinds() []feed.Kind {
-	return []feed.Kind{Providers, Consumers, Offers, Policies, Decisions, Workloads, Links, Flows, Advice, Status}
+	return []feed.Kind{Providers, Consumers, Offers, Policies, Decisions, Workloads, Links, Flows, Advice, Status, Activity}
 }
 
 // made returns of which objects each kind is made.
 func made(liqo line.Kinds) map[client.Object][]feed.Kind {
 	all := map[client.Object][]feed.Kind{
-		&v1alpha1.Provider{}:          {Providers, Workloads, Links, Flows, Advice, Status},
-		&v1alpha1.Consumer{}:          {Consumers, Offers, Workloads, Links, Flows, Advice, Status},
+		&v1alpha1.Provider{}:          {Providers, Workloads, Links, Flows, Advice, Status, Activity},
+		&v1alpha1.Consumer{}:          {Consumers, Offers, Workloads, Links, Flows, Advice, Status, Activity},
 		&v1alpha1.PlacementPolicy{}:   {Policies, Decisions, Workloads, Advice, Status},
 		&v1alpha1.PlacementDecision{}: {Decisions, Advice, Status},
 		&v1alpha1.ProviderQuery{}:     {Status},
+		&v1alpha1.ProviderHistory{}:   {Providers},
 		&corev1.Namespace{}:           {Providers, Workloads, Links, Flows, Advice},
-		&corev1.Node{}:                {Workloads, Flows, Advice},
+		&corev1.Node{}:                {Providers, Workloads, Flows, Advice},
 		&corev1.Pod{}:                 {Workloads, Flows, Advice},
-		liqo.Offer:                    {Status},
+		told():                        {Activity},
+		liqo.Offer:                    {Providers, Status},
 		liqo.Record:                   {Providers, Links, Advice},
 		liqo.Network:                  {Providers, Links},
 	}
@@ -69,23 +73,39 @@ func made(liqo line.Kinds) map[client.Object][]feed.Kind {
 	return all
 }
 
-// Needs returns of which objects some kinds are made: all of them must be readable.
-func Needs(liqo line.Kinds, kinds ...feed.Kind) []client.Object {
-	var needed []client.Object
+// enriching are the objects that only add to a kind: whoever may not read them sees the rest of it.
+func enriching(liqo line.Kinds, kind feed.Kind) []client.Object {
+	if kind == Providers {
+		return []client.Object{&v1alpha1.ProviderHistory{}, &corev1.Node{}, liqo.Offer}
+	}
+	return nil
+}
+
+// Needs returns of which objects a kind is made: those that must be readable, in the namespace of
+// the object if it has one, and those that only add to it.
+func Needs(liqo line.Kinds, kind feed.Kind) (needed, optional []client.Object) {
+	adds := enriching(liqo, kind)
 	for object, of := range made(liqo) {
-		if slices.ContainsFunc(of, func(kind feed.Kind) bool { return slices.Contains(kinds, kind) }) {
+		same := func(other client.Object) bool { return reflect.TypeOf(other) == reflect.TypeOf(object) }
+		switch {
+		case !slices.Contains(of, kind):
+		case slices.ContainsFunc(adds, same):
+			optional = append(optional, object)
+		default:
 			needed = append(needed, object)
 		}
 	}
-	return needed
+	return needed, optional
 }
 
-// Watch has changed called with those of some kinds that may be otherwise, whenever one of the objects changes of which they are made. The
-// cache of the informers may be started later. It returns at once.
-func (o *Objects) Watch(ctx context.Context, informers cache.Informers, kinds []feed.Kind, changed func(...feed.Kind)) error {
+// Watch has changed called with those of some kinds that may be otherwise, whenever one of the objects changes of which they are made, and
+// that may be read; nil is all. The cache of the informers may be started later. It returns at once.
+func (o *Objects) Watch(
+	ctx context.Context, informers cache.Informers, kinds []feed.Kind, may func(client.Object) bool, changed func(...feed.Kind),
+) error {
 	for object, of := range made(o.Line.Kinds()) {
 		of = slices.DeleteFunc(of, func(kind feed.Kind) bool { return !slices.Contains(kinds, kind) })
-		if len(of) == 0 {
+		if len(of) == 0 || may != nil && !may(object) {
 			continue
 		}
 		informer, err := informers.GetInformer(ctx, object)
@@ -135,6 +155,8 @@ func (o *Objects) Items(ctx context.Context, kind feed.Kind) ([]feed.Item, error
 		observed.Running = o.Running
 		status := overview.Summarize(observed)
 		return []feed.Item{{Key: TheStatus, Value: apiv1.StatusOf(&status)}}, nil
+	case Activity:
+		return o.activity(ctx)
 	case Links:
 		_, found, err := o.peers(ctx, now)
 		var items []feed.Item
@@ -172,25 +194,6 @@ func (o *Objects) peers(ctx context.Context, now time.Time) (*overview.Peers, []
 	}
 	p := &overview.Peers{Own: o.Own, Clusters: clusters, Tunnels: tunnels, Providers: provide.Items, Consumers: consume.Items}
 	return p, p.Links(now), nil
-}
-
-func (o *Objects) providers(ctx context.Context, now time.Time) ([]feed.Item, error) {
-	peers, found, err := o.peers(ctx, now)
-	if err != nil {
-		return nil, err
-	}
-	linked := map[string]*overview.Link{}
-	for i := range found {
-		if l := &found[i]; !l.Direct {
-			linked[l.To.ID] = l
-		}
-	}
-	items := make([]feed.Item, 0, len(peers.Providers))
-	for i := range peers.Providers {
-		p := &peers.Providers[i]
-		items = append(items, feed.Item{Key: p.Name, Value: apiv1.ProviderOf(p, linked[p.Name])})
-	}
-	return items, nil
 }
 
 func (o *Objects) consumers(ctx context.Context, kind feed.Kind) ([]feed.Item, error) {

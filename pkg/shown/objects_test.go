@@ -5,6 +5,7 @@ package shown
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -99,6 +103,58 @@ func TestFlows(t *testing.T) {
 	}
 	if diff := cmp.Diff(pods, counted); diff != "" || len(pods) != 2 {
 		t.Errorf("pods that are listed, and those that are counted (-listed +counted):\n%s", diff)
+	}
+}
+
+// about returns an event about an object of the broker, some seconds after midnight.
+func about(uid, kind, name string, at int) *corev1.Event {
+	return &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Name: uid, Namespace: metav1.NamespaceDefault, UID: types.UID(uid)},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "brokering.liqo.io/v1alpha1", Kind: kind, Name: name},
+		LastTimestamp:  metav1.NewTime(showntest.Midnight.Add(time.Duration(at) * time.Second)),
+	}
+}
+
+// TestActivity holds that the events about the broker's objects are shown with the names of clusters, and no others.
+func TestActivity(t *testing.T) {
+	elsewhere, another, forged := about("1", "Provider", "p", 1), about("2", "Pod", "p", 1), about("3", "Provider", "p", 1)
+	elsewhere.Namespace = "shop-sees"
+	another.InvolvedObject.APIVersion = "v1"
+	forged.InvolvedObject.Namespace = metav1.NamespaceDefault // Of who may write only about what is in a namespace.
+	world := append(showntest.World(), elsewhere, another, forged, about("milan", "Provider", string(showntest.Milan.ID), 4),
+		about("gone", "Provider", "gone", 3),
+		about("sees", "Consumer", string(showntest.Sees.ID), 2), about("policy", "PlacementPolicy", "cheap", 5))
+	o := &Objects{Reader: snapshottest.NewClient(t, interceptor.Funcs{}, world...), Line: v09.Line{}, Own: showntest.Broker}
+	items, err := o.Items(t.Context(), Activity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string][2]*apiv1.Cluster{}
+	for _, item := range items {
+		a, is := item.Value.(apiv1.Activity)
+		if !is || item.Consumer != "" {
+			t.Fatalf("%+v", item)
+		}
+		got[item.Key] = [2]*apiv1.Cluster{a.Provider, a.Consumer}
+	}
+	if diff := cmp.Diff(map[string][2]*apiv1.Cluster{
+		"milan": {{ID: string(showntest.Milan.ID), Name: showntest.Milan.Name}}, "gone": {{ID: "gone"}},
+		"sees": {nil, {ID: string(showntest.Sees.ID), Name: showntest.Sees.Name}}, "policy": {},
+	}, got); diff != "" {
+		t.Errorf("the provider and the consumer of what has happened (-want +got):\n%s", diff)
+	}
+}
+
+// TestManyActivities holds that of very much the newest is shown.
+func TestManyActivities(t *testing.T) {
+	var world []client.Object
+	for i := range maxActivities + 50 {
+		world = append(world, about(fmt.Sprintf("%04d", i), "Provider", "p", i))
+	}
+	o := &Objects{Reader: snapshottest.NewClient(t, interceptor.Funcs{}, world...), Line: v09.Line{}, Own: showntest.Broker}
+	items, err := o.Items(t.Context(), Activity)
+	if err != nil || len(items) != maxActivities || items[0].Key != "1049" || items[maxActivities-1].Key != "0050" {
+		t.Errorf("%d items (%v), from %+v", len(items), err, items[:min(len(items), 1)])
 	}
 }
 

@@ -97,6 +97,7 @@ func (e DrainedPodVerdict) Valid() bool {
 
 // Defines values for EventKind.
 const (
+	EventKindActivity  EventKind = "activity"
 	EventKindAdvice    EventKind = "advice"
 	EventKindConsumers EventKind = "consumers"
 	EventKindDecisions EventKind = "decisions"
@@ -112,6 +113,8 @@ const (
 // Valid indicates whether the value is a known member of the EventKind enum.
 func (e EventKind) Valid() bool {
 	switch e {
+	case EventKindActivity:
+		return true
 	case EventKindAdvice:
 		return true
 	case EventKindConsumers:
@@ -359,6 +362,24 @@ func (e WorkloadPath) Valid() bool {
 	}
 }
 
+// Defines values for ListActivityParamsWarning.
+const (
+	ListActivityParamsWarningFalse ListActivityParamsWarning = "false"
+	ListActivityParamsWarningTrue  ListActivityParamsWarning = "true"
+)
+
+// Valid indicates whether the value is a known member of the ListActivityParamsWarning enum.
+func (e ListActivityParamsWarning) Valid() bool {
+	switch e {
+	case ListActivityParamsWarningFalse:
+		return true
+	case ListActivityParamsWarningTrue:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ListConsumersParamsMode.
 const (
 	Aggregated   ListConsumersParamsMode = "Aggregated"
@@ -397,6 +418,7 @@ func (e ListConsumersParamsReady) Valid() bool {
 
 // Defines values for WatchEventsParamsKinds.
 const (
+	WatchEventsParamsKindsActivity  WatchEventsParamsKinds = "activity"
 	WatchEventsParamsKindsAdvice    WatchEventsParamsKinds = "advice"
 	WatchEventsParamsKindsConsumers WatchEventsParamsKinds = "consumers"
 	WatchEventsParamsKindsDecisions WatchEventsParamsKinds = "decisions"
@@ -412,6 +434,8 @@ const (
 // Valid indicates whether the value is a known member of the WatchEventsParamsKinds enum.
 func (e WatchEventsParamsKinds) Valid() bool {
 	switch e {
+	case WatchEventsParamsKindsActivity:
+		return true
 	case WatchEventsParamsKindsAdvice:
 		return true
 	case WatchEventsParamsKindsConsumers:
@@ -588,6 +612,41 @@ func (e ListWorkloadsParamsPath) Valid() bool {
 	default:
 		return false
 	}
+}
+
+// Activity defines model for Activity.
+type Activity struct {
+	// By The user who has changed the object, if it is told who.
+	By       *string  `json:"by,omitempty"`
+	Consumer *Cluster `json:"consumer,omitempty"`
+
+	// Count How many times it has happened.
+	Count int32 `json:"count"`
+
+	// First When it happened first, if it has happened several times.
+	First *time.Time `json:"first,omitempty"`
+
+	// Kind The kind of the object that it is about, such as Provider.
+	Kind string `json:"kind"`
+
+	// Message A sentence for people.
+	Message string `json:"message"`
+
+	// Name The name of the object; that of a provider or a consumer is its cluster ID.
+	Name     string   `json:"name"`
+	Provider *Cluster `json:"provider,omitempty"`
+
+	// Reason A word for programs.
+	Reason string `json:"reason"`
+
+	// Source The program that tells of it.
+	Source *string `json:"source,omitempty"`
+
+	// Time When it happened, or happened last.
+	Time time.Time `json:"time"`
+
+	// Warning Somebody should look at it.
+	Warning bool `json:"warning"`
 }
 
 // Advice defines model for Advice.
@@ -860,6 +919,7 @@ type ErrorModel struct {
 
 // Event defines model for Event.
 type Event struct {
+	Activity *Activity `json:"activity,omitempty"`
 	Advice   *Advice   `json:"advice,omitempty"`
 	Consumer *Consumer `json:"consumer,omitempty"`
 	Decision *Decision `json:"decision,omitempty"`
@@ -959,6 +1019,13 @@ type LinkKind string
 
 // LinkOutgoing The peering by which the peer provides.
 type LinkOutgoing string
+
+// ListActivity defines model for ListActivity.
+type ListActivity struct {
+	// Continue For the next page; missing on the last one.
+	Continue *string    `json:"continue,omitempty"`
+	Items    []Activity `json:"items"`
+}
 
 // ListConsumer defines model for ListConsumer.
 type ListConsumer struct {
@@ -1138,10 +1205,16 @@ type Provider struct {
 	Conditions *[]Condition `json:"conditions,omitempty"`
 	Created    time.Time    `json:"created"`
 
+	// History How available it was, in the last hour, day and month that the broker watched.
+	History *[]Window `json:"history,omitempty"`
+
 	// Id Liqo's cluster ID.
 	Id   string `json:"id"`
 	Kpis *[]KPI `json:"kpis,omitempty"`
-	Link *Link  `json:"link,omitempty"`
+
+	// Labels By which policies choose it: those that people gave to it, and then those that Liqo shows of it; 32 at most.
+	Labels *map[string]string `json:"labels,omitempty"`
+	Link   *Link              `json:"link,omitempty"`
 
 	// Name The name for people. It need not be unique.
 	Name  *string `json:"name,omitempty"`
@@ -1287,6 +1360,24 @@ type Watchable struct {
 	Missing *[]string `json:"missing,omitempty"`
 }
 
+// Window defines model for Window.
+type Window struct {
+	// LastSeconds How long the last slot is yet. All others are full.
+	LastSeconds float64 `json:"lastSeconds"`
+
+	// Name The KPI that is made of it.
+	Name string `json:"name"`
+
+	// SlotSeconds How long a slot is.
+	SlotSeconds float64 `json:"slotSeconds"`
+
+	// Slots How many there are when the window is full.
+	Slots int64 `json:"slots"`
+
+	// UpSeconds For how long it was available in each slot, the oldest first.
+	UpSeconds []int64 `json:"upSeconds"`
+}
+
 // Workload defines model for Workload.
 type Workload struct {
 	// Address Under which the broker's cluster reaches it. The consumer's own cluster knows it by another one.
@@ -1341,6 +1432,31 @@ type ToggleProviderParams struct {
 	// Enable Active if true, and else Drained.
 	Enable bool `form:"enable" json:"enable"`
 }
+
+// ListActivityParams defines parameters for ListActivity.
+type ListActivityParams struct {
+	// Limit How many items are answered at most. A page may have fewer, or none: the list ends where there is no continue.
+	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Continue What the page before has as continue. What has come or gone since is in the further pages or not; nothing is there twice.
+	Continue *string `form:"continue,omitempty" json:"continue,omitempty"`
+
+	// Kind The kind of the object that it is about, such as Provider.
+	Kind *string `form:"kind,omitempty" json:"kind,omitempty"`
+
+	// Name The name of the object, or that of the cluster.
+	Name *string `form:"name,omitempty" json:"name,omitempty"`
+
+	// By The user who has changed something.
+	By      *string                    `form:"by,omitempty" json:"by,omitempty"`
+	Warning *ListActivityParamsWarning `form:"warning,omitempty" json:"warning,omitempty"`
+
+	// IfNoneMatch An ETag of an earlier answer: if it is still right, the answer is 304.
+	IfNoneMatch *string `json:"If-None-Match,omitempty"`
+}
+
+// ListActivityParamsWarning defines parameters for ListActivity.
+type ListActivityParamsWarning string
 
 // ListConsumersParams defines parameters for ListConsumers.
 type ListConsumersParams struct {
@@ -1663,6 +1779,13 @@ type ClientInterface interface {
 	// Corresponds with POST /api/toggle (the `ToggleProvider` operationId).
 	ToggleProvider(ctx context.Context, params *ToggleProviderParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListActivity List what has happened to the broker's objects, and who has changed them, newest first
+	//
+	// Needs the right to list activity.brokering.liqo.io.
+	//
+	// Corresponds with GET /api/v1/activity (the `ListActivity` operationId).
+	ListActivity(ctx context.Context, params *ListActivityParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListConsumers List the consumers, in order of ID
 	//
 	// Needs the right to list consumers.brokering.liqo.io.
@@ -1718,7 +1841,7 @@ type ClientInterface interface {
 
 	// WatchEvents Watch what changes, by server-sent events
 	//
-	// Needs the right to watch what is asked for: the resources in brokering.liqo.io are providers, consumers (also for offers), placementpolicies, placementdecisions, workloads (also for flows), links, advice and status. A consumer watches consumers, offers, workloads and advice that are its own, by its certificate.
+	// Needs the right to watch what is asked for: the resources in brokering.liqo.io are providers, consumers (also for offers), placementpolicies, placementdecisions, workloads (also for flows), links, advice, status and activity. A consumer watches consumers, offers, workloads and advice that are its own, by its certificate.
 	//
 	// At first there is an event reset, an event set for each thing that there is, and an event synced. Then there are events set and deleted. The data of set and deleted is an Event as JSON. A watcher that calls again with the last ID goes on where it was; if that is too long ago, all begins again. A watcher that does not read fast enough is dropped.
 	//
@@ -1872,6 +1995,23 @@ func (c *Client) ToggleProvider(ctx context.Context, params *ToggleProviderParam
 	return c.Client.Do(req)
 }
 
+// ListActivity List what has happened to the broker's objects, and who has changed them, newest first
+//
+// Needs the right to list activity.brokering.liqo.io.
+//
+// Corresponds with GET /api/v1/activity (the `ListActivity` operationId).
+func (c *Client) ListActivity(ctx context.Context, params *ListActivityParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListActivityRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ListConsumers List the consumers, in order of ID
 //
 // Needs the right to list consumers.brokering.liqo.io.
@@ -1997,7 +2137,7 @@ func (c *Client) GetDecision(ctx context.Context, policy string, consumer string
 
 // WatchEvents Watch what changes, by server-sent events
 //
-// Needs the right to watch what is asked for: the resources in brokering.liqo.io are providers, consumers (also for offers), placementpolicies, placementdecisions, workloads (also for flows), links, advice and status. A consumer watches consumers, offers, workloads and advice that are its own, by its certificate.
+// Needs the right to watch what is asked for: the resources in brokering.liqo.io are providers, consumers (also for offers), placementpolicies, placementdecisions, workloads (also for flows), links, advice, status and activity. A consumer watches consumers, offers, workloads and advice that are its own, by its certificate.
 //
 // At first there is an event reset, an event set for each thing that there is, and an event synced. Then there are events set and deleted. The data of set and deleted is an Event as JSON. A watcher that calls again with the last ID goes on where it was; if that is too long ago, all begins again. A watcher that does not read fast enough is dropped.
 //
@@ -2377,6 +2517,135 @@ func NewToggleProviderRequest(server string, params *ToggleProviderParams) (*htt
 	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListActivityRequest constructs an http.Request for the ListActivity method
+func NewListActivityRequest(server string, params *ListActivityParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/activity")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Continue != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "continue", *params.Continue, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Kind != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "kind", *params.Kind, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Name != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "name", *params.Name, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.By != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "by", *params.By, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Warning != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "warning", *params.Warning, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IfNoneMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-None-Match", *params.IfNoneMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-None-Match", headerParam0)
+		}
+
 	}
 
 	return req, nil
@@ -3886,6 +4155,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /api/toggle (the `ToggleProvider` operationId).
 	ToggleProviderWithResponse(ctx context.Context, params *ToggleProviderParams, reqEditors ...RequestEditorFn) (*ToggleProviderResponse, error)
 
+	// ListActivityWithResponse List what has happened to the broker's objects, and who has changed them, newest first
+	//
+	// Needs the right to list activity.brokering.liqo.io.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/activity (the `ListActivity` operationId).
+	ListActivityWithResponse(ctx context.Context, params *ListActivityParams, reqEditors ...RequestEditorFn) (*ListActivityResponse, error)
+
 	// ListConsumersWithResponse List the consumers, in order of ID
 	//
 	// Needs the right to list consumers.brokering.liqo.io.
@@ -3951,7 +4229,7 @@ type ClientWithResponsesInterface interface {
 
 	// WatchEventsWithResponse Watch what changes, by server-sent events
 	//
-	// Needs the right to watch what is asked for: the resources in brokering.liqo.io are providers, consumers (also for offers), placementpolicies, placementdecisions, workloads (also for flows), links, advice and status. A consumer watches consumers, offers, workloads and advice that are its own, by its certificate.
+	// Needs the right to watch what is asked for: the resources in brokering.liqo.io are providers, consumers (also for offers), placementpolicies, placementdecisions, workloads (also for flows), links, advice, status and activity. A consumer watches consumers, offers, workloads and advice that are its own, by its certificate.
 	//
 	// At first there is an event reset, an event set for each thing that there is, and an event synced. Then there are events set and deleted. The data of set and deleted is an Event as JSON. A watcher that calls again with the last ID goes on where it was; if that is too long ago, all begins again. A watcher that does not read fast enough is dropped.
 	//
@@ -4216,6 +4494,110 @@ func (r ToggleProviderResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ToggleProviderResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ListActivityResponse200Headers the declared response headers of an HTTP 200 response for ListActivity
+type ListActivityResponse200Headers struct {
+	ETag *string
+}
+
+type ListActivityResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ListActivity
+	// ApplicationproblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationproblemJSON401 *ErrorModel
+	// ApplicationproblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationproblemJSON403 *ErrorModel
+	// ApplicationproblemJSON406 the response for an HTTP 406 `application/problem+json` response
+	ApplicationproblemJSON406 *ErrorModel
+	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationproblemJSON422 *ErrorModel
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *ErrorModel
+	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
+	ApplicationproblemJSON500 *ErrorModel
+	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationproblemJSON503 *ErrorModel
+	// ApplicationproblemJSON504 the response for an HTTP 504 `application/problem+json` response
+	ApplicationproblemJSON504 *ErrorModel
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ListActivityResponse200Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListActivityResponse) GetJSON200() *ListActivity {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ListActivityResponse) GetApplicationproblemJSON401() *ErrorModel {
+	return r.ApplicationproblemJSON401
+}
+
+// GetApplicationproblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r ListActivityResponse) GetApplicationproblemJSON403() *ErrorModel {
+	return r.ApplicationproblemJSON403
+}
+
+// GetApplicationproblemJSON406 returns the response for an HTTP 406 `application/problem+json` response
+func (r ListActivityResponse) GetApplicationproblemJSON406() *ErrorModel {
+	return r.ApplicationproblemJSON406
+}
+
+// GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r ListActivityResponse) GetApplicationproblemJSON422() *ErrorModel {
+	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r ListActivityResponse) GetApplicationproblemJSON429() *ErrorModel {
+	return r.ApplicationproblemJSON429
+}
+
+// GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
+func (r ListActivityResponse) GetApplicationproblemJSON500() *ErrorModel {
+	return r.ApplicationproblemJSON500
+}
+
+// GetApplicationproblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r ListActivityResponse) GetApplicationproblemJSON503() *ErrorModel {
+	return r.ApplicationproblemJSON503
+}
+
+// GetApplicationproblemJSON504 returns the response for an HTTP 504 `application/problem+json` response
+func (r ListActivityResponse) GetApplicationproblemJSON504() *ErrorModel {
+	return r.ApplicationproblemJSON504
+}
+
+// GetBody returns the raw response body bytes
+func (r ListActivityResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListActivityResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListActivityResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListActivityResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -6299,6 +6681,21 @@ func (c *ClientWithResponses) ToggleProviderWithResponse(ctx context.Context, pa
 	return ParseToggleProviderResponse(rsp)
 }
 
+// ListActivityWithResponse List what has happened to the broker's objects, and who has changed them, newest first
+//
+// Needs the right to list activity.brokering.liqo.io.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/activity (the `ListActivity` operationId).
+func (c *ClientWithResponses) ListActivityWithResponse(ctx context.Context, params *ListActivityParams, reqEditors ...RequestEditorFn) (*ListActivityResponse, error) {
+	rsp, err := c.ListActivity(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListActivityResponse(rsp)
+}
+
 // ListConsumersWithResponse List the consumers, in order of ID
 //
 // Needs the right to list consumers.brokering.liqo.io.
@@ -6406,7 +6803,7 @@ func (c *ClientWithResponses) GetDecisionWithResponse(ctx context.Context, polic
 
 // WatchEventsWithResponse Watch what changes, by server-sent events
 //
-// Needs the right to watch what is asked for: the resources in brokering.liqo.io are providers, consumers (also for offers), placementpolicies, placementdecisions, workloads (also for flows), links, advice and status. A consumer watches consumers, offers, workloads and advice that are its own, by its certificate.
+// Needs the right to watch what is asked for: the resources in brokering.liqo.io are providers, consumers (also for offers), placementpolicies, placementdecisions, workloads (also for flows), links, advice, status and activity. A consumer watches consumers, offers, workloads and advice that are its own, by its certificate.
 //
 // At first there is an event reset, an event set for each thing that there is, and an event synced. Then there are events set and deleted. The data of set and deleted is an Event as JSON. A watcher that calls again with the last ID goes on where it was; if that is too long ago, all begins again. A watcher that does not read fast enough is dropped.
 //
@@ -6710,6 +7107,101 @@ func ParseToggleProviderResponse(rsp *http.Response) (*ToggleProviderResponse, e
 		}
 		response.ApplicationproblemJSONDefault = &dest
 
+	}
+
+	return response, nil
+}
+
+// ParseListActivityResponse parses an HTTP response from a ListActivityWithResponse call
+func ParseListActivityResponse(rsp *http.Response) (*ListActivityResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListActivityResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ListActivity
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 406:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON406 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 504:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON504 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ListActivityResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		response.Headers200 = &headers
 	}
 
 	return response, nil

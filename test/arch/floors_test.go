@@ -60,6 +60,7 @@ var allowed = map[[2]string]string{
 	{"pkg/cached", "pkg/liqo/line"}:                         "What it keeps of Liqo's kinds a line of its versions says.",
 	{"pkg/overview", "pkg/snapshot"}:                        "It reads to whom policies apply as the daemon does.",
 	{"pkg/shown", "pkg/overview"}:                           "What it shows is made there for people.",
+	{"pkg/shown", "pkg/snapshot"}:                           "It shows of providers the labels by which the daemon chooses.",
 	{"pkg/trade/connector", "pkg/trade/registry"}:           "A connector calls registries, and knows parties as their client shows them.",
 	{"pkg/trade/connector", "pkg/trade/negotiation"}:        "A connector is both ends of negotiations.",
 	{"pkg/trade/core", "pkg/core"}:                          "Quantities, clusters and expressions are the same for the trade.",

@@ -3,6 +3,33 @@
 
 // Made of docs/api/openapi.yaml by build/tools/ui. DO NOT EDIT.
 
+export interface Activity {
+  /** The user who has changed the object, if it is told who. */
+  by?: string;
+  /** The consumer that it is about. */
+  consumer?: Cluster;
+  /** How many times it has happened. */
+  count: number;
+  /** When it happened first, if it has happened several times. */
+  first?: string;
+  /** The kind of the object that it is about, such as Provider. */
+  kind: string;
+  /** A sentence for people. */
+  message: string;
+  /** The name of the object; that of a provider or a consumer is its cluster ID. */
+  name: string;
+  /** The provider that it is about. */
+  provider?: Cluster;
+  /** A word for programs. */
+  reason: string;
+  /** The program that tells of it. */
+  source?: string;
+  /** When it happened, or happened last. */
+  time: string;
+  /** Somebody should look at it. */
+  warning: boolean;
+}
+
 export interface Advice {
   consumer: Cluster;
   /** There is nothing to do: the consumer has told the broker of a tunnel to each of the peers. */
@@ -187,13 +214,14 @@ export interface ErrorModel {
 }
 
 export interface Event {
+  activity?: Activity;
   advice?: Advice;
   consumer?: Consumer;
   decision?: Decision;
   flow?: Flow;
   /** What the thing is known by in the stream. */
   key: string;
-  kind: "providers" | "consumers" | "offers" | "policies" | "decisions" | "workloads" | "links" | "flows" | "advice" | "status";
+  kind: "providers" | "consumers" | "offers" | "policies" | "decisions" | "workloads" | "links" | "flows" | "advice" | "status" | "activity";
   link?: Link;
   offer?: Offer;
   policy?: Policy;
@@ -341,9 +369,13 @@ export interface Provider {
   capacity: Capacity;
   conditions?: Condition[];
   created: string;
+  /** How available it was, in the last hour, day and month that the broker watched. */
+  history?: Window[];
   /** Liqo's cluster ID. */
   id: string;
   kpis?: KPI[];
+  /** By which policies choose it: those that people gave to it, and then those that Liqo shows of it; 32 at most. */
+  labels?: Record<string, string>;
   /** The broker's tunnel to it. */
   link?: Link;
   /** The name for people. It need not be unique. */
@@ -438,6 +470,19 @@ export interface Watchable {
   kind: string;
   /** The rights that lack to watch it, such as watch workloads. */
   missing?: string[];
+}
+
+export interface Window {
+  /** How long the last slot is yet. All others are full. */
+  lastSeconds: number;
+  /** The KPI that is made of it. */
+  name: string;
+  /** How long a slot is. */
+  slotSeconds: number;
+  /** How many there are when the window is full. */
+  slots: number;
+  /** For how long it was available in each slot, the oldest first. */
+  upSeconds: number[];
 }
 
 export interface Workload {

@@ -5,12 +5,14 @@
 
 import { render } from "preact";
 import { useEffect, useRef } from "preact/hooks";
+import { ActivityScreen } from "./activity";
 import { ConsumerScreen, ConsumersScreen } from "./consumers";
-import { plain, when } from "./format";
+import { DrainScreen } from "./drain";
+import { count, plain, when } from "./format";
 import { MapScreen } from "./map/screen";
 import { OverviewScreen } from "./overview";
-import { Command, Icon, State } from "./parts";
-import { narrow, now, route, said, say, setTheme, theme } from "./place";
+import { Command, Head, Icon, State } from "./parts";
+import { kubectl, narrow, now, route, said, say, setTheme, theme } from "./place";
 import { PoliciesScreen, PolicyScreen } from "./policies";
 import { ProviderScreen, ProvidersScreen } from "./providers";
 import { codeIn, href, parse } from "./routes";
@@ -22,6 +24,7 @@ const entries = [
   { path: "", name: "Overview", icon: "overview" }, { path: "map", name: "Map", icon: "map" }, { path: "providers", name: "Providers", icon: "providers" },
   { path: "consumers", name: "Consumers", icon: "consumers" }, { path: "workloads", name: "Workloads", icon: "workloads" },
   { path: "policies", name: "Policies", icon: "policies" },
+  { path: "activity", name: "Activity", icon: "activity" },
 ] as const;
 
 /** Whether a cluster has what an entry is about; what one may not see is there, and says so. */
@@ -32,22 +35,28 @@ function has(path: string): boolean {
 /** The map, of what the page knows; what one may not see is unknown to it. */
 function TheMap() {
   const of = <K extends Kind>(kind: K) => (missing(kind) ? undefined : store.list(kind));
+  const [providers, consumers] = [of("providers"), of("consumers")];
+  const clusters = providers && consumers && store.synced.value && { providers: providers.length, consumers: consumers.length };
   const lacks = (["providers", "consumers", "links", "flows"] as const).flatMap((kind) => missing(kind) ?? []);
   return (
-    <MapScreen providers={of("providers")} consumers={of("consumers")} links={of("links")} flows={of("flows")} missing={[...new Set(lacks)]}
-      brokerName={plain(me.value?.broker?.name) || "broker"} selected={route.value.query.selected} onSelect={(key) => narrow({ selected: key })}
-      ago={(time) => when(time, now.value)} filter={route.value.query.q ?? ""} />
+    <>
+      <Head title="Map" hint={clusters && `${count(clusters.consumers, "consumer")} and ${count(clusters.providers, "provider")}`} command={kubectl("providers", "-o", "wide")} />
+      <MapScreen providers={providers} consumers={consumers} links={of("links")} flows={of("flows")} missing={[...new Set(lacks)]}
+        brokerName={plain(me.value?.broker?.name) || "broker"} selected={route.value.query.selected} onSelect={(key) => narrow({ selected: key })}
+        ago={(time) => when(time, now.value)} filter={route.value.query.q ?? ""} />
+    </>
   );
 }
 
 function Screen() {
-  const [first = "", id] = route.value.parts;
+  const [first = "", id, more] = route.value.parts;
   switch (first) {
     case "": return <OverviewScreen />;
     case "map": return <TheMap />;
-    case "providers": return id ? <ProviderScreen key={id} id={id} /> : <ProvidersScreen />;
+    case "providers": return id && more === "drain" ? <DrainScreen key={id} id={id} /> : id ? <ProviderScreen key={id} id={id} /> : <ProvidersScreen />;
     case "consumers": return id ? <ConsumerScreen key={id} id={id} /> : <ConsumersScreen />;
     case "workloads": return id ? <WorkloadScreen key={id} id={id} /> : <WorkloadsScreen />;
+    case "activity": return <ActivityScreen />;
     case "policies": return id ? <PolicyScreen key={id} id={id} /> : <PoliciesScreen />;
   }
   return <div class="empty"><h1 tabIndex={-1}>There is nothing at this address.</h1><a href="#/">Overview</a></div>;

@@ -3,9 +3,11 @@
 
 // The clusters that consume.
 
+import { Happened } from "./activity";
 import type { Advice, Consumer, Offer } from "./api";
+import { Deeds } from "./deeds";
 import { amount, count, nameOf, plain, quantity, resourcesOf, titleOf, usedOf, usedText } from "./format";
-import { Amounts, Bar, type Column, Command, Conditions, consumerState, Deeds, Empty, Facts, Gone, Head, Named, Needs, Section, shownOf, State, Table, When } from "./parts";
+import { Amounts, Bar, type Column, Command, Conditions, consumerState, Empty, Facts, Gone, Head, Named, Needs, Section, shownOf, State, Table, When } from "./parts";
 import { kubectl, matches } from "./place";
 import { href } from "./routes";
 import { store } from "./server";
@@ -80,6 +82,7 @@ function One({ c }: { c: Consumer }) {
             ]} />
           </Section>
           <Section title="Conditions"><Conditions of={c.conditions} /></Section>
+          <Happened title="Activity" most={8} only={(a) => a.consumer?.id === c.id} />
         </div>
       </div>
       <Section title="Its workloads"><Pods only={{ consumer: c.id }} /></Section>

@@ -3,6 +3,7 @@
 
 // What should be looked at, and how much there is of what.
 
+import { Happened } from "./activity";
 import type { Group, Status } from "./api";
 import { commandIn, count, plain, resourcesOf } from "./format";
 import { Bar, Command, Empty, Head, Icon, Needs, Section, State } from "./parts";
@@ -18,6 +19,7 @@ export function OverviewScreen() {
         const status = store.list("status")[0];
         return status ? <Shown status={status} /> : <Empty command={kubectl("status")}>The broker has not looked around yet.</Empty>;
       }}</Needs>
+      <Happened title="Last activity" most={8} />
     </>
   );
 }

@@ -4,19 +4,20 @@
 // What several screens are made of.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Cluster, Condition, Consumer, Provider } from "./api";
 import { amount, count, nameOf, plain, quantity, type Resources, titleOf, usedOf, usedText, when } from "./format";
-import { copy, kubectl, narrow, now, route, say } from "./place";
+import { copy, kubectl, narrow, now, route } from "./place";
 import { href } from "./routes";
-import { connection, drainPreview, missing, refusal, schedule, store } from "./server";
+import { connection, missing, store } from "./server";
 import type { Kind } from "./store";
 
 const icons = {
-  ok: "M3 8.5l3.2 3L13 4.5", problem: "M8 3v6M8 12v1", off: "M4 8h8", unknown: "M5.5 5.5a2.5 2.5 0 1 1 3.4 2.4c-.6.3-.9.7-.9 1.6M8 12v1",
+  activity: "M1 8h3l2-5 4 10 2-5h3", ok: "M3 8.5l3.2 3L13 4.5", problem: "M8 3v6M8 12v1", off: "M4 8h8", unknown: "M5.5 5.5a2.5 2.5 0 1 1 3.4 2.4c-.6.3-.9.7-.9 1.6M8 12v1",
   direct: "M2 12C5 4 11 4 14 12", relay: "M1 12h4V6h6v6h4", overview: "M2 2h5v5H2zM9 2h5v5H9zM2 9h5v5H2zM9 9h5v5H9z",
   map: "M3 4h3v3H3zM10 2h3v3h-3zM10 11h3v3h-3zM6 5.5h2l2-2M8 5.5v7h2", providers: "M2 3h12v4H2zM2 9h12v4H2zM4.5 5h.01M4.5 11h.01",
   consumers: "M8 8a3 3 0 1 0 0-6 3 3 0 0 0 0 6zM2 14c0-3 2.5-4.5 6-4.5s6 1.500 6 4.5",
+  later: "M8 2.250a5.750 5.750 0 1 0 0 11.500 5.750 5.750 0 0 0 0-11.500zM8 5v3.250l2 1.500", moves: "M2.500 8h11M9.500 4l4 4-4 4",
   workloads: "M8 1.500l6 3.250v6.500L8 14.5l-6-3.250v-6.500zM2 4.750L8 8l6-3.250M8 8v6.500", policies: "M2 4h12M2 8h12M2 12h12M5 2.500v3M10.500 6.500v3M7 10.500v3",
 };
 
@@ -26,8 +27,8 @@ export function Icon({ of }: { of: keyof typeof icons }) {
 
 export type Tone = "ok" | "problem" | "off" | "unknown";
 
-export function State({ tone, children, title }: { tone: Tone; children: ComponentChildren; title?: string }) {
-  return <span class={`state ${tone}`} title={title}><Icon of={tone} /><span>{children}</span></span>;
+export function State({ tone, icon, children, title }: { tone: Tone; icon?: keyof typeof icons; children: ComponentChildren; title?: string }) {
+  return <span class={`state ${tone}`} title={title}><Icon of={icon ?? tone} /><span>{children}</span></span>;
 }
 
 export function Path({ of }: { of: string | undefined }) {
@@ -95,7 +96,7 @@ export function Command({ line }: { line: string }) {
 }
 
 /** What needs kinds of things: says which rights lack, or that they are not here yet. */
-export function Needs({ kinds, title, children }: { kinds: Kind[]; title?: string; children: () => ComponentChildren }) {
+export function Needs({ kinds, title, quiet, children }: { kinds: Kind[]; title?: string; quiet?: boolean; children: () => ComponentChildren }) {
   const head = title && <header class="head"><h1 tabIndex={-1}>{title}</h1></header>;
   const lines = kinds.flatMap((kind) => {
     const rights = missing(kind);
@@ -103,6 +104,7 @@ export function Needs({ kinds, title, children }: { kinds: Kind[]; title?: strin
     return [rights.length ? `You may not ${rights.map(plain).join(", nor ")}, which ${kind} need.` : `This cluster has no ${kind}.`];
   });
   const reading = connection.value.state === "starting" || connection.value.state === "live" ? "Reading what is there …" : "Nothing was read yet.";
+  if (quiet && (lines.length > 0 || !store.synced.value)) return null; // What says so is above it.
   if (lines.length > 0) return <>{head}<p class="notice"><Icon of="off" /> {lines.join(" ")}</p></>;
   if (!store.synced.value) return <>{head}<p class="notice" aria-busy="true">{reading}</p></>;
   return <>{children()}</>;
@@ -124,6 +126,8 @@ export interface Column<T> {
 }
 
 const rowHeight = 40;
+/** As in app.css. */
+const widths = { mid: "(min-width: 900px)", wide: "(min-width: 1320px)" };
 
 /** A table of which only the rows in sight are in the page. Its order is in the address. */
 export function Table<T>({ label, columns, rows, group, keyOf }: {
@@ -146,10 +150,10 @@ export function Table<T>({ label, columns, rows, group, keyOf }: {
     for (const [name, members] of Map.groupBy(sorted, group)) lines.push(`${name} · ${members.length.toLocaleString("en")}`, ...members);
   } else lines.push(...sorted);
 
-  const always = columns.filter((column) => !column.from).length; // More would make columns where others are hidden.
+  const span = columns.filter((column) => !column.from || matchMedia(widths[column.from]).matches).length; // More would make columns of their own.
   const first = lines.length < 80 ? 0 : Math.max(Math.min(Math.floor(view.top / rowHeight) - 10, lines.length - 1), 0);
   const end = lines.length < 80 ? lines.length : Math.min(first + Math.ceil(view.height / rowHeight) + 20, lines.length);
-  const gap = (rowsOf: number) => rowsOf > 0 && <tr aria-hidden="true" class="gap" style={{ height: `${rowsOf * rowHeight}px` }}><td colSpan={always} /></tr>;
+  const gap = (rowsOf: number) => rowsOf > 0 && <tr aria-hidden="true" class="gap" style={{ height: `${rowsOf * rowHeight}px` }}><td colSpan={span} /></tr>;
   const classes = (column: Column<T>) => `${column.from ?? ""} ${column.num ? "num" : ""}`;
   return (
     <div class="scroll" ref={box} onScroll={look} tabIndex={0} role="region" aria-label={label}>
@@ -172,7 +176,7 @@ export function Table<T>({ label, columns, rows, group, keyOf }: {
         <tbody>
           {gap(first)}
           {lines.slice(first, end).map((line, i) => typeof line === "string"
-            ? <tr key={`group ${line}`} class="group" aria-rowindex={first + i + 2}><th scope="rowgroup" colSpan={always}>{line}</th></tr>
+            ? <tr key={`group ${line}`} class="group" aria-rowindex={first + i + 2}><th scope="rowgroup" colSpan={span}>{line}</th></tr>
             : <tr key={keyOf(line)} aria-rowindex={first + i + 2}>
                 {columns.map((column) => <td key={column.name} class={classes(column)}>{column.cell(line)}</td>)}
               </tr>)}
@@ -214,91 +218,6 @@ export function providerState(p: Provider): { tone: Tone; word: string } {
 export function consumerState(c: Consumer): { tone: Tone; word: string } {
   if (c.scheduling !== "Active") return { tone: "off", word: c.scheduling };
   return c.ready ? { tone: "ok", word: "Ready" } : { tone: "problem", word: plain(c.reason) || "Not ready" };
-}
-
-export interface Deed {
-  verb: string;
-  to: string;
-  /** What it does, for who does not know the word. */
-  does: string;
-}
-
-/** The buttons that change whether a cluster gets anything new. One that may not be used says why. */
-export function Deeds({ of, cluster, at, deeds }: { of: "providers" | "consumers"; cluster: Cluster; at: string; deeds: Deed[] }) {
-  const [chosen, choose] = useState<Deed>();
-  const id = useId();
-  const why = refusal(`update ${of}`);
-  return (
-    <>
-      {deeds.filter((deed) => deed.to !== at).map((deed) => (
-        <button type="button" key={deed.verb} aria-disabled={why ? "true" : undefined} aria-describedby={why ? id : undefined} title={why || deed.does}
-          onClick={() => (why ? say(why) : choose(deed))}>{deed.verb}</button>
-      ))}
-      {why && <span id={id} class="muted why">{why}</span>}
-      {chosen && <DeedDialog of={of} cluster={cluster} deed={chosen} done={() => choose(undefined)} />}
-    </>
-  );
-}
-
-/** Asks what would happen, shows it, and does it when told so. */
-function DeedDialog({ of, cluster, deed, done }: { of: "providers" | "consumers"; cluster: Cluster; deed: Deed; done: () => void }) {
-  const dialog = useRef<HTMLDialogElement>(null);
-  const [trial, setTrial] = useState<{ warnings: string[]; preview: string[] }>();
-  const [problem, setProblem] = useState("");
-  const [busy, setBusy] = useState(true);
-  const title = useId();
-  const attempt = async (task: () => Promise<void>) => {
-    setBusy(true);
-    setProblem("");
-    try {
-      await task();
-    } catch (error) {
-      setProblem(error instanceof Error ? error.message : String(error));
-    }
-    setBusy(false);
-  };
-  useEffect(() => {
-    dialog.current?.showModal();
-    void attempt(async () => {
-      const preview = deed.to === "Drained" ? linesOf(await drainPreview(cluster.id)) : [];
-      setTrial({ warnings: await schedule(of, cluster.id, deed.to, true), preview });
-    });
-  }, []);
-  const act = () => attempt(async () => {
-    const warnings = await schedule(of, cluster.id, deed.to, false);
-    say([`${nameOf(cluster)} is ${deed.to}.`, ...warnings].join(" "));
-    done();
-    document.querySelector<HTMLElement>("h1")?.focus(); // The button that led here may be gone.
-  });
-  return (
-    <dialog ref={dialog} aria-labelledby={title} onClose={done}>
-      <h2 id={title}>{deed.verb}<span class="cut" title={titleOf(cluster)}>{nameOf(cluster)}?</span></h2>
-      <p>{deed.does}</p>
-      <div aria-live="polite">
-        {busy && <p class="muted">{trial ? "Doing it …" : "Trying it, without doing it …"}</p>}
-        {trial && (trial.warnings.length + trial.preview.length > 0
-          ? <ul class="lines">{[...trial.warnings, ...trial.preview].map((line) => <li key={line}>{line}</li>)}</ul>
-          : <p class="muted">It was tried: nothing stands against it.</p>)}
-        {problem && <p><State tone="problem">{problem}</State></p>}
-      </div>
-      <p class="tools">
-        <button type="button" class="main" disabled={busy || !trial} onClick={act}>{deed.verb}</button>
-        <button type="button" onClick={() => dialog.current?.close()}>Cancel</button>
-        <button type="button" onClick={() => copy(kubectl(deed.verb.toLowerCase(), cluster.id))}>Copy command</button>
-      </p>
-    </dialog>
-  );
-}
-
-/** What a preview says, whichever fields it has. */
-function linesOf(preview: unknown): string[] {
-  if (typeof preview !== "object" || preview === null) return [];
-  return Object.entries(preview).flatMap(([name, value]) => {
-    if (typeof value === "number" || typeof value === "string") return [`${name}: ${plain(String(value))}`];
-    if (!Array.isArray(value) || value.length === 0) return [];
-    const words = value.slice(0, 5).map((one: unknown) => plain(typeof one === "object" && one ? Object.values(one).filter((v) => typeof v !== "object").join(" ") : String(one)));
-    return [`${name}: ${value.length}`, ...words, ...(value.length > 5 ? [`… and ${value.length - 5} more`] : [])];
-  });
 }
 
 export function Section({ title, children }: { title: ComponentChildren; children: ComponentChildren }) {

@@ -8,6 +8,7 @@ import { count, digits, nameOf, plain, titleOf } from "./format";
 import { type Column, Conditions, Empty, Facts, Gone, Head, Icon, Named, Needs, Section, shownOf, State, Table, type Tone, When } from "./parts";
 import { kubectl, matches, narrow, plainKubectl, route } from "./place";
 import { href } from "./routes";
+import { Band, Outlook, Reasons } from "./score";
 import { store } from "./server";
 
 function stateOf(p: Policy): { tone: Tone; word: string } {
@@ -60,6 +61,7 @@ function One({ p }: { p: Policy }) {
       <Section title="What it has decided">
         <Needs kinds={["decisions"]}>{() => <Matrix of={store.list("decisions").filter((d) => d.policy === p.name)} />}</Needs>
       </Section>
+      <Needs kinds={["decisions"]} quiet>{() => <Bands of={store.list("decisions").filter((d) => d.policy === p.name && d.scaling)} />}</Needs>
       <div class="columns">
         <Section title="About">
           <Facts of={[
@@ -76,6 +78,21 @@ function One({ p }: { p: Policy }) {
         <Section title="Conditions"><Conditions of={p.conditions} /></Section>
       </div>
     </>
+  );
+}
+
+const maxBands = 20;
+
+/** How many providers it uses for whom, where it goes by a KPI. */
+function Bands({ of }: { of: Decision[] }) {
+  const fits = of.filter((d) => matches(nameOf(d.consumer), d.consumer.id));
+  const shown = (fits.length > 0 ? fits : of).slice(0, maxBands); // The filter can be about providers.
+  if (shown.length === 0) return null;
+  return (
+    <Section title="How many providers it uses">
+      <ul class="bands">{shown.map((d) => <li key={d.consumer.id}><h3><Named as="consumers" of={d.consumer} /></h3><Band of={d.scaling!} /></li>)}</ul>
+      {of.length > shown.length && <p class="muted">{shownOf(shown.length, of.length, "consumer")}: the filter finds others.</p>}
+    </Section>
   );
 }
 
@@ -112,7 +129,7 @@ function Matrix({ of }: { of: Decision[] }) {
                 <tr key={d.consumer.id}>
                   <th scope="row"><Named as="consumers" of={d.consumer} /></th>
                   {columns.map(([id]) => <Cell key={id} c={by.get(id)} complete={d.complete} on={d.consumer.id === consumer && id === provider}
-                    open={() => narrow({ consumer: d.consumer.id, provider: id })} />)}
+                    better={d.better?.some((b) => b.id === id)} open={() => narrow({ consumer: d.consumer.id, provider: id })} />)}
                 </tr>
               );
             })}
@@ -121,53 +138,26 @@ function Matrix({ of }: { of: Decision[] }) {
       </div>
       {(narrowed.length > columns.length || of.length > lines.length) &&
         <p class="muted">{shownOf(columns.length, providers.size, "provider")}, {shownOf(lines.length, of.length, "consumer")}: the filter finds others.</p>}
-      <p class="muted legend"><State tone="ok">chosen, with its score</State> <State tone="off">excluded</State> <span>a number alone: it would do, and was not chosen</span></p>
+      <p class="muted legend"><State tone="ok">chosen, with its score</State> <State tone="off">excluded</State> <span>a number alone: it would do, and was not chosen</span>
+        {of.some((d) => d.better?.length) && <span class="state"><Icon of="moves" />better than a chosen one</span>}</p>
       <div aria-live="polite">
         {pair && candidate
-          ? <div class="pair"><h3>{nameOf(pair.consumer)} and {nameOf(candidate)}</h3><Reasons c={candidate} /></div>
+          ? <div class="pair"><h3>{nameOf(pair.consumer)} and {nameOf(candidate)}</h3><Reasons c={candidate} /><Outlook of={pair} /></div>
           : <p class="muted">Choose a cell to see why.</p>}
       </div>
     </>
   );
 }
 
-function Cell({ c, complete, on, open }: { c: Candidate | undefined; complete: boolean; on: boolean; open: () => void }) {
+function Cell({ c, complete, on, better, open }: { c: Candidate | undefined; complete: boolean; on: boolean; better: boolean | undefined; open: () => void }) {
   if (!c) return <td class="muted">{complete ? "" : "unknown"}</td>;
   const score = c.score === undefined ? "" : digits(Math.round(c.score * 10) / 10);
-  const words = c.chosen ? `chosen ${score}` : c.excluded ? `excluded: ${plain(c.excluded)}` : `not chosen ${score}`;
+  const words = (c.chosen ? `chosen ${score}` : c.excluded ? `excluded: ${plain(c.excluded)}` : `not chosen ${score}`) + (better ? ", better than a chosen one" : "");
   return (
     <td>
       <button type="button" class={`cell ${c.chosen ? "ok" : c.excluded ? "off" : ""}`} aria-pressed={on} aria-label={words} title={words} onClick={open}>
-        {c.chosen && <Icon of="ok" />}{c.excluded ? <Icon of="off" /> : score || "no score"}
+        {c.chosen && <Icon of="ok" />}{c.excluded ? <Icon of="off" /> : score || "no score"}{better && <Icon of="moves" />}
       </button>
     </td>
-  );
-}
-
-function Reasons({ c }: { c: Candidate }) {
-  return (
-    <>
-      <p>
-        {c.chosen ? <State tone="ok">chosen</State> : c.excluded ? <State tone="off">excluded</State> : <b>not chosen</b>}{" "}
-        {c.score !== undefined && <span class="num">score {digits(c.score)} of 100</span>} {c.excluded && plain(c.excluded)}
-      </p>
-      {c.why?.length ? <ul class="why">{c.why.map((line) => <li key={line}>{plain(line)}</li>)}</ul> : null}
-    </>
-  );
-}
-
-/** The candidates of one decision, the best first. */
-export function Candidates({ of, at }: { of: Decision; at?: string | undefined }) {
-  const shown = of.providers.slice(0, 30);
-  return (
-    <ul class="lines">
-      {shown.map((c) => (
-        <li key={c.id}>
-          <Named as="providers" of={c} />{c.id === at && <span class="chip">it is here</span>}
-          <Reasons c={c} />
-        </li>
-      ))}
-      {(of.providers.length > shown.length || !of.complete) && <li class="muted">{of.complete ? `and ${of.providers.length - shown.length} more` : "Not all providers are explained."}</li>}
-    </ul>
   );
 }

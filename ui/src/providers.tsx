@@ -4,13 +4,23 @@
 // The clusters that provide.
 
 import type { ComponentChildren } from "preact";
+import { Happened } from "./activity";
 import type { Price, Provider } from "./api";
+import { Deeds } from "./deeds";
+import { Foreseen } from "./drain";
 import { amount, digits, nameOf, plain, quantity, resourcesOf, titleOf, trip, usedOf, usedText } from "./format";
-import { Amounts, Bar, type Column, Conditions, Deeds, Empty, Facts, Gone, Head, Needs, providerState, Section, shownOf, State, Table, When } from "./parts";
+import { Amounts, Bar, type Column, Conditions, Empty, Facts, Gone, Head, Needs, providerState, Section, shownOf, State, Table, When } from "./parts";
 import { kubectl, matches } from "./place";
 import { href } from "./routes";
+import { Seen } from "./seen";
 import { store } from "./server";
 import { Pods } from "./workloads";
+
+/** What policies choose it by. A server of before does not tell. */
+function labelsOf(p: Provider): string[] {
+  const { labels } = p as { labels?: Record<string, string> };
+  return Object.entries(labels ?? {}).map(([name, value]) => plain(value ? `${name}=${value}` : name)).sort();
+}
 
 const columns: Column<Provider>[] = [
   { name: "Name", width: 11, by: (p) => nameOf(p), cell: (p) => <a class="cut" href={href(["providers", p.id])} title={titleOf(p)}>{nameOf(p)}</a> },
@@ -44,7 +54,7 @@ export function ProvidersScreen() {
   return (
     <Needs title="Providers" kinds={["providers"]}>{() => {
       const all = store.list("providers");
-      const rows = all.filter((p) => matches(p.id, nameOf(p), providerState(p).word, p.reason, p.scheduling));
+      const rows = all.filter((p) => matches(p.id, nameOf(p), providerState(p).word, p.reason, p.scheduling, ...labelsOf(p)));
       return (
         <>
           <Head title="Providers" hint={shownOf(rows.length, all.length, "cluster") + ", bars: used of offered"} command={kubectl("providers")} />
@@ -75,7 +85,8 @@ function One({ p }: { p: Provider }) {
         hint={<><State tone={state.tone}>{state.word}</State> {plain(p.reason) !== state.word && plain(p.reason)}</>}>
         <Deeds of="providers" cluster={p} at={p.scheduling} deeds={[
           { verb: "Cordon", to: "Cordoned", does: "No new pods come. Those that are there stay." },
-          { verb: "Drain", to: "Drained", does: "No new pods come, and those that are there move to other providers." },
+          { verb: "Drain", to: "Drained", does: "No new pods come, and those that are there move to other providers.",
+            before: (settled) => <Foreseen provider={p} settled={settled} /> },
           { verb: "Enable", to: "Active", does: "New pods may come again." },
         ]} />
       </Head>
@@ -97,6 +108,7 @@ function One({ p }: { p: Provider }) {
               </table>
             ) : <p class="muted">None is measured.</p>}
           </Section>
+          <Seen of={p as { history?: unknown }} />
         </div>
         <div>
           <Section title="About">
@@ -109,14 +121,28 @@ function One({ p }: { p: Provider }) {
               ["Offers of it", `${c.overcommitPercent} %`],
               ["Believed", plain(c.rule) || <span class="muted">unknown</span>],
               ["Largest pod", <Amounts of={c.largestPod} />],
+              ["Labels", <Labels of={labelsOf(p)} />],
               ["Known since", <When time={p.created} />],
             ]} />
           </Section>
           <Section title="Conditions"><Conditions of={p.conditions} /></Section>
+          <Happened title="Activity" most={8} only={(a) => a.provider?.id === p.id} />
         </div>
       </div>
       <Section title="Its workloads"><Pods only={{ provider: p.id }} /></Section>
     </>
+  );
+}
+
+const mostLabels = 32;
+
+function Labels({ of }: { of: string[] }) {
+  if (of.length === 0) return <span class="muted">none</span>;
+  return (
+    <ul class="chips">
+      {of.slice(0, mostLabels).map((label) => <li key={label} class="chip cut" title={label}>{label}</li>)}
+      {of.length > mostLabels && <li class="muted">and {of.length - mostLabels} more</li>}
+    </ul>
   );
 }
 

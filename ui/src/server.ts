@@ -4,22 +4,11 @@
 // The program that serves the page: who calls, what it may, the stream of what is there, and what is changed by it.
 
 import { signal } from "@preact/signals";
-import type { ErrorModel } from "./api";
+import type { DrainPreview, ErrorModel, Me } from "./api";
 import { EventReader } from "./events";
 import { plain, warningsOf } from "./format";
+import { unsaid } from "./foresight";
 import { type Kind, kinds, Store } from "./store";
-
-/** Who calls, and what that person may. */
-export interface Me {
-  name: string;
-  may: string[];
-  broker?: { id: string; name?: string };
-  context?: string;
-  version?: string;
-  readOnly?: boolean;
-  /** What can be watched; missing are rights that lack for it, as "list nodes". */
-  kinds: { kind: string; missing?: string[] }[];
-}
 
 /** How the page stands to the server. Since is when the last bytes came, in ms. */
 export interface Connection {
@@ -29,6 +18,7 @@ export interface Connection {
 }
 
 const silence = 20_000;
+const patience = 30_000; // To plan for thousands of pods takes seconds.
 const keyName = "liqo-broker-key";
 /** What a page says that has lost its server, or never had one. */
 export const reopen = "kubectl liqo-broker ui";
@@ -160,12 +150,12 @@ export async function schedule(of: "providers" | "consumers", id: string, schedu
   return warningsOf(answer.headers.get("Warning"));
 }
 
-/** What a drain would do, as far as the server can say. */
-export async function drainPreview(id: string): Promise<unknown> {
+/** What a drain would do, as the broker plans now. It fails with a sentence that says why that cannot be said. */
+export async function drainPreview(id: string): Promise<DrainPreview> {
   try {
-    return await (await call(`api/v1/providers/${encodeURIComponent(id)}/drain`)).json();
+    const answer = await call(`api/v1/providers/${encodeURIComponent(id)}/drain`, { signal: AbortSignal.timeout(patience) });
+    return (await answer.json()) as DrainPreview;
   } catch (error) {
-    if (error instanceof Refusal && error.status === 404) return undefined;
-    throw error;
+    throw new Error(unsaid(error instanceof Refusal ? error.status : undefined, error instanceof Error ? error.message : ""));
   }
 }

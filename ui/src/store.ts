@@ -4,7 +4,7 @@
 // What the page knows, by kind and key, and how events change it. It knows no network and no screen.
 
 import { batch, signal, type Signal } from "@preact/signals";
-import type { Advice, Consumer, Decision, Event, Flow, Link, Offer, Policy, Provider, Status, Workload } from "./api";
+import type { Activity, Advice, Consumer, Decision, Event, Flow, Link, Offer, Policy, Provider, Status, Workload } from "./api";
 import type { Message } from "./events";
 
 export interface Things {
@@ -18,6 +18,7 @@ export interface Things {
   flows: Flow;
   advice: Advice;
   status: Status;
+  activity: Activity;
 }
 
 export type Kind = keyof Things;
@@ -26,7 +27,7 @@ type Maps = { [K in Kind]: Map<string, Things[K]> };
 /** Under which name an event has the thing itself. */
 const fields: Record<Kind, keyof Event> = {
   providers: "provider", consumers: "consumer", offers: "offer", policies: "policy", decisions: "decision", workloads: "workload",
-  links: "link", flows: "flow", advice: "advice", status: "status",
+  links: "link", flows: "flow", advice: "advice", status: "status", activity: "activity",
 };
 
 export const kinds = Object.keys(fields) as Kind[];

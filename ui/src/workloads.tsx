@@ -3,12 +3,14 @@
 
 // The pods of consumers.
 
-import type { Cluster, Decision, Workload } from "./api";
+import type { ComponentChildren } from "preact";
+import type { Cluster, Workload } from "./api";
+import { sentence } from "./foresight";
 import { nameOf, plain, titleOf } from "./format";
-import { type Column, Empty, Facts, Gone, Head, Named, Needs, Path, Section, shownOf, State, Table, type Tone, When } from "./parts";
+import { Amounts, type Column, Command, Empty, Facts, Gone, Head, Icon, Named, Needs, Path, Section, shownOf, State, Table, type Tone, When } from "./parts";
 import { kubectl, matches, narrow, route } from "./place";
-import { Candidates } from "./policies";
 import { href } from "./routes";
+import { Candidates, Outlook } from "./score";
 import { store } from "./server";
 
 /** A workload with its key in the stream. */
@@ -22,11 +24,21 @@ function tone(w: Workload): Tone {
   return w.status === "Succeeded" || w.status === "Terminating" ? "off" : w.status === "Waiting" || w.status === "Pending" ? "unknown" : "problem";
 }
 
+function Status({ of: w, children }: { of: Workload; children: ComponentChildren }) {
+  const is = tone(w);
+  return <State tone={is} icon={is === "unknown" ? "later" : undefined} title={plain(w.why)}>{children}</State>;
+}
+
+/** By which path it is reached. A pod that is nowhere has none. */
+function Way({ of: w }: { of: Workload }) {
+  return w.provider || w.path ? <Path of={w.path} /> : <span class="muted">none</span>;
+}
+
 const columns: Column<Pod>[] = [
   { name: "Pod", width: 12, by: ({ w }) => plain(w.pod), cell: ({ key, w }) => <a class="cut" href={href(["workloads", key])} title={plain(w.pod)}>{plain(w.pod)}</a> },
-  { name: "Status", width: 9, by: ({ w }) => w.status, cell: ({ w }) => <State tone={tone(w)}>{w.status === "Running" && !w.ready ? "Not ready" : plain(w.status)}</State> },
+  { name: "Status", width: 9, by: ({ w }) => w.status, cell: ({ w }) => <Status of={w}>{w.status === "Running" && !w.ready ? "Not ready" : plain(w.status)}</Status> },
   { name: "Provider", width: 10, by: ({ w }) => nameOf(w.provider), cell: ({ w }) => <Named as="providers" of={w.provider} /> },
-  { name: "Path", width: 7, by: ({ w }) => w.path, cell: ({ w }) => <Path of={w.path} /> },
+  { name: "Path", width: 7, by: ({ w }) => w.path, cell: ({ w }) => <Way of={w} /> },
   { name: "Consumer", width: 10, from: "mid", by: ({ w }) => nameOf(w.consumer), cell: ({ w }) => <Named as="consumers" of={w.consumer} /> },
   { name: "Address", width: 8, from: "wide", by: ({ w }) => w.address, cell: ({ w }) => plain(w.address) || <span class="muted">unknown</span> },
   { name: "Since", width: 6, from: "wide", by: ({ w }) => w.since, cell: ({ w }) => <When time={w.since} /> },
@@ -65,7 +77,7 @@ export function WorkloadsScreen() {
     <Needs title="Workloads" kinds={["workloads"]}>{() => {
       const only: Narrowed = route.value.query;
       const all = store.all("workloads");
-      const rows = pods(only).filter(({ w }) => matches(w.pod, w.namespace, w.status, w.address, w.path, nameOf(w.consumer), nameOf(w.provider)));
+      const rows = pods(only).filter(({ w }) => matches(w.pod, w.namespace, w.status, w.address, w.path, w.policy, w.why, nameOf(w.consumer), nameOf(w.provider)));
       const list = [...all.values()];
       return (
         <>
@@ -113,30 +125,28 @@ export function WorkloadScreen({ id }: { id: string }) {
 }
 
 function One({ w }: { w: Workload }) {
+  const command = kubectl("explain", `${w.brokerNamespace}/${w.pod}`);
   return (
     <>
-      <Head title={<span class="cut" title={plain(w.pod)}>{plain(w.pod)}</span>} command={kubectl("explain", `${w.brokerNamespace}/${w.pod}`)}
-        hint={<State tone={tone(w)}>{plain(w.status)}{w.ready ? ", ready" : ", not ready"}</State>} />
+      <Head title={<span class="cut" title={plain(w.pod)}>{plain(w.pod)}</span>} command={command}
+        hint={<Status of={w}>{plain(w.status)}{w.ready ? ", ready" : ", not ready"}</Status>} />
+      <Reason of={w} command={command} />
       <ol class="chain" aria-label="Where it is">
         <li><span class="muted">consumer</span><Named as="consumers" of={w.consumer} /></li>
-        <li><span class="muted">path</span><Path of={w.path} /></li>
+        <li><span class="muted">policy</span><PolicyOf of={w} /></li>
         <li><span class="muted">provider</span><Named as="providers" of={w.provider} /></li>
+        <li><span class="muted">path</span><Way of={w} /></li>
       </ol>
       <div class="columns">
-        <Section title="Decisions for its consumer">
-          <Needs kinds={["decisions"]}>{() => {
-            const all = store.list("decisions").filter((d) => d.consumer.id === w.consumer.id);
-            return all.length === 0
-              ? <p class="muted">No policy has decided for it: all providers that are ready come into question.</p>
-              : <>{all.map((d) => <DecisionFor key={d.policy} d={d} at={w.provider} />)}</>;
-          }}</Needs>
-        </Section>
+        <Section title={w.policy ? <>What {plain(w.policy)} has decided for {nameOf(w.consumer)}</> : "Decision"}><DecisionFor w={w} /></Section>
         <Section title="About">
           <Facts of={[
             ["Namespace", <a href={href(["workloads"], { namespace: w.namespace })}>{plain(w.namespace)}</a>],
             ["At the broker", plain(w.brokerNamespace)],
+            ["Follows", <PolicyOf of={w} />],
+            ["Requests", <Amounts of={w.requests} />],
             ["Address from the broker", plain(w.address) || <span class="muted">unknown</span>],
-            ["Bound", <When time={w.since} />],
+            ["Bound", w.provider ? <When time={w.since} /> : <span class="muted">not yet</span>],
             ["Consumer's ID", <span class="cut" title={titleOf(w.consumer)}>{plain(w.consumer.id)}</span>],
           ]} />
         </Section>
@@ -145,13 +155,33 @@ function One({ w }: { w: Workload }) {
   );
 }
 
-function DecisionFor({ d, at }: { d: Decision; at: Cluster | undefined }) {
-  const chosen = at && d.providers.find((c) => c.id === at.id);
+/** Why it waits, or is not where it should be. */
+function Reason({ of: w, command }: { of: Workload; command: string }) {
+  if (w.why) return <p class="reason"><Icon of={w.provider ? "off" : "later"} /><span><b>{w.provider ? "Not where it is to be" : "Why it waits"}</b> {sentence(w.why)}</span></p>;
+  if (w.provider) return null;
+  return <div class="reason"><Icon of="later" /><div><b>It waits</b> Why is not told here. This says more:<Command line={command} /></div></div>;
+}
+
+function PolicyOf({ of: w }: { of: Workload }) {
+  if (!w.policy) return <span class="muted">no policy</span>;
+  return <a class="cut" href={href(["policies", w.policy], { consumer: w.consumer.id, provider: w.provider?.id })} title={plain(w.policy)}>{plain(w.policy)}</a>;
+}
+
+/** What the policy that its namespace follows has decided for its consumer. */
+function DecisionFor({ w }: { w: Workload }) {
+  if (!w.policy) return <p class="muted">Its namespace follows no policy: all providers come into question that are ready.</p>;
   return (
-    <div>
-      <h3><a href={href(["policies", d.policy])}>{plain(d.policy)}</a></h3>
-      {chosen && !chosen.chosen && <p><State tone="off">It is at {nameOf(at)}, where new pods would not go now.</State></p>}
-      <Candidates of={d} at={at?.id} />
-    </div>
+    <Needs kinds={["decisions"]}>{() => {
+      const d = store.list("decisions").find((one) => one.consumer.id === w.consumer.id && one.policy === w.policy);
+      if (!d) return <p class="muted">It has not decided for this consumer yet.</p>;
+      const here = w.provider && d.providers.find((c) => c.id === w.provider!.id);
+      return (
+        <>
+          {here && !here.chosen && <p><State tone="off">It is at {nameOf(w.provider)}, where new pods would not go now.</State></p>}
+          <Outlook of={d} />
+          <Candidates of={d} at={w.provider} />
+        </>
+      );
+    }}</Needs>
   );
 }

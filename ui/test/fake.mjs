@@ -6,6 +6,7 @@
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { gunzipSync } from "node:zlib";
+import { activity } from "./activity.mjs";
 
 const csp = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; " +
   "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
@@ -14,8 +15,44 @@ const at = (seconds) => new Date(Date.now() + seconds * 1000).toISOString();
 const pick = (list, i) => list[i % list.length];
 const hostile = "<img src=x onerror=alert(1)>\u202egnp.exe\u0007" + "very-long-".repeat(22);
 
+/** A score and what it is made of, as the broker computes it: the points of all terms together. */
+function scored(j, i, near) {
+  const of = near
+    ? [{ name: "latency", value: (12 + j) / 1000, unit: "s", weight: -10, normalized: Math.max(1 - j / 14, 0) }]
+    : [
+      { name: "priceCPU", value: (j + 1) / 100, unit: "EUR/h", weight: -50, normalized: Math.max(1 - j / 14, 0) },
+      { name: "latency", value: (12 + j) / 1000, unit: "s", weight: -30, normalized: Math.max(1 - ((j + i) % 14) / 14, 0) },
+      ...(j === 3 ? [{ name: "availability24h", unknown: "not measured", weight: 20, normalized: 0 }] : [{ name: "availability24h", value: 0.9987, unit: "ratio", weight: 20, normalized: 0.9 }]),
+    ];
+  const weights = of.reduce((sum, t) => sum + Math.abs(t.weight), 0);
+  const terms = of.map((t) => ({ ...t, points: Math.round((10000 * t.normalized * Math.abs(t.weight)) / weights) / 100 }));
+  const why = terms.map((t) => `${t.name}: ${t.value ?? t.unknown} (${t.normalized.toFixed(2)} of 1, weight ${t.weight})`);
+  return { score: Math.round(100 * terms.reduce((sum, t) => sum + t.points, 0)) / 100, terms, why: j === 0 ? [...why, "stands in for one that cannot be used"] : why };
+}
+
+/** What a drain of a provider would do with the pods of a world that are there, as the broker sorts them. */
+function preview(things, id) {
+  const order = ["Stays", "Later", "Moves"];
+  const others = Object.values(things.providers).filter((p) => p.id !== id && p.ready);
+  const pods = Object.values(things.workloads).filter((w) => w.provider?.id === id).map((w, i) => {
+    const verdict = pick(["Moves", "Stays", "Moves", "Later"], i);
+    return {
+      consumer: w.consumer, namespace: w.namespace, brokerNamespace: w.brokerNamespace, pod: w.pod, verdict,
+      ...(verdict === "Stays" ? { why: i % 8 === 1 ? "no other provider has room for it" : "it is the last ready replica of its workload" }
+        : { candidates: others.slice(i % 3, (i % 3) + 1 + (i % 8)).map(({ id, name }) => ({ id, name })), moreCandidates: i % 5 === 2 ? others.length : undefined,
+          why: verdict === "Later" ? "it is the last ready replica of its workload" : undefined }),
+    };
+  }).sort((a, b) => order.indexOf(a.verdict) - order.indexOf(b.verdict));
+  const number = (verdict) => pods.filter((p) => p.verdict === verdict).length;
+  const [stays, later, moves] = order.map(number);
+  return {
+    provider: { id, name: things.providers[id].name }, scheduling: "Drained", moves, later, stays, remembers: false, pods: pods.slice(0, 250), more: pods.length > 250 ? pods.length - 250 : undefined,
+    message: pods.length === 0 ? "No pod is on the provider" : `Of the pods on the provider ${moves} would move at once, ${later} later, and ${stays} would stay`,
+  };
+}
+
 /** The things of a federation, by kind and key. */
-export function world({ providers = 14, consumers = 5, pods = 60 } = {}) {
+export function world({ providers = 14, consumers = 5, pods = 60, names = [] } = {}) {
   const all = { providers: {}, consumers: {}, offers: {}, policies: {}, decisions: {}, workloads: {}, links: {}, flows: {}, advice: {}, status: {} };
   const cities = ["milan", "turin", "rome", "oslo", "bergen", "lyon", "paris", "berlin", "munich", "porto", "lisbon", "madrid"];
   const ready = { type: "Ready", status: "True", reason: "Ready", since: at(-86400 * 3), message: "Pods can be placed there." };
@@ -25,7 +62,7 @@ export function world({ providers = 14, consumers = 5, pods = 60 } = {}) {
     const cpu = 8 + ((i * 7) % 40);
     const used = i === 3 ? 0 : (i * 5) % cpu;
     const p = {
-      id, name: i === 2 ? hostile : i < cities.length ? cities[i] : `${pick(cities, i)}-${i}`,
+      id, name: names[i] ? names[i] : i === 2 ? hostile : i < cities.length ? cities[i] : `${pick(cities, i)}-${i}`,
       scheduling: i === 4 ? "Cordoned" : i === 5 ? "Drained" : "Active", ready: i !== 6 && i !== 4 && i !== 5,
       reason: i === 6 ? "NoOffer" : i === 4 ? "Cordoned" : i === 5 ? "Drained" : "Ready", created: at(-86400 * (i + 1)),
       capacity: i === 6 ? { overcommitPercent: 100 } : {
@@ -45,6 +82,15 @@ export function world({ providers = 14, consumers = 5, pods = 60 } = {}) {
       link: i === 7 ? { from: { id: "b" }, to: { id }, kind: "Broker", connected: false } : i === 8 ? undefined
         : { from: { id: "b" }, to: { id }, kind: "Broker", connected: true, roundTripSeconds: 0.004 + i / 500, measured: at(-9), outgoing: "Established" },
       unreachableSince: i === 7 ? at(-340) : undefined,
+      labels: i === 6 ? undefined : {
+        "topology.kubernetes.io/region": pick(["it", "no", "fr", "de", "pt", "es"], Math.floor(i / 2)), "example.com/tier": i % 2 ? "gold" : "silver", "liqo.io/type": "",
+        ...(i === 2 ? { "example.com/owner": "<b>\u202e" + "x".repeat(60) } : {}),
+      },
+      history: i === 3 ? [] : i === 4 ? undefined : [
+        { name: "availability1h", slotSeconds: 300, slots: 12, upSeconds: Array.from({ length: 12 }, (_, n) => (n === 11 ? 120 : i === 7 && n > 9 ? 0 : 300)), lastSeconds: 130 },
+        { name: "availability24h", slotSeconds: 3600, slots: 24, upSeconds: Array.from({ length: 24 - (i % 8) }, (_, n) => (n === 5 ? 3300 : n === 9 ? 0 : 3600)), lastSeconds: 3600 },
+        { name: "availability30d", slotSeconds: 86400, slots: 30, upSeconds: Array.from({ length: 9 + i }, (_, n) => (n % 7 === 3 ? 86000 - i * 900 : 86400)), lastSeconds: 40000 },
+      ],
     };
     ps.push(all.providers[id] = p);
   }
@@ -70,9 +116,15 @@ export function world({ providers = 14, consumers = 5, pods = 60 } = {}) {
     for (const policy of ["cheapest", "near"]) {
       all.decisions[`${policy}/${id}`] = {
         policy, consumer: who, complete: true,
+        better: policy === "cheapest" && i === 0 ? [{ id: ps[1].id, name: ps[1].name, since: at(-310), due: at(590) }] : undefined,
+        scaling: policy === "near" && i < 3 ? {
+          unit: "ratio", offloadAbove: 0.8, unoffloadBelow: 0.3, windowSeconds: 300, count: 2, min: 1, max: i === 2 ? undefined : 4, groupBy: i === 1 ? "topology.kubernetes.io/region" : undefined,
+          ...(i === 0 ? { value: 0.86, direction: "Up", since: at(-140), measured: at(-12) } : i === 1 ? { value: 0.52, measured: at(-20) } : { unknown: "the query answers nothing" }),
+        } : undefined,
         providers: ps.map((p, j) => (p.ready && j % 5 !== 4
-          ? { id: p.id, name: p.name, chosen: (j + i) % 4 === 0, score: 92.4 - j * 2 - i, why: ["price 0.04 EUR: 48.2 of 50", `latency ${12 + j} ms: 31.1 of 40`] }
-          : { id: p.id, name: p.name, chosen: false, excluded: p.ready ? "filter region == \"it\"" : `it is ${p.reason}` })),
+          ? { id: p.id, name: p.name, chosen: (j + i) % 4 === 0, ...scored(j, i, policy === "near") }
+          : { id: p.id, name: p.name, chosen: false, excluded: p.ready ? "filter region == \"it\"" : `it is ${p.reason}`, why: [p.ready ? "filter region == \"it\"" : `it is ${p.reason}`] }))
+          .sort((x, y) => (y.score ?? -1) - (x.score ?? -1)),
       };
     }
   }
@@ -86,9 +138,24 @@ export function world({ providers = 14, consumers = 5, pods = 60 } = {}) {
     const namespace = pick(["web", "batch", "db"], i), pod = `${namespace}-${i.toString(36)}-7d9f`;
     all.workloads[`${c.id}/${namespace}-${c.id}/${pod}`] = {
       consumer: { id: c.id, name: c.name }, namespace, brokerNamespace: `${namespace}-${c.id}`, pod, status: p ? "Running" : "Waiting", ready: Boolean(p) && i % 11 !== 10,
-      provider: p && { id: p.id, name: p.name }, path: p ? (i % 3 ? "relay" : "direct") : undefined, address: p ? `10.71.${i % 250}.7` : undefined, since: p ? at(-60 * i) : undefined,
+      provider: p && { id: p.id, name: p.name }, path: p ? (i % 3 ? "relay" : "direct") : undefined, requests: { cpu: "250m", memory: "512Mi" }, policy: namespace === "db" ? undefined : namespace === "web" ? "cheapest" : "near",
+      why: p ? (i % 17 === 16 ? "the provider is to be drained, and the pod stays: it is the last ready replica of its workload" : undefined) : i === 25 ? undefined
+        : "0/14 nodes are available: 10 Insufficient cpu, 4 node(s) were unschedulable.", address: p ? `10.71.${i % 250}.7` : undefined, since: p ? at(-60 * i) : undefined,
     };
   }
+  // What is drawn: how many pods take which path, and the tunnels.
+  for (const w of Object.values(all.workloads)) {
+    const flow = (all.flows[`${w.consumer.id}/${w.provider?.id ?? ""}/${w.path ?? ""}`] ??= { consumer: w.consumer, provider: w.provider, path: w.path, pods: 0, ready: 0 });
+    flow.pods++;
+    if (w.ready) flow.ready++;
+    if (w.path === "direct") {
+      const { consumer, provider } = w, n = Number(provider.id.slice(2));
+      all.links[`${consumer.id}/${provider.id}`] = { from: consumer, to: provider, kind: "Direct", connected: n !== 9, roundTripSeconds: n === 9 ? undefined : 0.002 + n / 1000, measured: at(-9) };
+    }
+  }
+  for (const p of ps) if (p.link) all.links[`b/${p.id}`] = { ...p.link, from: { id: "b", name: "north-broker" }, to: { id: p.id, name: p.name } };
+  cs.forEach((c, i) => (all.links[`b/${c.id}`] = { from: { id: "b", name: "north-broker" }, to: { id: c.id, name: c.name }, kind: "Broker", connected: i !== 3, incoming: "Established",
+    roundTripSeconds: i === 3 ? undefined : 0.006 + i / 1000, measured: at(-9) }));
   all.status.broker = {
     healthy: false, modes: ["orchestrator", "aggregator"], offered: { cpu: "310", memory: "1240Gi", pods: "1400", "nvidia.com/gpu": "2" }, used: { cpu: "122500m", memory: "402Gi", pods: "260" },
     free: { cpu: "187500m", memory: "838Gi", pods: "1140" }, more: 3,
@@ -102,12 +169,16 @@ export function world({ providers = 14, consumers = 5, pods = 60 } = {}) {
       { problem: false, what: "Consumer bank has no mode", do: "Decide how it sees the providers" },
     ],
   };
+  all.activity = activity(at);
   return all;
 }
 
-const field = { policies: "policy", advice: "advice", status: "status" };
+const field = { policies: "policy", advice: "advice", status: "status", activity: "activity" };
 
-/** Serves dist and a world on a free port; returns its address. me overrides what is said of who calls, down what the stream answers. */
+/**
+ * Serves dist and a world on a free port; returns its address. me overrides what is said of who calls; of the options that it returns down
+ * is whether the API server is, drain the problem that a preview is answered by, and slow after how many ms it is.
+ */
 export async function serve({ dist, things = world(), me = {}, port = 0 }) {
   const options = { down: false, seen: [], resumed: 0, key: "key" };
   const files = { "/": "index.html", "/index.html": "index.html", "/app.js": "app.js", "/app.css": "app.css", "/licences.txt": "licences.txt" };
@@ -127,7 +198,7 @@ export async function serve({ dist, things = world(), me = {}, port = 0 }) {
     } else if (request.headers.authorization !== `Bearer ${options.key}`) json(401, { status: 401, title: "Unauthorized" });
     else if (options.down) json(503, { status: 503, title: "Service Unavailable", detail: "The API server of the cluster does not answer." });
     else if (url.pathname === "/api/v1/me") {
-      json(200, { name: "ada@example.com", may: ["update providers", "update consumers"], broker: { id: "b", name: "north-broker" }, context: "kind-broker", version: "v0.1.0",
+      json(200, { name: "ada@example.com", may: ["patch providers", "patch consumers"], broker: { id: "b", name: "north-broker" }, context: "kind-broker", version: "v0.1.0",
         kinds: Object.keys(things).map((kind) => ({ kind })), ...me });
     } else if (url.pathname === "/api/v1/events") {
       answer.writeHead(200, { "Content-Type": "text/event-stream" });
@@ -153,6 +224,10 @@ export async function serve({ dist, things = world(), me = {}, port = 0 }) {
         }
         json(200, { scheduling }, { Warning: scheduling === "Drained" ? ['299 - "12 pods would move, 2 stay"', '299 - "web/\\"one\\", alone: its last ready copy"'] : [] });
       });
+    } else if (url.pathname.endsWith("/drain") && request.method === "GET") {
+      const id = decodeURIComponent(url.pathname.split("/")[4]);
+      const said = () => (options.drain ? json(options.drain.status, { status: options.drain.status, title: "no", ...options.drain }) : json(200, preview(things, id)));
+      setTimeout(said, options.slow ?? 0);
     } else json(404, { status: 404, title: "Not Found" });
   });
   await new Promise((done) => server.listen(port, "127.0.0.1", done));

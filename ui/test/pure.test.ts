@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { EventReader } from "../src/events";
 import { amount, commandIn, plain, quantity, quoted, resourcesOf, span, usedOf, warningsOf, when } from "../src/format";
+import { aboutOf, kindOf, newestFirst, placeOf, whoOf, wordsOf } from "../src/happened";
 import { codeIn, href, parse } from "../src/routes";
 import { Store } from "../src/store";
 
@@ -130,4 +131,25 @@ test("what is no event of a known kind is passed over", () => {
     store.take({ id: "", name: "deleted", data });
   }
   assert.equal(store.all("providers").size, 0);
+});
+
+test("what has happened is told in words, newest first", () => {
+  const a = { time: "2026-01-01T00:00:00Z", count: 1, kind: "Provider", name: "p", reason: "Changed", message: "", warning: false };
+  const cases: [string, string | undefined, string, string][] = [
+    ["ada changed spec.scheduling: Active → Drained", "ada", "changed spec.scheduling: Active → Drained", "ada"],
+    ['"a b\u202e" deleted it', "a b\u202e", "deleted it", "a b?"], ["somebody who is not known deleted it", undefined, "somebody who is not known deleted it", "liqo-broker"],
+    ["ada", "ada", "ada", "ada"], ["", undefined, "Changed", "liqo-broker"], ["<b>\u0007", undefined, "<b>?", "liqo-broker"],
+  ];
+  for (const [message, by, words, who] of cases) {
+    assert.deepEqual([wordsOf({ ...a, message, by }), whoOf({ ...a, message, by, source: "liqo-broker" })], [words, who], message);
+  }
+  assert.equal(whoOf(a), "unknown");
+  assert.deepEqual(placeOf(a), ["providers", "p"]);
+  assert.deepEqual(placeOf({ ...a, kind: "PlacementPolicy" }), ["policies", "p"]);
+  assert.equal(placeOf({ ...a, kind: "constructor" }), undefined);
+  assert.deepEqual([kindOf({ ...a, kind: "constructor" }), kindOf({ ...a, kind: "PlacementPolicy" })], ["constructor", "policy"]);
+  assert.deepEqual([aboutOf(a), aboutOf({ ...a, provider: { id: "p", name: "milan" } })], ["p", "milan"]);
+  const at = (key: string, time: string): [string, typeof a] => [key, { ...a, time }];
+  const order = newestFirst([at("old", "2026-01-01T00:00:00Z"), at("none", "soon"), at("new", "2026-01-01T00:00:00.5Z"), at("zone", "2026-01-01T02:00:00+03:00")]);
+  assert.deepEqual(order.map(([key]) => key), ["new", "old", "zone", "none"]);
 });

@@ -5,6 +5,7 @@
 // The environment says where playwright and axe are (MODULES), and the browser (CHROMIUM).
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
 import { serve, world } from "./fake.mjs";
@@ -14,10 +15,13 @@ const { chromium } = load("playwright-core");
 const axe = load.resolve("axe-core/axe.min.js");
 const dist = new URL("../../pkg/ui/dist", import.meta.url).pathname;
 
-const pod = encodeURIComponent("c-000/web-c-000/web-0-7d9f");
+const podOf = (key) => `/workloads/${encodeURIComponent(key)}`;
 const screens = [
-  "/", "/map", "/providers", "/providers/p-0000", "/providers/p-0002", "/providers/p-0006", "/providers/none", "/consumers", "/consumers/c-000", "/consumers/c-001",
-  "/workloads", "/workloads?namespace=web&path=direct", `/workloads/${pod}`, "/policies", "/policies/cheapest?consumer=c-001&provider=p-0001", "/nowhere",
+  "/", "/map", "/providers", "/providers/p-0000", "/providers/p-0002", "/providers/p-0006", "/providers/p-0007", "/providers/none",
+  "/providers/p-0000/drain", "/providers/none/drain", "/consumers", "/consumers/c-000", "/consumers/c-001",
+  "/workloads", "/workloads?namespace=web&path=direct", podOf("c-000/web-c-000/web-0-7d9f"), podOf("c-002/web-c-002/web-c-7d9f"),
+  podOf("c-000/batch-c-000/batch-p-7d9f"), podOf("c-001/db-c-001/db-b-7d9f"), "/policies", "/policies/cheapest?consumer=c-000&provider=p-0001",
+  "/policies/near?consumer=c-000&provider=p-0000", "/activity", "/activity?q=problem", "/nowhere",
 ];
 
 let browser;
@@ -47,6 +51,13 @@ const go = async (page, to) => {
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 };
 
+/** What axe finds wrong with the page as it is. */
+async function faults(page) {
+  await page.evaluate(readFileSync(axe, "utf8")); // What the debugger runs is not bound by the policy of the page.
+  const found = await page.evaluate(() => window.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }));
+  return found.violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.html.slice(0, 200)).join(" | ")}`);
+}
+
 for (const colorScheme of ["light", "dark"]) {
   for (const width of [360, 900, 1440]) {
     test(`screens in ${colorScheme} of ${width} px`, async (t) => {
@@ -55,14 +66,13 @@ for (const colorScheme of ["light", "dark"]) {
       await page.getByText("2 things need somebody").waitFor();
       for (const screen of screens) {
         await go(page, screen);
+        if (screen.endsWith("p-0000/drain")) await page.getByText("would stay.").waitFor();
+        await page.evaluate(() => document.querySelectorAll("details").forEach((details) => (details.open = true)));
         assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth), 0, `${screen} is wider than the window`);
         assert.deepEqual(await page.evaluate(() => [...document.querySelectorAll(".scroll:not(.matrix)")].filter((box) => box.scrollWidth > box.clientWidth + 1).length), 0,
           `${screen} has a table that is wider than its place`);
         if (width === 900) continue; // To look at all takes seconds.
-        // What the debugger runs is not bound by the policy of the page.
-        await page.evaluate((await import("node:fs")).readFileSync(axe, "utf8"));
-        const found = await page.evaluate(() => window.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }));
-        assert.deepEqual(found.violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.html.slice(0, 200)).join(" | ")}`), [], screen);
+        assert.deepEqual(await faults(page), [], screen);
       }
       assert.deepEqual(wrong, []);
     });
@@ -104,13 +114,195 @@ test("a drain is tried first, with its warnings, by keyboard", async (t) => {
   await page.getByText("Drained", { exact: true }).first().waitFor();
   assert.deepEqual(puts().at(-1), "PUT /api/v1/providers/p-0000/scheduling");
   await page.getByRole("button", { name: "Enable" }).waitFor();
-  assert.deepEqual(wrong.filter((line) => !line.includes("404")), [], "but that there is no preview");
+  assert.deepEqual(wrong, []);
 });
+
+test("a drain shows first what it would do", async (t) => {
+  const { page, s } = await open(t, { to: "/providers/p-0000" });
+  s.options.slow = 800;
+  await page.getByRole("button", { name: "Drain" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByText("Planning what it would do").waitFor();
+  await dialog.getByText("12 pods would move, 2 stay").waitFor();
+  assert.equal(await dialog.getByRole("button", { name: "Drain" }).isDisabled(), true, "before it is said what it would do");
+  await dialog.getByText("Of the pods on the provider 3 would move at once, 1 later, and 1 would stay.").waitFor();
+  assert.equal(await dialog.getByRole("button", { name: "Drain" }).isDisabled(), false);
+  assert.deepEqual(await dialog.locator(".split-of li").allTextContents(), ["1 would stay", "1 would move later", "3 would move at once"]);
+  assert.deepEqual(await dialog.locator("tbody tr:not(.group) td:nth-child(2)").allTextContents(), ["Stays", "Later", "Moves", "Moves", "Moves"]);
+  assert.equal(await dialog.locator("tr.group").first().textContent(), "db of bank · 1 pod");
+  assert.match(await dialog.locator("tbody tr:not(.group)").first().textContent(), /No other provider has room for it\.$/);
+  assert.deepEqual(await faults(page), []);
+  await dialog.getByRole("link", { name: "See it on a page of its own" }).click();
+  await page.getByRole("heading", { name: "Drain of milan" }).waitFor();
+  assert.equal(await page.getByRole("dialog").count(), 0);
+  assert.deepEqual(s.options.seen.filter((line) => line.startsWith("PUT")), ["PUT /api/v1/providers/p-0000/scheduling?dryRun=All"]);
+});
+
+for (const [status, detail, want] of [
+  [403, "pods is forbidden", "You may not see what it would do. Pods is forbidden. It can be drained all the same."],
+  [404, "the broker keeps no plans", "What it would do cannot be said here. The broker keeps no plans. It can be drained all the same."],
+  [503, "the cache is not read\u202e yet", "What it would do cannot be said now. The cache is not read? yet. It can be drained all the same."],
+]) {
+  test(`a drain of which ${status} is said is possible`, async (t) => {
+    const { page, s } = await open(t, { to: "/providers/p-0000" });
+    s.options.drain = { status, detail };
+    await page.getByRole("button", { name: "Drain" }).click();
+    await page.getByText(want, { exact: true }).waitFor();
+    await page.locator("dialog button.main:enabled").waitFor({ timeout: 5000 });
+    s.options.drain = undefined;
+    await page.getByRole("button", { name: "Ask again" }).click();
+    await page.getByText("1 would stay.").waitFor();
+    s.options.drain = { status, detail };
+    await page.keyboard.press("Escape");
+    await go(page, "/providers/p-0000/drain");
+    await page.getByText(want, { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Drain" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Drain" }).click();
+    await page.getByText("It is being drained.").waitFor();
+    assert.equal(s.options.seen.at(-1), "PUT /api/v1/providers/p-0000/scheduling");
+  });
+}
+
+test("a drain has an address of its own, and is bounded", async (t) => {
+  const { page, wrong } = await open(t, { to: "/providers/p-0000/drain", server: { things: world({ providers: 3, consumers: 2, pods: 1800 }) } });
+  await page.getByRole("heading", { name: "Drain of milan" }).waitFor();
+  await page.getByText("Of the pods on the provider").waitFor();
+  assert.equal(await page.locator("tbody tr:not(.group)").count(), 250);
+  const said = await page.locator(".split-of b").allTextContents();
+  const all = said.reduce((sum, n) => sum + Number(n.replace(",", "")), 0);
+  await page.getByText(`and ${(all - 250).toLocaleString("en")} more pods`, { exact: true }).waitFor();
+  assert.equal(await page.getByRole("button", { name: "Copy command" }).getAttribute("title"), "kubectl liqo-broker drain p-0000 --dry-run --context kind-broker");
+  await page.keyboard.press("/");
+  await page.keyboard.type("stays room");
+  await page.waitForFunction(() => document.querySelectorAll("tbody tr:not(.group)").length < 250);
+  assert.deepEqual([...new Set(await page.locator("tbody tr:not(.group) td:nth-child(3)").allTextContents())], ["No other provider has room for it."]);
+  assert.deepEqual(wrong, []);
+});
+
+test("a pod says which policy it follows, what that has decided, and of what the scores are made", async (t) => {
+  const { page, s } = await open(t, { to: podOf("c-000/web-c-000/web-0-7d9f") });
+  await page.getByRole("heading", { name: "What cheapest has decided for shop" }).waitFor();
+  const first = page.locator(".lines > li").first();
+  assert.match(await first.textContent(), /^milanit is herechosenscore 98 of 100/);
+  assert.deepEqual(await first.locator(".terms li").evaluateAll((all) => all.map((li) => [...li.children].map((c) => c.textContent).join("|"))),
+    ["|priceCPU 0.01 EUR/h|weight -50|50 points", "|latency 0.012 s|weight -30|30 points", "|availability24h 0.999 ratio|weight 20|18 points"]);
+  assert.deepEqual(await first.locator(".points .term").evaluateAll((all) => all.map((bar) => bar.style.width)), ["50%", "30%", "18%"]);
+  assert.deepEqual(await first.locator("ul.why li").allTextContents(), ["stands in for one that cannot be used"], "what is no term");
+  await page.getByText("turin has been better than a chosen one for 5m, and takes its place in 9m if that lasts.").waitFor();
+  await page.getByText("cpu 250m, memory 512Mi").waitFor();
+  await page.getByText("11 more, 4 of them excluded").click();
+  await page.getByText('filter region == "it"').first().waitFor();
+  await page.getByText("unknown: not measured").first().waitFor();
+  await page.getByRole("list", { name: "Where it is" }).getByRole("link", { name: "cheapest" }).click();
+  await page.getByRole("heading", { name: "shop and milan" }).waitFor();
+  await page.getByText("50 points").waitFor();
+  await go(page, podOf("c-001/db-c-001/db-b-7d9f"));
+  await page.getByText("Its namespace follows no policy").waitFor();
+  assert.equal(s.options.seen.filter((line) => line.includes("/drain")).length, 0, "nothing is planned that nobody asked for");
+});
+
+test("a pod that waits says why, and one of which nobody knows says who may", async (t) => {
+  const { page } = await open(t, { to: podOf("c-002/web-c-002/web-c-7d9f") });
+  await page.getByText("0/14 nodes are available: 10 Insufficient cpu, 4 node(s) were unschedulable.").waitFor();
+  await go(page, podOf("c-000/batch-c-000/batch-p-7d9f"));
+  await page.getByText("Why is not told here.").waitFor();
+  await page.getByText("kubectl liqo-broker explain batch-c-000/batch-p-7d9f --context kind-broker").waitFor();
+  await go(page, podOf("c-001/batch-c-001/batch-g-7d9f"));
+  await page.getByText("The provider is to be drained, and the pod stays").waitFor();
+  await page.getByRole("heading", { name: "What near has decided for lab" }).waitFor();
+  assert.match(await page.locator(".terms li").first().textContent(), /^latency .*weight -10/, "that of its own policy");
+});
+
+test("a policy says how many providers it uses, and when that changes", async (t) => {
+  const { page } = await open(t, { to: "/policies/near?consumer=c-000&provider=p-0000" });
+  const pair = page.locator(".pair");
+  await pair.getByText("Above 0.8 ratio for 2m of the 5m that it takes: then one provider more is used.").waitFor();
+  await pair.getByText("Uses 2 providers, 1 at least, 4 at most.").waitFor();
+  assert.match(await pair.locator(".band-of").textContent(), /^fewer below 0\.3 ratio0\.86 ratio, \d+s agomore above 0\.8 ratio$/);
+  const all = page.getByRole("region", { name: "How many providers it uses" });
+  await all.getByText("There is no value now: the query answers nothing. The number of providers holds.").waitFor();
+  assert.equal(await all.locator(".band .value").count(), 2, "an unknown value is not drawn");
+});
+
+test("a provider shows its labels, and when it was available", async (t) => {
+  const { page } = await open(t, { to: "/providers/p-0002" });
+  await page.getByRole("heading", { name: "Availability" }).waitFor();
+  const chips = await page.locator(".chips .chip").allTextContents();
+  assert.deepEqual(chips, [`example.com/owner=<b>?${"x".repeat(60)}`, "example.com/tier=silver", "liqo.io/type", "topology.kubernetes.io/region=no"]);
+  await page.getByRole("img", { name: "availability24h: available for 95.07 % of 22h, not watched in 2 of 24 slots" }).waitFor();
+  await page.getByText("As numbers").click();
+  const numbers = page.getByRole("region", { name: "Availability as numbers" });
+  assert.equal(await numbers.getByRole("row").count(), 1 + 3 + 12 + 24 + 30);
+  assert.equal(await numbers.getByRole("row", { name: "unknown" }).count(), 2 + 19);
+  await go(page, "/providers/p-0003");
+  await page.getByText("Nobody has watched it yet.").waitFor();
+  await go(page, "/providers/p-0004");
+  await page.getByRole("heading", { name: "bergen" }).waitFor();
+  assert.equal(await page.getByText("Availability", { exact: true }).count(), 0, "a server that does not tell");
+  await go(page, "/providers?q=tier=gold");
+  await page.getByText("7 of 14 clusters").waitFor();
+});
+
+test("the map has direct, relayed and waiting pods, and a tunnel that is down", async (t) => {
+  const { page } = await open(t, { to: "/map" });
+  await page.getByRole("heading", { name: "Map", exact: true }).waitFor();
+  await page.getByText("5 consumers and 14 providers").waitFor();
+  for (const kind of ["relay", "direct", "down"]) await page.locator(`.map-picture .${kind}`).first().waitFor({ state: "attached" });
+  await page.locator(".map-picture .line.waits").waitFor({ state: "attached" });
+  assert.equal(await page.getByRole("button", { name: "Copy command" }).getAttribute("title"), "kubectl liqo-broker providers -o wide --context kind-broker");
+});
+
+test("the head of a group of rows is as wide as its table", async (t) => {
+  for (const width of [360, 900, 1440]) {
+    const { page } = await open(t, { to: "/workloads", context: { viewport: { width, height: 900 } } });
+    await page.locator("tr.group").first().waitFor();
+    const sizes = () => page.evaluate(() => [...document.querySelectorAll("tr.group th, thead tr")].map((e) => Math.round(e.getBoundingClientRect().width)));
+    assert.equal(new Set(await sizes()).size, 1, `${await sizes()} at ${width} px`);
+    await page.setViewportSize({ width: width === 360 ? 1440 : 360, height: 900 });
+    await page.waitForFunction(() => new Set([...document.querySelectorAll("tr.group th, thead tr")].map((e) => Math.round(e.getBoundingClientRect().width))).size === 1);
+  }
+});
+
+// What the page is for is at most three clicks away from where it begins.
+const questions = {
+  "which pods run at provider-b, and by which path": async (page, click) => {
+    await click(page.getByRole("link", { name: "Providers", exact: true }).first());
+    await click(page.getByRole("link", { name: "provider-b", exact: true }));
+    const pods = page.getByRole("region", { name: "Workloads", exact: true });
+    await pods.waitFor();
+    const rows = await pods.locator("tbody tr:not(.group)").evaluateAll((all) => all.map((row) => [row.cells[0].textContent, row.cells[2].textContent]));
+    const want = Object.values(world({ names: ["provider-a", "provider-b"] }).workloads).filter((w) => w.provider?.id === "p-0001").map((w) => [w.pod, w.path]);
+    assert.ok(want.some(([, path]) => path === "direct") && want.some(([, path]) => path === "relay"));
+    assert.deepEqual(rows.toSorted(), want.toSorted());
+  },
+  "why a pod waits": async (page, click) => {
+    await click(page.getByRole("link", { name: "Workloads", exact: true }).first());
+    await click(page.getByRole("row", { name: "Waiting" }).getByRole("link").filter({ hasText: "web-c-7d9f" }));
+    await page.getByText("10 Insufficient cpu").waitFor();
+  },
+  "what a drain of provider-a would do": async (page, click) => {
+    await click(page.getByRole("link", { name: "Providers", exact: true }).first());
+    await click(page.getByRole("link", { name: "provider-a", exact: true }));
+    await click(page.getByRole("button", { name: "Drain" }));
+    await page.getByText("Of the pods on the provider 3 would move at once, 1 later, and 1 would stay.").waitFor();
+  },
+};
+for (const [question, answer] of Object.entries(questions)) {
+  test(`three clicks say ${question}`, async (t) => {
+    const { page, s, wrong } = await open(t, { server: { things: world({ names: ["provider-a", "provider-b"] }) } });
+    await page.getByText("2 things need somebody").waitFor();
+    let clicks = 0;
+    await answer(page, async (at) => (clicks++, at.click()));
+    assert.ok(clicks <= 3, `${clicks} clicks`);
+    assert.deepEqual(s.options.seen.filter((line) => line.startsWith("PUT") && !line.endsWith("?dryRun=All")), [], "nothing is changed");
+    assert.deepEqual(wrong, []);
+  });
+}
 
 test("who may not sees why", async (t) => {
   const { page, s } = await open(t, { to: "/providers/p-0000", server: { me: { may: [] } } });
   await page.getByRole("button", { name: "Cordon" }).click({ force: true });
-  await page.getByText("You may not update providers.brokering.liqo.io.").first().waitFor();
+  await page.getByText("You may not patch providers.brokering.liqo.io.").first().waitFor();
   assert.equal(await page.getByRole("dialog").count(), 0);
   assert.deepEqual(s.options.seen.filter((line) => line.startsWith("PUT")), []);
 });
@@ -139,6 +331,41 @@ test("names of others are texts, and do not turn what follows", async (t) => {
   assert.deepEqual(wrong, []);
 });
 
+test("who has done what is told, and where it is looked at", async (t) => {
+  const { page, wrong } = await open(t, { to: "/activity" });
+  const rows = page.locator("tbody tr");
+  await rows.first().waitFor();
+  assert.equal(await rows.count(), 12);
+  assert.match(await rows.first().textContent(), /^4\ds agoconsumer shopremote-ipam.*problem1,204 timesThe consumer has 1000/);
+  const drained = rows.filter({ hasText: "Active → Drained" });
+  assert.equal(await drained.locator("td").nth(2).textContent(), "ada@example.com");
+  assert.equal(await drained.locator("td").last().textContent(), "changed spec.scheduling: Active → Drained");
+  assert.equal(await rows.filter({ hasText: "provider gone" }).getByRole("link").count(), 0, "a link to what is gone");
+  await page.keyboard.press("/");
+  await page.keyboard.type("problem");
+  await page.getByText("3 of 12 events").waitFor();
+  await page.keyboard.press("Escape");
+  await drained.getByRole("link", { name: "provider milan" }).click();
+  const own = page.getByRole("region", { name: "Activity" });
+  assert.equal(await own.locator("li").count(), 6, "what is about this provider");
+  await go(page, "/");
+  assert.equal(await page.getByRole("region", { name: "Last activity" }).locator("li").count(), 8);
+  assert.deepEqual(wrong, []);
+});
+
+test("a server that tells of no activity has no screen of it", async (t) => {
+  const kinds = Object.keys(world()).filter((kind) => kind !== "activity").map((kind) => ({ kind }));
+  const { page } = await open(t, { server: { me: { kinds } } });
+  await page.getByText("2 things need somebody").waitFor();
+  assert.equal(await page.getByText("activity").count(), 0);
+});
+
+test("where nothing has happened, the page says what kubectl would", async (t) => {
+  const { page } = await open(t, { to: "/activity", server: { things: { ...world(), activity: {} } } });
+  await page.getByText("Nothing has happened that the cluster remembers.").waitFor();
+  await page.getByText("kubectl get events --namespace default --field-selector involvedObject.apiVersion=brokering.liqo.io/v1alpha1 --context kind-broker").first().waitFor();
+});
+
 test("only the rows in sight are in the page", async (t) => {
   const { page } = await open(t, { to: "/workloads", server: { things: world({ providers: 1000, consumers: 20, pods: 3000 }) } });
   await page.getByText("3,000 pods").waitFor();
@@ -155,7 +382,7 @@ test("only the rows in sight are in the page", async (t) => {
 test("a stream without a sign of life is stale, and is called again", async (t) => {
   const { page, s } = await open(t, { to: "/providers", clock: true });
   await page.getByText("live", { exact: true }).waitFor();
-  await page.clock.fastForward(19_000);
+  await page.clock.fastForward(15_000);
   assert.equal(await page.getByText(/stale since/).count(), 0);
   await page.clock.fastForward(21_000);
   await page.getByText(/stale since/).waitFor();
@@ -180,6 +407,6 @@ test("a server that is gone and comes back", async (t) => {
   assert.ok(s.options.resumed > 0, "it goes on where it was");
   s.options.key = "another";
   s.cut();
-  await page.getByText("The server was started anew").waitFor();
+  await page.getByText("The server was started again").waitFor();
   await turin.waitFor();
 });

@@ -38,7 +38,6 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/excerpt"
 	"github.com/capacitorset/liqo-broker/pkg/lenient"
-	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/promquery"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
@@ -398,23 +397,9 @@ func readRoster(ctx context.Context, objects client.Reader, reader *snapshot.Rea
 	if err := objects.List(ctx, &providers, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list providers: %w", err)
 	}
-	var nodes corev1.NodeList
-	if err := objects.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list nodes: %w", err)
-	}
-	owners, err := reader.Owners(ctx)
+	shown, err := reader.ShownLabels(ctx)
 	if err != nil {
 		return nil, err
-	}
-	of := make(map[cluster.ID][]*corev1.Node, len(nodes.Items))
-	for i := range nodes.Items {
-		if node := &nodes.Items[i]; owners.Offer(node) {
-			of[liqo.NodeCluster(node)] = append(of[liqo.NodeCluster(node)], node)
-		}
-	}
-	shown := make(map[cluster.ID]map[string]string, len(of))
-	for id, nodes := range of {
-		shown[id] = liqo.CommonLabels(nodes)
 	}
 	return newRoster(providers.Items, shown), nil
 }

@@ -525,7 +525,7 @@ func TestNodesOfOneProvider(t *testing.T) {
 	}
 	h := begin(t, objects...)
 	reversed := false
-	h.r.client = interceptor.NewClient(h.client, interceptor.Funcs{
+	h.r.reader = snapshottest.Reader(interceptor.NewClient(h.client, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			err := c.List(ctx, list, opts...)
 			if nodes, ok := list.(*corev1.NodeList); ok && reversed {
@@ -533,7 +533,7 @@ func TestNodesOfOneProvider(t *testing.T) {
 			}
 			return err
 		},
-	})
+	}), "")
 	for range 4 {
 		h.decide(30 * time.Second)
 		if got := h.chosen()["c"]; got != "id-y,id-z" {

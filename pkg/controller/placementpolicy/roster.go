@@ -19,6 +19,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/core/kpi"
 	"github.com/capacitorset/liqo-broker/pkg/excerpt"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
 // The size of a policy's decisions is bounded: so many consumers have their decision explained, with
@@ -74,20 +75,15 @@ func (s *roster) exclude(p *v1alpha1.Provider, why string) {
 	s.unusable = append(s.unusable, v1alpha1.ExplainedProvider{ID: p.Name, Name: p.Status.ClusterName, Excluded: why})
 }
 
-// candidate returns a provider with its KPIs, and its labels: those that people
-// put on the Provider go before those of its virtual node.
+// candidate returns a provider with its KPIs, and its labels.
 func candidate(p *v1alpha1.Provider, shown map[string]string) choice.Provider {
-	labels := make(map[string]string, len(shown)+len(p.Labels))
-	for _, source := range []map[string]string{shown, p.Labels} {
-		maps.Copy(labels, source)
-	}
 	known := make(map[string]kpi.KPI, len(p.Status.KPIs)+len(p.Status.QueriedKPIs))
 	for _, f := range slices.Concat(p.Status.QueriedKPIs, p.Status.KPIs) { // Of one name, the broker's own counts.
 		if f.Name != kpi.ConsumerRoundTripTime { // Each consumer has its own.
 			known[f.Name] = f.Decode()
 		}
 	}
-	return choice.Provider{ID: cluster.ID(p.Name), Name: p.Status.ClusterName, Labels: labels, KPIs: known}
+	return choice.Provider{ID: cluster.ID(p.Name), Name: p.Status.ClusterName, Labels: snapshot.LabelsOf(p, shown), KPIs: known}
 }
 
 // decide decides for one consumer. With an error, the decision is the one before,

@@ -123,6 +123,32 @@ func (h History) Availability() map[string]float64 {
 	return shares
 }
 
+// Window is what was seen in one window of watched time, in slots of equal length.
+type Window struct {
+	// Name is that of the KPI that Availability makes of it.
+	Name string
+	// Slot is how long a slot is, and Slots how many there are when the window is full.
+	Slot  time.Duration
+	Slots int
+	// Up is for how long the provider was up in each slot, the oldest first, in seconds. It is not to be changed.
+	Up []int64
+	// Last is how long the last slot is yet. All others are full.
+	Last time.Duration
+}
+
+// Windows returns what was seen, the shortest window first. Those in which nothing was seen are missing.
+func (h History) Windows() []Window {
+	var seen []Window
+	for i, w := range windows {
+		if r := h.Rings[i]; len(r.Up) > 0 {
+			seen = append(seen, Window{
+				Name: w.name, Slot: time.Duration(w.slot) * time.Second, Slots: w.size, Up: r.Up, Last: time.Duration(r.Filled) * time.Second,
+			})
+		}
+	}
+	return seen
+}
+
 // add returns a ring with more seconds. It leaves the slots of r as they are.
 func (r ring) add(seconds int64, up bool, slot int64, size int) ring {
 	next := ring{Up: append(make([]int64, 0, len(r.Up)+1), r.Up...), Filled: r.Filled}

@@ -5,7 +5,7 @@ package apiv1
 
 // Event is what an event is about: one of the things is there, but with an event deleted only their key.
 type Event struct {
-	Kind     string    `json:"kind" enum:"providers,consumers,offers,policies,decisions,workloads,links,flows,advice,status"`
+	Kind     string    `json:"kind" enum:"providers,consumers,offers,policies,decisions,workloads,links,flows,advice,status,activity"`
 	Key      string    `json:"key" doc:"What the thing is known by in the stream."`
 	Provider *Provider `json:"provider,omitempty"`
 	Consumer *Consumer `json:"consumer,omitempty"`
@@ -17,6 +17,7 @@ type Event struct {
 	Flow     *Flow     `json:"flow,omitempty"`
 	Advice   *Advice   `json:"advice,omitempty"`
 	Status   *Status   `json:"status,omitempty"`
+	Activity *Activity `json:"activity,omitempty"`
 }
 
 // Fill adds the value: all of it, or what of it is a consumer's own. It returns false if that is nothing.
@@ -46,6 +47,8 @@ func (e *Event) Fill(value any, own, hides bool) bool {
 		e.Flow = &value
 	case Status:
 		e.Status = &value
+	case Activity:
+		e.Activity = &value
 	}
 	return !own
 }

@@ -6,52 +6,15 @@ package apiv1
 import (
 	"math"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/core/period"
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/overview"
 )
-
-// ProviderOf returns a provider, with the broker's link to it, which may be nil.
-func ProviderOf(p *v1alpha1.Provider, link *overview.Link) Provider {
-	ready, reason := readiness(p.Status.Conditions)
-	shown := Provider{
-		Cluster: Cluster{p.Name, p.Status.ClusterName}, Scheduling: string(p.EffectiveScheduling()), Ready: ready, Reason: reason,
-		Capacity: Capacity{
-			Rule: string(p.Spec.Capacity.Rule), Declared: quantities(corev1.ResourceList(p.Spec.Capacity.Declared)),
-			OvercommitPercent: p.Spec.Capacity.Overcommit(), Measured: quantities(p.Status.Measured), Offered: quantities(p.Status.Offered),
-			Used: quantities(p.Status.Used), Free: quantities(p.Status.Free), LargestPod: quantities(p.Status.LargestPod),
-		},
-		KPIs:       slices.Concat(kpis(p.Status.KPIs, "Broker"), kpis(p.Status.QueriedKPIs, "Prometheus")),
-		Conditions: conditions(p.Status.Conditions), Created: p.CreationTimestamp.UTC(),
-	}
-	if since := p.UnreachableSince(); since != nil {
-		shown.UnreachableSince = since.UTC()
-	}
-	if price := p.Spec.Price; price != nil {
-		shown.Price = &Price{Currency: price.Currency, PeriodSeconds: time.Hour.Seconds()}
-		if length, err := period.Parse(string(price.Period)); err == nil {
-			shown.Price.PeriodSeconds = length.Seconds()
-		}
-		if price.CPU != nil {
-			shown.Price.CPU = price.CPU.String()
-		}
-		if price.Memory != nil {
-			shown.Price.Memory = price.Memory.String()
-		}
-	}
-	if link != nil {
-		l := LinkOf(link)
-		shown.Link = &l
-	}
-	return shown
-}
 
 // ConsumerOf returns a consumer.
 func ConsumerOf(c *v1alpha1.Consumer) Consumer {

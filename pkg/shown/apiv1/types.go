@@ -39,8 +39,23 @@ type Provider struct {
 	Price            *Price      `json:"price,omitempty" doc:"What people have written that it costs. What it offers itself is among the KPIs."`
 	KPIs             []KPI       `json:"kpis,omitempty" nullable:"false"`
 	Link             *Link       `json:"link,omitempty" doc:"The broker's tunnel to it."`
+	Labels           Labels      `json:"labels,omitempty" doc:"By which policies choose it: those that people gave to it, and then those that Liqo shows of it; 32 at most."`
+	History          []Window    `json:"history,omitempty" nullable:"false" doc:"How available it was, in the last hour, day and month that the broker watched."`
 	Conditions       []Condition `json:"conditions,omitempty" nullable:"false"`
 	Created          time.Time   `json:"created"`
+}
+
+// Labels are labels as in Kubernetes.
+type Labels map[string]string
+
+// Window is for how long a provider was available in slots of equal length. It is made of watched time: what passes while nobody watches is
+// in no slot.
+type Window struct {
+	Name        string  `json:"name" doc:"The KPI that is made of it."`
+	SlotSeconds float64 `json:"slotSeconds" doc:"How long a slot is."`
+	Slots       int     `json:"slots" doc:"How many there are when the window is full."`
+	UpSeconds   []int64 `json:"upSeconds" nullable:"false" doc:"For how long it was available in each slot, the oldest first."`
+	LastSeconds float64 `json:"lastSeconds" doc:"How long the last slot is yet. All others are full."`
 }
 
 // Capacity is what a provider has.

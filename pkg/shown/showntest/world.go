@@ -75,8 +75,12 @@ func World() []client.Object {
 	policy.Spec.AppliesTo.Scope = v1alpha1.ScopeDefault
 	policy.Spec.Scaling = &v1alpha1.Scaling{Query: "delay", Unit: "ms", OffloadAbove: "200", UnoffloadBelow: "50", Min: 1}
 	policy.Status.Summary = "hidden-name-turin"
+	milan := NewProvider(Milan)
+	milan.Labels = map[string]string{"region": "hidden-north"}
+	seen := kpi.History{}.Observe(Midnight, true).Observe(Midnight.Add(time.Minute), true)
 	objects := []client.Object{
-		NewProvider(Milan), NewProvider(Turin), NewConsumer(Sees, v1alpha1.ModeOrchestrated), NewConsumer(Blind, v1alpha1.ModeAggregated),
+		milan, &v1alpha1.ProviderHistory{ObjectMeta: metav1.ObjectMeta{Name: milan.Name}, History: seen.String()},
+		NewProvider(Turin), NewConsumer(Sees, v1alpha1.ModeOrchestrated), NewConsumer(Blind, v1alpha1.ModeAggregated),
 		node, policy, liqotest.ForeignCluster(Milan, true, false), liqotest.ForeignCluster(Sees, false, true),
 		liqotest.Tunnel(Milan, "850μs", Midnight),
 	}

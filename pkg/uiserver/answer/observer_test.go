@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/yaml"
 
@@ -30,13 +31,19 @@ func TestObserver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	role, _, _ := strings.Cut(string(manifest), "\n---\n")
-	var granted rbacv1.ClusterRole
-	if err := yaml.UnmarshalStrict([]byte(role), &granted); err != nil {
-		t.Fatal(err)
+	granted := map[string][]rbacv1.PolicyRule{} // By namespace.
+	for document := range strings.SplitSeq(string(manifest), "\n---\n") {
+		if !strings.Contains(document, "\nrules:\n") {
+			continue
+		}
+		var role rbacv1.ClusterRole // A Role has the same fields.
+		if err := yaml.UnmarshalStrict([]byte(document), &role); err != nil {
+			t.Fatal(err)
+		}
+		granted[role.Namespace] = role.Rules
 	}
-	grants := func(verb, group, resource string) bool {
-		return slices.ContainsFunc(granted.Rules, func(rule rbacv1.PolicyRule) bool {
+	grants := func(namespace, verb, group, resource string) bool {
+		return slices.ContainsFunc(granted[namespace], func(rule rbacv1.PolicyRule) bool {
 			return slices.Contains(rule.Verbs, verb) && slices.Contains(rule.APIGroups, group) &&
 				(slices.Contains(rule.Resources, resource) || slices.Contains(rule.Resources, "*"))
 		})
@@ -49,7 +56,12 @@ func TestObserver(t *testing.T) {
 	}
 	needed := map[string]bool{"deployments": true, "configmaps": true, "*": true}
 	for _, of := range []line.Line{v09.Line{}, v1.Line{}} {
-		for _, object := range shown.Needs(of.Kinds(), shown.Kinds()...) {
+		var all []client.Object
+		for _, kind := range shown.Kinds() {
+			musts, adds := shown.Needs(of.Kinds(), kind)
+			all = slices.Concat(all, musts, adds)
+		}
+		for _, object := range all {
 			kind, err := apiutil.GVKForObject(object, scheme)
 			if err != nil {
 				t.Fatal(err)
@@ -57,16 +69,17 @@ func TestObserver(t *testing.T) {
 			resource, _ := meta.UnsafeGuessKindToResource(kind)
 			needed[resource.Resource] = true
 			for _, verb := range []string{"list", "watch"} {
-				if !grants(verb, kind.Group, resource.Resource) {
-					t.Errorf("Liqo %s: it does not grant to %s %s in %q", of.Name(), verb, resource.Resource, kind.Group)
+				if !grants(object.GetNamespace(), verb, kind.Group, resource.Resource) {
+					t.Errorf("Liqo %s: it does not grant to %s %s in %q, namespace %q", of.Name(), verb, resource.Resource, kind.Group,
+						object.GetNamespace())
 				}
 			}
 		}
 	}
-	if !grants("list", "apps", "deployments") || !grants("get", "", "configmaps") {
+	if !grants("", "list", "apps", "deployments") || !grants("", "get", "", "configmaps") {
 		t.Error("it does not grant to see what runs, or what the cluster is called")
 	}
-	for _, rule := range granted.Rules {
+	for _, rule := range slices.Concat(granted[""], granted["default"]) {
 		for _, verb := range rule.Verbs {
 			if !slices.Contains([]string{"get", "list", "watch"}, verb) {
 				t.Errorf("it grants to %s %q", verb, rule.Resources)

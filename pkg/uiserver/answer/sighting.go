@@ -104,8 +104,13 @@ func (s *sighting) watch(ctx context.Context) error {
 		objects.Programs = &s.cfg.Programs
 	}
 	s.feed = feed.New(objects.Items, shown.Kinds()...)
-	if err := objects.Watch(ctx, informers, s.kinds, s.feed.Changed); err != nil {
+	if err := objects.Watch(ctx, informers, s.kinds, may.read, s.feed.Changed); err != nil {
 		return err
+	}
+	if may.programs {
+		if _, err := informers.GetInformer(ctx, &appsv1.Deployment{}); err != nil {
+			return fmt.Errorf("watch Deployments: %w", err)
+		}
 	}
 
 	// It runs.
@@ -125,9 +130,11 @@ func (s *sighting) watch(ctx context.Context) error {
 func (s *sighting) cache() cache.Options {
 	kept := cached.ByBroker(s.cfg.Line)
 	kept[&v1alpha1.PlacementDecision{}] = cached.Decisions()
+	kept[&v1alpha1.ProviderHistory{}] = cache.ByObject{Transform: cached.Without(shown.KeepWindows)}
 	kept[&appsv1.Deployment{}] = cache.ByObject{Transform: cached.Without(bare)}
 	return cache.Options{
 		Scheme: s.cfg.Scheme, Mapper: s.client.RESTMapper(), DefaultTransform: cached.Strip, ByObject: kept,
+		ReaderFailOnMissingInformer: true, // What may not be read would be waited for.
 		DefaultWatchErrorHandler: func(ctx context.Context, r *toolscache.Reflector, err error) {
 			if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) {
 				s.lose(err)
@@ -152,9 +159,12 @@ type rights struct {
 	// own is what the cluster is called, and programs whether its Deployments may be read.
 	own      cluster.Identity
 	programs bool
+	// read reports whether all objects of a kind may be read.
+	read func(client.Object) bool
 }
 
-// askRights asks the API server who the person is, and what they may. What they may read is asked for all objects, wherever they are.
+// askRights asks the API server who the person is, and what they may. What they may read is asked for all objects, wherever they are,
+// unless all that are read are in one namespace.
 func (s *sighting) askRights(ctx context.Context) (may rights, err error) {
 	s.me = apiv1.Me{Context: s.cfg.Context, Version: s.cfg.Version, ReadOnly: s.cfg.ReadOnly, May: []string{}}
 	if s.me.Name, err = whoIs(ctx, s.client); err != nil {
@@ -174,21 +184,23 @@ func (s *sighting) askRights(ctx context.Context) (may rights, err error) {
 		asked   = map[right]bool{}
 	)
 	for _, kind := range shown.Kinds() {
-		for _, object := range shown.Needs(s.cfg.Line.Kinds(), kind) {
-			of, errOf := s.resource(object)
+		musts, adds := shown.Needs(s.cfg.Line.Kinds(), kind)
+		for i, object := range slices.Concat(musts, adds) {
+			rights, errOf := s.reading(object)
 			if errOf != nil {
 				return may, errOf
 			}
-			for _, verb := range []string{"list", "watch"} {
-				r := right{verb, of.group, of.resource}
-				needed[kind] = append(needed[kind], r)
+			if i < len(musts) {
+				needed[kind] = append(needed[kind], rights...)
+			}
+			for _, r := range rights {
 				asked[r] = true
 			}
 		}
 	}
 	// The rest has no kind.
-	deployments := right{"list", appsv1.GroupName, "deployments"}
-	changes := []right{{"patch", v1alpha1.GroupVersion.Group, "providers"}, {"patch", v1alpha1.GroupVersion.Group, "consumers"}}
+	deployments := right{"list", appsv1.GroupName, "deployments", ""}
+	changes := []right{{"patch", v1alpha1.GroupVersion.Group, "providers", ""}, {"patch", v1alpha1.GroupVersion.Group, "consumers", ""}}
 	for _, r := range append(changes, deployments) {
 		asked[r] = true
 	}
@@ -209,6 +221,10 @@ func (s *sighting) askRights(ctx context.Context) (may rights, err error) {
 
 	// What follows from the answers.
 	may.programs = !lacking[deployments.String()]
+	may.read = func(object client.Object) bool {
+		rights, err := s.reading(object)
+		return err == nil && !slices.ContainsFunc(rights, func(r right) bool { return lacking[r.String()] })
+	}
 	for _, r := range changes {
 		if !lacking[r.String()] {
 			s.me.May = append(s.me.May, r.String())
@@ -220,7 +236,7 @@ func (s *sighting) askRights(ctx context.Context) (may rights, err error) {
 				missing = append(missing, r.String())
 			}
 		}
-		if kind == shown.Links && errOwn != nil {
+		if kind == shown.Links && apierrors.IsForbidden(errOwn) {
 			missing = append(missing, "get configmaps") // One end of each is this cluster.
 		}
 		slices.Sort(missing)
@@ -229,28 +245,35 @@ func (s *sighting) askRights(ctx context.Context) (may rights, err error) {
 	return may, nil
 }
 
-// resource returns what the API server calls the objects of a kind.
-func (s *sighting) resource(object client.Object) (right, error) {
+// reading returns the rights to read all objects of a kind, in the namespace of the object if it has one, and to hear of changes.
+func (s *sighting) reading(object client.Object) ([]right, error) {
 	kind, err := s.client.GroupVersionKindFor(object)
 	if err != nil {
-		return right{}, fmt.Errorf("name the kind of %T: %w", object, err)
+		return nil, fmt.Errorf("name the kind of %T: %w", object, err)
 	}
 	mapping, err := s.client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
-		return right{}, fmt.Errorf("find %s on the cluster: %w", kind.Kind, err)
+		return nil, fmt.Errorf("find %s on the cluster: %w", kind.Kind, err)
 	}
-	return right{group: mapping.Resource.Group, resource: mapping.Resource.Resource}, nil
+	of := mapping.Resource
+	in := object.GetNamespace()
+	return []right{{"list", of.Group, of.Resource, in}, {"watch", of.Group, of.Resource, in}}, nil
 }
 
-// right is one right on all objects of a resource.
-type right struct{ verb, group, resource string }
+// right is one right on all objects of a resource, in one namespace if it is not empty.
+type right struct{ verb, group, resource, namespace string }
 
-func (r right) String() string { return r.verb + " " + r.resource }
+func (r right) String() string {
+	if r.namespace != "" {
+		return r.verb + " " + r.resource + " in namespace " + r.namespace
+	}
+	return r.verb + " " + r.resource
+}
 
 // has asks whether who asks has it.
 func (r right) has(ctx context.Context, c client.Client) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: r.verb, Group: r.group, Resource: r.resource},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: r.verb, Group: r.group, Resource: r.resource, Namespace: r.namespace},
 	}}
 	if err := c.Create(ctx, review); err != nil {
 		return false, fmt.Errorf("ask for the right to %s: %w", r, err)

@@ -1,0 +1,268 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	admissiontest "github.com/capacitorset/liqo-broker/test/admission"
+)
+
+const daemon = "system:serviceaccount:liqo-broker:liqo-broker"
+
+// asks sends a review over HTTP as an API server does, and returns the answer, which always admits.
+func asks(t *testing.T, h *Handler, request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+	t.Helper()
+	request.UID = "1"
+	body, err := json.Marshal(admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: request,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, Path, bytes.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	(&admission.Webhook{Handler: h}).ServeHTTP(w, r)
+	var review admissionv1.AdmissionReview
+	if err := json.Unmarshal(w.Body.Bytes(), &review); err != nil {
+		t.Fatalf("%s: %v", w.Body, err)
+	}
+	if w.Code != http.StatusOK || !review.Response.Allowed || len(review.Response.Patch) > 0 {
+		t.Fatalf("%d: %+v", w.Code, review.Response)
+	}
+	return review.Response
+}
+
+// written returns an object with some metadata and a spec, as JSON.
+func written(metadata, spec string) runtime.RawExtension {
+	return runtime.RawExtension{Raw: []byte(`{"metadata":{"name":"p","uid":"u","generation":1` + metadata + `},"spec":` + spec +
+		`,"status":{"clusterName":"x"}}`)}
+}
+
+func TestHandle(t *testing.T) {
+	const (
+		here, active, drained = `,"labels":{}`, `{"scheduling":"Active"}`, `{"scheduling":"Drained"}`
+		cordoned, later       = `{"scheduling":"Cordoned"}`, `{"scheduling":"Drained","later":1}`
+		warning               = "preview of p: Drained"
+		update                = admissionv1.Update
+	)
+	hostile := `{"scheduling":"` + strings.Repeat(`\u202e`, 100_000) + `"}`
+	cases := map[string]struct {
+		reason        string
+		operation     admissionv1.Operation
+		user          string // Alice, if empty.
+		kind          string // Provider, if empty.
+		subresource   string
+		before, after runtime.RawExtension
+		dryRun        bool
+		preview       string // What the preview does instead of saying something.
+		want          string // What is told; nothing, if empty.
+		warning       string
+	}{
+		"Drained": {
+			reason: "Who drains a provider is told of, and what it means.", operation: update, before: written(here, active),
+			after: written(here, drained), want: "alice changed spec.scheduling: Active → Drained", warning: warning,
+		},
+		"DryRun": {
+			reason: "Who only tries is told what it means, and nothing is written.", operation: update, before: written(here, active),
+			after: written(here, drained), dryRun: true, warning: warning,
+		},
+		"Cordoned": {
+			reason: "So is who cordons one.", operation: update, before: written(here, active), after: written(here, cordoned),
+			want: "alice changed spec.scheduling: Active → Cordoned", warning: "preview of p: Cordoned",
+		},
+		"Again": {
+			reason: "What changes else of one that is drained is no reason to warn again.", operation: update, before: written(here, drained),
+			after: written(here, later), want: "alice changed spec.later: none → 1",
+		},
+		"Active": {
+			reason: "One that is opened closes nothing.", operation: update, before: written(here, drained), after: written(here, active),
+			want: "alice changed spec.scheduling: Drained → Active",
+		},
+		"Status": {
+			reason: "A status is nobody's decision.", operation: update, before: written(here, active), after: written(`,"x":1`, active),
+		},
+		"Subresource": {
+			reason: "Nor is it by its own way.", operation: update, subresource: "status", before: written(here, active),
+			after: written(here, drained),
+		},
+		"Daemon": {
+			reason: "What the daemon changes is told otherwise.", operation: update, user: daemon, before: written(here, active),
+			after: written(here, drained),
+		},
+		"GitOps": {
+			reason: "Controllers are people's, and have names.", operation: update, user: "system:serviceaccount:argocd:controller",
+			before: written(here, active), after: written(here, drained), warning: warning,
+			want: "system:serviceaccount:argocd:controller changed spec.scheduling: Active → Drained",
+		},
+		"Namesake": {
+			reason: "Who is called nearly like the daemon is not.", operation: update, user: daemon + "x", before: written(here, active),
+			after: written(here, drained), want: daemon + "x changed spec.scheduling: Active → Drained", warning: warning,
+		},
+		"Created": {
+			reason: "Who creates something is told of.", operation: admissionv1.Create, after: written(here, active),
+			want: "alice created it with spec.scheduling: Active",
+		},
+		"Deleted": {
+			reason: "And who deletes it.", operation: admissionv1.Delete, before: written(here, active), want: "alice deleted it",
+		},
+		"DeletedAgain": {
+			reason: "What is being deleted was deleted before.", operation: admissionv1.Delete,
+			before: written(`,"deletionTimestamp":"2026-01-02T03:04:05Z"`, active),
+		},
+		"Consumer": {
+			reason: "Of other kinds there is no preview.", operation: update, kind: "Consumer", before: written(here, active),
+			after: written(here, drained), want: "alice changed spec.scheduling: Active → Drained",
+		},
+		"Hostile": {
+			reason: "Whatever is written, it is short.", operation: update, user: "a\u202eb\n" + strings.Repeat("x", 100_000),
+			before: written(here, active), after: written(here, hostile), warning: "preview of p: Cordoned",
+			want: `"a?b ` + strings.Repeat("x", maxUser-len("a?b ...")) + `..." changed spec: 23 bytes → 600017 bytes`,
+		},
+		"Broken": {
+			reason: "What cannot be read hinders nobody.", operation: update, before: written(here, active),
+			after: runtime.RawExtension{Raw: []byte(`{"metadata":1}`)},
+		},
+		"Fails": {
+			reason: "Nor does a preview that fails.", operation: update, before: written(here, active), after: written(here, drained),
+			preview: "fails", want: "alice changed spec.scheduling: Active → Drained",
+		},
+		"Panics": {
+			reason: "Nor one that panics.", operation: update, before: written(here, active), after: written(here, drained), preview: "panics",
+			want: "alice changed spec.scheduling: Active → Drained",
+		},
+		"Long": {
+			reason: "A warning is short and plain.", operation: update, before: written(here, active), after: written(here, drained),
+			preview: "long", want: "alice changed spec.scheduling: Active → Drained", warning: "?" + strings.Repeat("x", maxWarning-4) + "...",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			to := &sink{}
+			var warnings []string
+			running(t, to, func(t *testing.T, l *Log) {
+				t.Helper()
+				h := New(l, daemon, func(_ context.Context, p *v1alpha1.Provider) (string, error) {
+					switch tc.preview {
+					case "fails":
+						return "not said", errors.New("boom")
+					case "panics":
+						panic("boom")
+					case "long":
+						return "\u202e" + strings.Repeat("x", 100_000), nil
+					}
+					return "preview of " + p.Name + ": " + string(p.EffectiveScheduling()), nil
+				})
+				request := &admissionv1.AdmissionRequest{
+					Kind:      metav1.GroupVersionKind{Group: v1alpha1.Group, Version: "v1alpha1", Kind: "Provider"},
+					Operation: tc.operation, SubResource: tc.subresource, OldObject: tc.before, Object: tc.after,
+					UserInfo: authenticationv1.UserInfo{Username: "alice"},
+				}
+				if tc.user != "" {
+					request.UserInfo.Username = tc.user
+				}
+				if tc.kind != "" {
+					request.Kind.Kind = tc.kind
+				}
+				if tc.dryRun {
+					request.DryRun = &tc.dryRun
+				}
+				warnings = asks(t, h, request).Warnings
+			})
+			var want, wantWarnings []string
+			if tc.want != "" {
+				want = []string{tc.want}
+			}
+			if tc.warning != "" {
+				wantWarnings = []string{tc.warning}
+			}
+			if diff := cmp.Diff(want, to.messages()); diff != "" {
+				t.Errorf("%s\n-want +got\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(wantWarnings, warnings); diff != "" {
+				t.Errorf("%s\nwarnings: -want +got\n%s", tc.reason, diff)
+			}
+			for i := range to.events {
+				o := to.events[i].InvolvedObject
+				if o.APIVersion != "brokering.liqo.io/v1alpha1" || o.Name != "p" || o.UID != "u" || o.Kind == "" {
+					t.Errorf("%s\nabout %+v", tc.reason, o)
+				}
+			}
+		})
+	}
+}
+
+// TestConfiguration looks at what the API server asks: about the kinds in which people decide, in a way that hinders nobody.
+func TestConfiguration(t *testing.T) {
+	all := admissiontest.Webhooks(t, "../../../deploy/broker/webhook.yaml")
+	i := slices.IndexFunc(all, func(w admissionregistrationv1.ValidatingWebhook) bool { return w.Name == "audit" })
+	if i < 0 {
+		t.Fatal("deploy/broker/webhook.yaml has no webhook audit")
+	}
+	w := all[i]
+	if *w.ClientConfig.Service.Path != Path || *w.FailurePolicy != admissionregistrationv1.Ignore || *w.TimeoutSeconds > 2 ||
+		*w.SideEffects != admissionregistrationv1.SideEffectClassNoneOnDryRun || *w.MatchPolicy != admissionregistrationv1.Equivalent {
+		t.Errorf("%+v", w)
+	}
+	// All kinds that have a spec: people write it.
+	asked := map[string]bool{}
+	for _, rule := range w.Rules {
+		if len(rule.Operations) != 3 || slices.Contains(rule.Operations, admissionregistrationv1.OperationAll) {
+			t.Errorf("asked about %v", rule.Operations)
+		}
+		for _, resource := range rule.Resources {
+			asked[resource] = true
+		}
+	}
+	files, err := filepath.Glob("../../../deploy/crds/*_*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var people []string
+	for _, file := range files {
+		definition, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plural := regexp.MustCompile(`(?m)^    plural: (\w+)$`).FindSubmatch(definition)
+		if bytes.Contains(definition, []byte("\n          spec:\n")) {
+			people = append(people, string(plural[1]))
+		}
+	}
+	if got := slices.Sorted(maps.Keys(asked)); !slices.Equal(got, people) {
+		t.Errorf("asked about %v, and people write the spec of %v", got, people)
+	}
+	// The API server does not ask about the daemon.
+	for user, want := range map[string]bool{daemon: false, "alice": true, daemon + "x": true} {
+		given := map[string]any{"request": map[string]any{"userInfo": map[string]any{"username": user}}}
+		got := !slices.ContainsFunc(w.MatchConditions, func(c admissionregistrationv1.MatchCondition) bool {
+			return !admissiontest.Holds(t, c.Expression, given)
+		})
+		if got != want {
+			t.Errorf("asked about %s: %t, want %t", user, got, want)
+		}
+	}
+}
