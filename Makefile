@@ -36,7 +36,7 @@ OAPI_CODEGEN_VERSION := v2.8.2
 TOPOLOGIES   ?= equal distinct partial nested
 ADDRESS_TESTS := TestAggregator|TestOrchestrator|TestServicesReachTheConsumer|TestProvidersReachEachOther|TestAddressesFollow
 # They run a browser, or a Prometheus in the lab, leave a second broker there, or measure.
-ON_ITS_OWN   := TestBrowser|TestDelay|TestTwoBrokers|TestSpeed|TestBusyNode|TestGrantsReachNodes
+ON_ITS_OWN   := TestBrowser|TestPictures|TestDelay|TestTwoBrokers|TestSpeed|TestBusyNode|TestGrantsReachNodes
 # They go a way that others go for the most part, or take their time for what is not ours alone.
 OTHER_WAYS   := TestAppliedAtOnce|TestAutoscaling|TestClaimsAreRefused|TestDevices|TestDrainOfDatabase|TestFrontDoor/ByHand|TestFrontDoor/Helm|TestGatewayStopped|TestInstallationInTheWrongOrder|TestIPAMPortOpensToVirtualKubelets|TestLongNames|TestNamespacesLeaveNothing|TestOffloadedTwice|TestPeeringByCredentials|TestPodsWaitForTheDaemon|TestPools|TestRelayAddressesEndWithTheirPods|TestRelayAddressesOfEndpointsLast|TestSecondVirtualKubelet|TestSilentGateway|TestUDP|TestVolumesOfProviders|TestVolumesStayAtHome
 # They say for how long nobody may be without an answer, which depends on what else the machine does, or go other ways.
@@ -224,6 +224,15 @@ test-e2e-ui: deps build images bin/lab $(JOURNEYS) ## Open the page of a broker 
 	mkdir -p .build/ui-node && cp ui/package.json ui/package-lock.json .build/ui-node/
 	npm ci --prefix .build/ui-node --ignore-scripts --no-audit --no-fund --silent
 	LIQO_BROKER_UI_MODULES=$(CURDIR)/.build/ui-node/node_modules $(call walk,$(LIQO),20m,-run '^TestBrowser$$')
+
+# The journeys are run in test/e2e, which is where relative paths would lead.
+.PHONY: ui-pictures
+ui-pictures: deps build images bin/lab $(JOURNEYS) ## Take pictures of the page with a lab's broker, to docs/images/.
+	@build/deps.sh chromium
+	mkdir -p .build/ui-node && cp ui/package.json ui/package-lock.json .build/ui-node/
+	npm ci --prefix .build/ui-node --ignore-scripts --no-audit --no-fund --silent
+	LIQO_BROKER_UI_MODULES=$(CURDIR)/.build/ui-node/node_modules LIQO_BROKER_PICTURES=$(CURDIR)/docs/images \
+		$(call walk,$(LIQO),20m,-run '^TestPictures$$')
 
 .PHONY: test-virtual-kubelet
 test-virtual-kubelet: $(PATCHED) ## Run the unit tests of the virtual kubelet, and of what the source patches bring.

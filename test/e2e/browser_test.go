@@ -7,6 +7,7 @@ package e2e
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -109,6 +111,35 @@ func TestBrowser(t *testing.T) {
 	}
 	linked(true)
 	b.do("see", map[string]any{"not": "down", "within": 5000})
+	p.stream("providers").until(t, func(_ string, e apiv1.Event) bool {
+		return e.Provider != nil && e.Provider.ID == string(a.ID) && e.Provider.Ready
+	})
+	b.ends()
+}
+
+// picturesVariable names the folder into which TestPictures writes.
+const picturesVariable = "LIQO_BROKER_PICTURES"
+
+// TestPictures takes pictures of the page for the README, in both themes.
+func TestPictures(t *testing.T) {
+	to := os.Getenv(picturesVariable)
+	if to == "" {
+		t.Fatalf("%s does not say where pictures go: run make ui-pictures", picturesVariable)
+	}
+	const namespace = "shop"
+	start(t, v1alpha1.ModeOrchestrated)
+	deploy(t, namespace, federation.Web, 6)
+	copies(t, namespace, 6)
+	b := browse(t, fed.Broker)
+	for route, text := range map[string]string{"/map": fed.Consumer.Name, "/": "Capacity"} {
+		b.do("go", route)
+		b.do("see", map[string]any{"text": text})
+		for _, scheme := range []string{"light", "dark"} {
+			b.do("colours", scheme)
+			name := cmp.Or(strings.TrimPrefix(route, "/"), "overview")
+			b.do("picture", filepath.Join(to, fmt.Sprintf("page-%s-%s.png", name, scheme)))
+		}
+	}
 	b.ends()
 }
 

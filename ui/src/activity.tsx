@@ -14,7 +14,7 @@ import { missing, store } from "./server";
 type Row = [string, Activity];
 
 const columns: Column<Row>[] = [
-  { name: "When", width: 7, by: ([, a]) => a.time, cell: ([, a]) => <When time={a.time} /> },
+  { name: "When", width: 9, by: ([, a]) => a.time, cell: ([, a]) => <When time={a.time} /> },
   { name: "What", width: 10, by: ([, a]) => aboutOf(a), cell: ([, a]) => <About of={a} /> },
   { name: "Who", width: 9, from: "mid", by: ([, a]) => whoOf(a), cell: ([, a]) => <Who of={a} /> },
   { name: "Reason", width: 9, from: "wide", by: ([, a]) => a.reason, cell: ([, a]) => <span class="cut" title={plain(a.reason)}>{plain(a.reason)}</span> },

@@ -13,7 +13,7 @@ const { chromium } = load("playwright-core");
 const link = new URL(process.argv[2]);
 const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-gpu"] });
-const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
+const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
 const page = await context.newPage();
 
 /** What a browser complains of, and whom it asks but the page's server. */

@@ -113,22 +113,22 @@ func changeOf(req *admission.Request) (*Change, error) {
 	}
 	change := &Change{User: req.UserInfo.Username, generation: before.Metadata.Generation}
 	of := &after
-	switch req.Operation {
+	switch req.Operation { //nolint:exhaustive // Nothing else is asked about.
 	case admissionv1.Create:
 		change.Deed = Created
 		change.Fields, change.More = differences(nil, after.Spec)
 	case admissionv1.Update:
 		change.Deed = Changed
 		if change.Fields, change.More = differences(before.Spec, after.Spec); len(change.Fields) == 0 {
-			return nil, nil
+			return nil, nil //nolint:nilnil // That is nothing.
 		}
 	case admissionv1.Delete:
 		if before.Metadata.DeletionTimestamp != nil {
-			return nil, nil // It was told the first time.
+			return nil, nil //nolint:nilnil // It was told the first time.
 		}
 		change.Deed, of = Deleted, &before
 	default:
-		return nil, nil
+		return nil, nil //nolint:nilnil // That is nothing.
 	}
 	change.Object = corev1.ObjectReference{
 		APIVersion: metav1.GroupVersion{Group: req.Kind.Group, Version: req.Kind.Version}.String(), Kind: req.Kind.Kind,

@@ -177,7 +177,7 @@ func (l *Log) Tell(change Change) {
 	select {
 	case l.queue <- change:
 	default:
-		l.count(outcomeDropped, 1)
+		l.count(outcomeDropped)
 	}
 }
 
@@ -228,20 +228,20 @@ func (l *Log) take(ctx context.Context, change Change) {
 	w := l.pairs[key]
 	if w == nil {
 		if w = l.remember(key); w == nil {
-			l.count(outcomeDropped, 1)
+			l.count(outcomeDropped)
 			return
 		}
 	}
 	now := l.cfg.Clock.Now()
 	w.latest = now
 	if w.touched && w.last.generation == change.generation && w.last.generation > 0 && w.last.String() == change.String() {
-		l.count(outcomeRepeated, 1)
+		l.count(outcomeRepeated)
 		return
 	}
 	if w.count == 0 {
 		w.first = now
 	} else {
-		l.count(outcomeCombined, 1)
+		l.count(outcomeCombined)
 	}
 	w.last, w.touched = change, true
 	w.count++
@@ -313,12 +313,12 @@ func (l *Log) writeEvent(ctx context.Context, by string, w *waiting) {
 	event := l.event(by, w)
 	w.count = 0
 	if err := l.cfg.Client.Create(ctx, event); err != nil {
-		l.count(outcomeFailed, 1)
+		l.count(outcomeFailed)
 		l.cfg.Log.Error(err, "Cannot write who has changed an object", "object", w.last.Object.Name, "kind", w.last.Object.Kind,
 			"change", event.Message)
 		return
 	}
-	l.count(outcomeWritten, 1)
+	l.count(outcomeWritten)
 }
 
 // event returns an event of what a pair has.
@@ -339,8 +339,9 @@ func (l *Log) event(by string, w *waiting) *corev1.Event {
 		InvolvedObject: w.last.Object,
 		Type:           corev1.EventTypeNormal, Reason: ReasonChanged, Message: excerpt.Of(message, maxMessage),
 		Source: corev1.EventSource{Component: l.cfg.Component}, ReportingController: l.cfg.Component,
-		FirstTimestamp: metav1.NewTime(w.first), LastTimestamp: metav1.NewTime(w.latest), Count: int32(min(w.count, 1<<30)),
+		FirstTimestamp: metav1.NewTime(w.first), LastTimestamp: metav1.NewTime(w.latest),
+		Count: int32(min(w.count, 1<<30)), //nolint:gosec // It is less.
 	}
 }
 
-func (l *Log) count(outcome string, n int) { l.cfg.Changes.WithLabelValues(outcome).Add(float64(n)) }
+func (l *Log) count(outcome string) { l.cfg.Changes.WithLabelValues(outcome).Inc() }
