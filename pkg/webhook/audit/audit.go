@@ -99,6 +99,7 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) (answer adm
 
 // changeOf returns what a request changes of what people decide; nil if that is nothing.
 func changeOf(req *admission.Request) (*Change, error) {
+	// What it was, and what it is to be.
 	var before, after object
 	for _, each := range []struct {
 		raw  []byte
@@ -111,6 +112,7 @@ func changeOf(req *admission.Request) (*Change, error) {
 			return nil, fmt.Errorf("read %s %s: %w", req.Kind.Kind, req.Name, err)
 		}
 	}
+	// What of that people notice.
 	change := &Change{User: req.UserInfo.Username, generation: before.Metadata.Generation}
 	of := &after
 	switch req.Operation { //nolint:exhaustive // Nothing else is asked about.
