@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +30,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/controller/kpis"
 	"github.com/capacitorset/liqo-broker/pkg/controller/liqonamespace"
 	"github.com/capacitorset/liqo-broker/pkg/controller/placementpolicy/managed"
+	"github.com/capacitorset/liqo-broker/pkg/controller/placementpolicy/whatif"
 	"github.com/capacitorset/liqo-broker/pkg/controller/provider"
 	"github.com/capacitorset/liqo-broker/pkg/controller/providerquery"
 	"github.com/capacitorset/liqo-broker/pkg/controller/reports"
@@ -49,6 +51,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/serving/lease"
 	"github.com/capacitorset/liqo-broker/pkg/serving/ports"
 	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
+	"github.com/capacitorset/liqo-broker/pkg/shown/apiv1"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/wake"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/audit"
@@ -236,6 +239,13 @@ func (b *broker) setupAPI(
 		config.Explainer = &planning.Explainer{
 			Client: mgr.GetClient(), Reader: own.reader, Planner: own.planner, MaxNamespaces: b.cfg.maxNamespaces,
 		}
+	}
+	trier, err := whatif.New(liqo, mgr.GetClient(), nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	config.TryPolicy = func(ctx context.Context, text string) (apiv1.PolicyTrial, error) {
+		return trier.Try(ctx, time.Now(), text)
 	}
 	api, err := httpapi.New(config) //nolint:contextcheck // It prepares answers, each with the context of its request.
 	if err != nil {

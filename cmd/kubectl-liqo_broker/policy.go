@@ -4,7 +4,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,14 +11,10 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
-	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/controller/placementpolicy"
+	"github.com/capacitorset/liqo-broker/pkg/controller/placementpolicy/whatif"
 	"github.com/capacitorset/liqo-broker/pkg/overview"
 )
 
@@ -48,18 +43,22 @@ func (r *reading) policyCheckCommand() *cobra.Command {
 		Args:    usage(cobra.ExactArgs(1)),
 		// A file that cannot be read is an error; a policy that is wrong is what was looked for, and has an exit code of its own.
 		RunE: func(command *cobra.Command, args []string) error {
-			policies, err := r.readPolicies(args[0])
+			c, err := r.open()
 			if err != nil {
 				return err
 			}
-			c, err := r.open()
+			trier, err := trier(c)
+			if err != nil {
+				return err
+			}
+			policies, err := r.readPolicies(trier, args[0])
 			if err != nil {
 				return err
 			}
 			checks := make([]overview.PolicyCheck, len(policies))
 			healthy := true
 			for i := range policies {
-				if checks[i], err = r.checkPolicy(command.Context(), c, &policies[i]); err != nil {
+				if checks[i], err = r.checkPolicy(command.Context(), trier, &policies[i]); err != nil {
 					return r.clear(r.onBroker(command.Context(), c, err))
 				}
 				healthy = healthy && checks[i].Good
@@ -88,69 +87,30 @@ func (r *reading) policyCheckCommand() *cobra.Command {
 }
 
 // checkPolicy tries a policy.
-func (r *reading) checkPolicy(ctx context.Context, c client.Client, p *v1alpha1.PlacementPolicy) (overview.PolicyCheck, error) {
-	check := overview.PolicyCheck{Name: p.Name}
-	defaulted, err := admit(ctx, c, p)
-	switch {
-	case apierrors.IsForbidden(err):
-		check.Notes = append(check.Notes, "You may not write placement policies, so that the API server has not checked it against its schema")
-	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
-		check.Problems = append(check.Problems, "The API server refuses it: "+err.Error())
-	case err != nil:
-		return check, fmt.Errorf("check placement policy %s: %w", p.Name, err)
-	default:
-		p = defaulted
-	}
-	// The broker's own code decides, as if nothing had been chosen before.
-	of, err := lineOf(c)
+func (r *reading) checkPolicy(ctx context.Context, trier *whatif.Trier, d *whatif.Document) (overview.PolicyCheck, error) {
+	tried, err := trier.Check(ctx, r.now(), d)
+	check := overview.PolicyCheck{Name: d.Policy.Name, Problems: tried.Problems, Notes: tried.Notes}
 	if err != nil {
 		return check, err
 	}
-	trial, err := placementpolicy.Try(ctx, of, c, r.now(), p)
-	if err != nil {
-		return check, err
-	}
-	if trial.Invalid != nil {
-		check.Problems = append(check.Problems, trial.Invalid.Error())
-	}
-	for _, condition := range trial.Conditions {
-		switch condition.Reason {
-		case v1alpha1.ReasonUnknownKPI:
-			check.Problems = append(check.Problems, condition.Message)
-		case v1alpha1.ReasonOtherPolicy:
-			check.Notes = append(check.Notes, condition.Message)
-		}
-	}
-	// What it would choose, and what that cannot say.
-	if trial.Scales {
-		check.Notes = append(check.Notes,
-			"How many are chosen depends on spec.scaling, whose KPI only the broker asks for: here it counts as unknown")
-	}
-	for i := range trial.Decisions {
-		check.Add(r.now(), &trial.Decisions[i].ConsumerDecision, trial.Decisions[i].Err)
+	for i := range tried.Trial.Decisions {
+		check.Add(r.now(), &tried.Trial.Decisions[i].ConsumerDecision, tried.Trial.Decisions[i].Err)
 	}
 	check.Good = len(check.Problems) == 0
 	return check, nil
 }
 
-// admit lets the API server check a policy, and returns what it would keep.
-func admit(ctx context.Context, c client.Client, p *v1alpha1.PlacementPolicy) (*v1alpha1.PlacementPolicy, error) {
-	kept := p.DeepCopy()
-	err := c.Create(ctx, kept, client.DryRunAll)
-	if !apierrors.IsAlreadyExists(err) {
-		return kept, err
-	}
-	var existing v1alpha1.PlacementPolicy
-	if err := c.Get(ctx, client.ObjectKeyFromObject(p), &existing); err != nil {
+// trier returns what tries policies, with the rights of a client.
+func trier(c client.Client) (*whatif.Trier, error) {
+	of, err := lineOf(c)
+	if err != nil {
 		return nil, err
 	}
-	kept = p.DeepCopy()
-	kept.ResourceVersion = existing.ResourceVersion
-	return kept, c.Update(ctx, kept, client.DryRunAll)
+	return whatif.New(of, c, whatif.Admission(c))
 }
 
 // readPolicies reads the placement policies of a file; there is at least one, and nothing else.
-func (r *reading) readPolicies(file string) ([]v1alpha1.PlacementPolicy, error) {
+func (r *reading) readPolicies(trier *whatif.Trier, file string) ([]whatif.Document, error) {
 	var content []byte
 	var err error
 	if file == "-" {
@@ -161,50 +121,12 @@ func (r *reading) readPolicies(file string) ([]v1alpha1.PlacementPolicy, error) 
 	if err != nil {
 		return nil, fmt.Errorf("read the policy: %w", err)
 	}
-	// Several policies may be in a file, and nothing else: what would be passed over would count as checked.
-	var policies []v1alpha1.PlacementPolicy
-	documents := utilyaml.NewDocumentDecoder(io.NopCloser(bytes.NewReader(content)))
-	defer documents.Close()
-	buffer := make([]byte, len(content)+1)
-	for {
-		n, err := documents.Read(buffer)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read the policy: %w", err)
-		}
-		var kind metav1.TypeMeta
-		if err := yaml.Unmarshal(buffer[:n], &kind); err != nil {
-			return nil, fmt.Errorf("%s is not YAML: %w", file, err)
-		}
-		if kind == (metav1.TypeMeta{}) && len(bytes.TrimSpace(withoutComments(buffer[:n]))) == 0 {
-			continue
-		}
-		if kind.APIVersion != v1alpha1.GroupVersion.String() || kind.Kind != "PlacementPolicy" {
-			return nil, fmt.Errorf("%s has a %s of %q, and not only PlacementPolicies of %s", file, kind.Kind, kind.APIVersion,
-				v1alpha1.GroupVersion)
-		}
-		// A field that is misspelt is an error, as it is for the API server.
-		var p v1alpha1.PlacementPolicy
-		if err := yaml.UnmarshalStrict(buffer[:n], &p); err != nil {
-			return nil, fmt.Errorf("%s has a PlacementPolicy that cannot be read: %w", file, err)
-		}
-		policies = append(policies, p)
-	}
-	if len(policies) == 0 {
-		return nil, fmt.Errorf("%s has no PlacementPolicy", file)
+	policies, err := trier.Read(content)
+	switch {
+	case errors.Is(err, whatif.ErrNothing):
+		return nil, fmt.Errorf("%s %w", file, err)
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return policies, nil
-}
-
-// withoutComments returns a document without the lines that are comments or begin a document.
-func withoutComments(document []byte) []byte {
-	var kept []byte
-	for line := range bytes.Lines(document) {
-		if trimmed := bytes.TrimSpace(line); !bytes.HasPrefix(trimmed, []byte("#")) && !bytes.Equal(trimmed, []byte("---")) {
-			kept = append(kept, line...)
-		}
-	}
-	return kept
 }

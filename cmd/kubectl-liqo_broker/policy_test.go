@@ -112,10 +112,10 @@ func TestPolicyCheckRefused(t *testing.T) {
 	}{
 		"Empty": {content: "# Nothing\n", says: "has no PlacementPolicy", exitCode: program.ExitFailure},
 		"OtherKind": {
-			content: "apiVersion: v1\nkind: Pod\n", says: `has a Pod of "v1", and not only PlacementPolicies`, exitCode: program.ExitFailure,
+			content: "apiVersion: v1\nkind: Pod\n", says: `this is a Pod of "v1", and not only PlacementPolicies`, exitCode: program.ExitFailure,
 		},
 		"NotYAML":  {content: "a: [", says: "is not YAML", exitCode: program.ExitFailure},
-		"Misspelt": {content: header + "spec: {filter: [x]}\n", says: `unknown field "filter"`, exitCode: program.ExitFailure},
+		"Misspelt": {content: header + "spec: {filter: [x]}\n", says: `unknown field "spec.filter"`, exitCode: program.ExitFailure},
 		"Invalid": {
 			content: good, err: apierrors.NewInvalid(kind, "fastest", nil), says: errUnhealthy.Error(), prints: "! The API server refuses it: ",
 			exitCode: exitUnhealthy,

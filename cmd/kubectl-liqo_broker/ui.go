@@ -14,12 +14,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/controller/placementpolicy/whatif"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/install"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/line"
 	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/shown"
 	"github.com/capacitorset/liqo-broker/pkg/shown/apiv1"
+	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/ui"
 	"github.com/capacitorset/liqo-broker/pkg/uiserver"
 	"github.com/capacitorset/liqo-broker/pkg/uiserver/answer"
@@ -100,6 +103,27 @@ func (r *reading) showPage(ctx context.Context, p *page) error {
 	return nil
 }
 
+// policies reads texts of policies, and tries each with what the cluster says then.
+type policies struct {
+	*whatif.Trier
+
+	try func(ctx context.Context, text string) (apiv1.PolicyTrial, error)
+}
+
+// Try implements [answer.Policies].
+func (p policies) Try(ctx context.Context, text string) (apiv1.PolicyTrial, error) {
+	return p.try(ctx, text)
+}
+
+// tryPolicy tries the policy of a text at this moment.
+func (r *reading) tryPolicy(ctx context.Context, c client.Client, of line.Line, text string) (apiv1.PolicyTrial, error) {
+	trier, err := whatif.New(of, snapshot.Once(c, of), whatif.Admission(c))
+	if err != nil {
+		return apiv1.PolicyTrial{}, err
+	}
+	return trier.Try(ctx, r.now(), text)
+}
+
 // answers returns what answers the page. The error says what a cluster is that has no broker.
 func (r *reading) answers(ctx context.Context, readOnly bool) (*answer.Answers, error) {
 	config, err := r.config()
@@ -122,10 +146,18 @@ func (r *reading) answers(ctx context.Context, readOnly bool) (*answer.Answers, 
 	if _, err := c.RESTMapper().RESTMapping(group.WithKind("Provider").GroupKind(), group.Version); err != nil {
 		return nil, r.onBroker(ctx, c, err)
 	}
+	// What it asks besides is answered with the same rights.
 	preview := func(ctx context.Context, provider cluster.ID) (apiv1.DrainPreview, error) {
 		return r.previewDrain(ctx, c, provider)
 	}
+	reader, err := whatif.New(of, c, nil)
+	if err != nil {
+		return nil, err
+	}
 	return answer.New(answer.Config{
+		Policies: policies{reader, func(ctx context.Context, text string) (apiv1.PolicyTrial, error) {
+			return r.tryPolicy(ctx, c, of, text)
+		}},
 		Rest: config, Scheme: scheme, Line: of, Context: r.to.context(), Version: version.String(), ReadOnly: readOnly,
 		Preview: preview,
 		Programs: shown.Programs{

@@ -33,6 +33,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/serving/restclient"
 	"github.com/capacitorset/liqo-broker/pkg/serving/source"
 	"github.com/capacitorset/liqo-broker/pkg/shown"
+	"github.com/capacitorset/liqo-broker/pkg/shown/apiv1"
 )
 
 // Audience is what tokens for the API are for, unless others are configured.
@@ -67,6 +68,9 @@ type Config struct {
 	Changed func(Rescheduled)
 	// Explainer explains the plans for namespaces; nil if there are none.
 	Explainer Explainer
+	// TryPolicy says what the policy of a text would decide now. The error is [apiv1.Faults] for a text that has no good one. It is called
+	// once at a time; nil if nothing can be tried.
+	TryPolicy func(ctx context.Context, text string) (apiv1.PolicyTrial, error)
 	// Catalog, Orchestrator and Aggregator are the modes that the broker runs. The list
 	// of clusters is served by a catalog and an orchestrator, the toggle only by an
 	// orchestrator, and version 1 by an orchestrator and an aggregator.
@@ -190,6 +194,7 @@ const (
 	messageNoV1           = "version 1 of the API is not served: the broker runs neither as orchestrator nor as aggregator"
 	messageNoClusters     = "the list of clusters is not served: the broker runs neither as catalog nor as orchestrator"
 	messageNoToggle       = "providers cannot be toggled: the broker does not run as orchestrator"
+	messageNoTrials       = "policies cannot be tried here"
 	messageNoPlans        = "there are no plans: the broker runs neither as orchestrator nor as aggregator"
 	messageNoItem         = "there is no %q among the %s"
 	messageNoProvider     = "no provider has the cluster ID %q"

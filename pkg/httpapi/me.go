@@ -22,7 +22,8 @@ type meInput struct {
 
 // told are the rights of which Me tells: what the changes, the plans, the lists and the stream of events need.
 func told() []delegatedauth.Right {
-	rights := []delegatedauth.Right{right("update", "providers"), right("update", "consumers"), right("get", "plans")}
+	rights := []delegatedauth.Right{right("update", "providers"), right("update", "consumers"), right("get", "plans"),
+		right("get", "placementpolicies")}
 	readers := readers()
 	for _, kind := range shown.Kinds() {
 		read := "list"

@@ -6,6 +6,7 @@ package httpapi
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -15,6 +16,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
+	"github.com/capacitorset/liqo-broker/pkg/sheet"
 	"github.com/capacitorset/liqo-broker/pkg/shown"
 	"github.com/capacitorset/liqo-broker/pkg/shown/apiv1"
 	"github.com/capacitorset/liqo-broker/pkg/shown/feed"
@@ -134,6 +136,15 @@ type decisionInput struct {
 
 	Policy   string `path:"policy" maxLength:"253"`
 	Consumer string `path:"consumer" maxLength:"253" doc:"A cluster ID."`
+}
+
+type tryInput struct {
+	Body PolicyText
+}
+
+// PolicyText is a policy as somebody writes it.
+type PolicyText struct {
+	Policy string `json:"policy" minLength:"1" maxLength:"65536" doc:"A PlacementPolicy as YAML or JSON."`
 }
 
 type schedulingInput struct {
@@ -330,6 +341,43 @@ func (v *v1) previews() {
 			return &struct{ Body apiv1.DrainPreview }{preview}, nil
 		}
 	})
+
+	v.trials()
+}
+
+// trials registers what tries policies.
+func (v *v1) trials() {
+	try := v.operation("tryPolicy", http.MethodPost, "/policies/try", access{verb: "get", resource: "placementpolicies"},
+		"Say what a policy would decide now, and what of that is another thing than today")
+	try.Description += " Nothing is written. What is wrong with the policy is told with the line and the field."
+	try.Errors, try.MaxBodyBytes = append(try.Errors, http.StatusNotFound), maxPolicyBody
+	rest.Register(v.api, try, func(ctx context.Context, in *tryInput) (*struct{ Body apiv1.PolicyTrial }, error) {
+		if v.cfg.TryPolicy == nil {
+			return nil, rest.Refusal(http.StatusNotFound, messageNoTrials)
+		}
+		select {
+		case v.trying <- struct{}{}:
+			defer func() { <-v.trying }()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		trial, err := v.cfg.TryPolicy(ctx, in.Body.Policy)
+		if faults := apiv1.Faults(nil); errors.As(err, &faults) {
+			return nil, wrongPolicy(faults)
+		} else if err != nil {
+			return nil, fmt.Errorf("try a policy: %w", err)
+		}
+		return &struct{ Body apiv1.PolicyTrial }{trial}, nil
+	})
+}
+
+// wrongPolicy refuses a policy, with each fault and its place.
+func wrongPolicy(faults apiv1.Faults) error {
+	details := make([]error, len(faults))
+	for i := range faults {
+		details[i] = &huma.ErrorDetail{Location: "body.policy", Message: sheet.Sentence(faults[i].Error())}
+	}
+	return huma.NewError(http.StatusUnprocessableEntity, sheet.Sentence(faults.Error()), details...)
 }
 
 // changes registers what changes something.

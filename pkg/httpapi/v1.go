@@ -26,8 +26,8 @@ const (
 	base = "/api/v1"
 	// answerTimeout is less than what ends a request without an answer.
 	answerTimeout = requestTimeout - 2*time.Second
-	// maxBody is more than the one body that there is, in bytes.
-	maxBody = 1 << 10
+	// maxBody is more than most bodies that there are, in bytes, and maxPolicyBody more than a policy as a text in JSON.
+	maxBody, maxPolicyBody = 1 << 10, 160 << 10
 )
 
 // v1 is version 1 of the API.
@@ -35,6 +35,7 @@ type v1 struct {
 	cfg      *Config
 	feed     *feed.Feed
 	watchers *source.Limit
+	trying   chan struct{} // One for each policy that is tried.
 	timing   timing
 	api      *rest.API
 }
@@ -64,6 +65,7 @@ func newREST(cfg *Config, mux *http.ServeMux) *rest.API {
 // newV1 adds version 1 to an API.
 func newV1(cfg *Config, api *rest.API) (*v1, error) {
 	v := &v1{cfg: cfg, api: api, watchers: source.NewLimit(maxWatchers, maxWatchersEach), timing: defaultTiming}
+	v.trying = make(chan struct{}, 1)
 	v.feed = feed.New(cfg.objects().Items, shown.Kinds()...)
 	v.operations()
 	return v, v.api.Seal(base+"/", func(r *http.Request) error {
@@ -122,7 +124,7 @@ func crossOrigin(origins []string, next http.Handler) http.Handler {
 			h.Set("Access-Control-Allow-Origin", origin)
 			h.Set("Access-Control-Expose-Headers", "ETag, Retry-After")
 			if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
-				h.Set("Access-Control-Allow-Methods", "GET, HEAD, PUT")
+				h.Set("Access-Control-Allow-Methods", "GET, HEAD, PUT, POST")
 				h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, If-None-Match, Last-Event-ID")
 				h.Set("Access-Control-Max-Age", "600")
 				w.WriteHeader(http.StatusNoContent)

@@ -313,6 +313,10 @@ func TestEveryOperation(t *testing.T) {
 	if a := ok(c.GetPolicyWithResponse(ctx, "cheap", nil)); a.JSON200 == nil || a.JSON200.Scope != "Default" {
 		t.Errorf("getPolicy: %s", a.Body)
 	}
+	call("tryPolicy")
+	if a := ok(c.TryPolicyWithResponse(ctx, apiclient.TryPolicyJSONRequestBody{Policy: "x"})); a.ApplicationproblemJSON404 == nil {
+		t.Errorf("tryPolicy where nothing can be tried: %d %s", a.StatusCode(), a.Body)
+	}
 	call("listDecisions")
 	if a := ok(c.ListDecisionsWithResponse(ctx, nil)); a.JSON200 == nil || len(a.JSON200.Items) != 2 {
 		t.Errorf("listDecisions: %s", a.Body)

@@ -103,13 +103,19 @@ func Answer(w http.ResponseWriter, value any) {
 	write(w, http.StatusOK, "application/json", value)
 }
 
-// Refuse answers with a problem (RFC 9457).
-func Refuse(w http.ResponseWriter, status int, detail string) {
+// Fault is one of several that a problem has.
+type Fault struct {
+	Message string `json:"message"`
+}
+
+// Refuse answers with a problem (RFC 9457), and with each of several faults if there are any.
+func Refuse(w http.ResponseWriter, status int, detail string, faults ...Fault) {
 	write(w, status, "application/problem+json", struct {
-		Title  string `json:"title"`
-		Status int    `json:"status"`
-		Detail string `json:"detail"`
-	}{http.StatusText(status), status, detail})
+		Title  string  `json:"title"`
+		Status int     `json:"status"`
+		Detail string  `json:"detail"`
+		Errors []Fault `json:"errors,omitempty"`
+	}{http.StatusText(status), status, detail, faults})
 }
 
 func write(w http.ResponseWriter, status int, media string, value any) {

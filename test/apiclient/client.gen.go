@@ -1184,6 +1184,39 @@ type Policy struct {
 // PolicyScope defines model for Policy.Scope.
 type PolicyScope string
 
+// PolicyText defines model for PolicyText.
+type PolicyText struct {
+	// Policy A PlacementPolicy as YAML or JSON.
+	Policy string `json:"policy"`
+}
+
+// PolicyTrial defines model for PolicyTrial.
+type PolicyTrial struct {
+	// Consumers At most 100, those first for which something changes. Without any to which it applies, one without an ID.
+	Consumers []TriedDecision `json:"consumers"`
+
+	// Dropped Consumers for which the policy of this name decides today, and it would not; at most 20.
+	Dropped *[]Cluster `json:"dropped,omitempty"`
+
+	// Exists There is a policy of this name, in whose place it is tried.
+	Exists bool `json:"exists"`
+
+	// More How many further consumers it would decide for.
+	More *int64 `json:"more,omitempty"`
+
+	// MoreDropped How many further consumers there are of these.
+	MoreDropped *int64 `json:"moreDropped,omitempty"`
+
+	// Notes What the trial cannot say, and which policies go before it.
+	Notes *[]string `json:"notes,omitempty"`
+
+	// Policy Its name.
+	Policy string `json:"policy"`
+
+	// Problems What keeps it from deciding well, such as a KPI that no provider has.
+	Problems *[]string `json:"problems,omitempty"`
+}
+
 // Price defines model for Price.
 type Price struct {
 	// Cpu One core.
@@ -1350,6 +1383,38 @@ type Toggled struct {
 	ClusterName string `json:"clusterName"`
 	Enabled     bool   `json:"enabled"`
 	Id          string `json:"id"`
+}
+
+// TriedDecision defines model for TriedDecision.
+type TriedDecision struct {
+	Decision Decision `json:"decision"`
+
+	// Free Today no policy decides for some of it: all providers that are ready come into question.
+	Free bool `json:"free"`
+
+	// In Providers that are chosen and are not today, at most 20.
+	In *[]Cluster `json:"in,omitempty"`
+
+	// MoreIn How many further providers come in.
+	MoreIn *int64 `json:"moreIn,omitempty"`
+
+	// MoreOut How many further providers go out.
+	MoreOut *int64 `json:"moreOut,omitempty"`
+
+	// Namespaces How many of its namespaces would follow the policy; missing if that is not known.
+	Namespaces *int64 `json:"namespaces,omitempty"`
+
+	// Out Providers that are chosen today and would not be, at most 20.
+	Out *[]Cluster `json:"out,omitempty"`
+
+	// PodsOut How many pods of these namespaces are on providers that go out; missing if that is not known.
+	PodsOut *int64 `json:"podsOut,omitempty"`
+
+	// Problem Why nothing can be chosen: what was chosen before stays.
+	Problem *string `json:"problem,omitempty"`
+
+	// Today The policies that decide for these namespaces today; without a namespace, for what it has in general.
+	Today *[]string `json:"today,omitempty"`
 }
 
 // Watchable defines model for Watchable.
@@ -1681,6 +1746,9 @@ type ListWorkloadsParamsPath string
 // SetConsumerSchedulingJSONRequestBody defines body for SetConsumerScheduling for application/json ContentType.
 type SetConsumerSchedulingJSONRequestBody = SchedulingOfConsumer
 
+// TryPolicyJSONRequestBody defines body for TryPolicy for application/json ContentType.
+type TryPolicyJSONRequestBody = PolicyText
+
 // SetSchedulingJSONRequestBody defines body for SetScheduling for application/json ContentType.
 type SetSchedulingJSONRequestBody = Scheduling
 
@@ -1882,6 +1950,24 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /api/v1/policies (the `ListPolicies` operationId).
 	ListPolicies(ctx context.Context, params *ListPoliciesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// TryPolicyWithBody Say what a policy would decide now, and what of that is another thing than today
+	//
+	// Needs the right to get placementpolicies.brokering.liqo.io. Nothing is written. What is wrong with the policy is told with the line and the field.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/policies/try (the `TryPolicy` operationId).
+	TryPolicyWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// TryPolicy Say what a policy would decide now, and what of that is another thing than today
+	//
+	// Needs the right to get placementpolicies.brokering.liqo.io. Nothing is written. What is wrong with the policy is told with the line and the field.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/policies/try (the `TryPolicy` operationId).
+	TryPolicy(ctx context.Context, body TryPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetPolicy Get a policy
 	//
@@ -2229,6 +2315,44 @@ func (c *Client) ListOffers(ctx context.Context, params *ListOffersParams, reqEd
 // Corresponds with GET /api/v1/policies (the `ListPolicies` operationId).
 func (c *Client) ListPolicies(ctx context.Context, params *ListPoliciesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListPoliciesRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// TryPolicyWithBody Say what a policy would decide now, and what of that is another thing than today
+//
+// Needs the right to get placementpolicies.brokering.liqo.io. Nothing is written. What is wrong with the policy is told with the line and the field.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/policies/try (the `TryPolicy` operationId).
+func (c *Client) TryPolicyWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTryPolicyRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// TryPolicy Say what a policy would decide now, and what of that is another thing than today
+//
+// Needs the right to get placementpolicies.brokering.liqo.io. Nothing is written. What is wrong with the policy is told with the line and the field.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/policies/try (the `TryPolicy` operationId).
+func (c *Client) TryPolicy(ctx context.Context, body TryPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTryPolicyRequest(c.Server, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3590,6 +3714,46 @@ func NewListPoliciesRequest(server string, params *ListPoliciesParams) (*http.Re
 	return req, nil
 }
 
+// NewTryPolicyRequest calls the generic TryPolicy builder with application/json body
+func NewTryPolicyRequest(server string, body TryPolicyJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewTryPolicyRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewTryPolicyRequestWithBody constructs an http.Request for the TryPolicy method, with any body, and a specified content type
+func NewTryPolicyRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/policies/try")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewGetPolicyRequest constructs an http.Request for the GetPolicy method
 func NewGetPolicyRequest(server string, name string, params *GetPolicyParams) (*http.Request, error) {
 	var err error
@@ -4282,6 +4446,24 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /api/v1/policies (the `ListPolicies` operationId).
 	ListPoliciesWithResponse(ctx context.Context, params *ListPoliciesParams, reqEditors ...RequestEditorFn) (*ListPoliciesResponse, error)
+
+	// TryPolicyWithBodyWithResponse Say what a policy would decide now, and what of that is another thing than today
+	//
+	// Needs the right to get placementpolicies.brokering.liqo.io. Nothing is written. What is wrong with the policy is told with the line and the field.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/policies/try (the `TryPolicy` operationId).
+	TryPolicyWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TryPolicyResponse, error)
+
+	// TryPolicyWithResponse Say what a policy would decide now, and what of that is another thing than today
+	//
+	// Needs the right to get placementpolicies.brokering.liqo.io. Nothing is written. What is wrong with the policy is told with the line and the field.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/policies/try (the `TryPolicy` operationId).
+	TryPolicyWithResponse(ctx context.Context, body TryPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*TryPolicyResponse, error)
 
 	// GetPolicyWithResponse Get a policy
 	//
@@ -5873,6 +6055,131 @@ func (r ListPoliciesResponse) ContentType() string {
 	return ""
 }
 
+type TryPolicyResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *PolicyTrial
+	// ApplicationproblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationproblemJSON400 *ErrorModel
+	// ApplicationproblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationproblemJSON401 *ErrorModel
+	// ApplicationproblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationproblemJSON403 *ErrorModel
+	// ApplicationproblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationproblemJSON404 *ErrorModel
+	// ApplicationproblemJSON406 the response for an HTTP 406 `application/problem+json` response
+	ApplicationproblemJSON406 *ErrorModel
+	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationproblemJSON413 *ErrorModel
+	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationproblemJSON415 *ErrorModel
+	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationproblemJSON422 *ErrorModel
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *ErrorModel
+	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
+	ApplicationproblemJSON500 *ErrorModel
+	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationproblemJSON503 *ErrorModel
+	// ApplicationproblemJSON504 the response for an HTTP 504 `application/problem+json` response
+	ApplicationproblemJSON504 *ErrorModel
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r TryPolicyResponse) GetJSON200() *PolicyTrial {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r TryPolicyResponse) GetApplicationproblemJSON400() *ErrorModel {
+	return r.ApplicationproblemJSON400
+}
+
+// GetApplicationproblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r TryPolicyResponse) GetApplicationproblemJSON401() *ErrorModel {
+	return r.ApplicationproblemJSON401
+}
+
+// GetApplicationproblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r TryPolicyResponse) GetApplicationproblemJSON403() *ErrorModel {
+	return r.ApplicationproblemJSON403
+}
+
+// GetApplicationproblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
+func (r TryPolicyResponse) GetApplicationproblemJSON404() *ErrorModel {
+	return r.ApplicationproblemJSON404
+}
+
+// GetApplicationproblemJSON406 returns the response for an HTTP 406 `application/problem+json` response
+func (r TryPolicyResponse) GetApplicationproblemJSON406() *ErrorModel {
+	return r.ApplicationproblemJSON406
+}
+
+// GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r TryPolicyResponse) GetApplicationproblemJSON413() *ErrorModel {
+	return r.ApplicationproblemJSON413
+}
+
+// GetApplicationproblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r TryPolicyResponse) GetApplicationproblemJSON415() *ErrorModel {
+	return r.ApplicationproblemJSON415
+}
+
+// GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r TryPolicyResponse) GetApplicationproblemJSON422() *ErrorModel {
+	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r TryPolicyResponse) GetApplicationproblemJSON429() *ErrorModel {
+	return r.ApplicationproblemJSON429
+}
+
+// GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
+func (r TryPolicyResponse) GetApplicationproblemJSON500() *ErrorModel {
+	return r.ApplicationproblemJSON500
+}
+
+// GetApplicationproblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r TryPolicyResponse) GetApplicationproblemJSON503() *ErrorModel {
+	return r.ApplicationproblemJSON503
+}
+
+// GetApplicationproblemJSON504 returns the response for an HTTP 504 `application/problem+json` response
+func (r TryPolicyResponse) GetApplicationproblemJSON504() *ErrorModel {
+	return r.ApplicationproblemJSON504
+}
+
+// GetBody returns the raw response body bytes
+func (r TryPolicyResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r TryPolicyResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r TryPolicyResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r TryPolicyResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // GetPolicyResponse200Headers the declared response headers of an HTTP 200 response for GetPolicy
 type GetPolicyResponse200Headers struct {
 	ETag *string
@@ -6891,6 +7198,36 @@ func (c *ClientWithResponses) ListPoliciesWithResponse(ctx context.Context, para
 		return nil, err
 	}
 	return ParseListPoliciesResponse(rsp)
+}
+
+// TryPolicyWithBodyWithResponse Say what a policy would decide now, and what of that is another thing than today
+//
+// Needs the right to get placementpolicies.brokering.liqo.io. Nothing is written. What is wrong with the policy is told with the line and the field.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/policies/try (the `TryPolicy` operationId).
+func (c *ClientWithResponses) TryPolicyWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TryPolicyResponse, error) {
+	rsp, err := c.TryPolicyWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseTryPolicyResponse(rsp)
+}
+
+// TryPolicyWithResponse Say what a policy would decide now, and what of that is another thing than today
+//
+// Needs the right to get placementpolicies.brokering.liqo.io. Nothing is written. What is wrong with the policy is told with the line and the field.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/policies/try (the `TryPolicy` operationId).
+func (c *ClientWithResponses) TryPolicyWithResponse(ctx context.Context, body TryPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*TryPolicyResponse, error) {
+	rsp, err := c.TryPolicy(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseTryPolicyResponse(rsp)
 }
 
 // GetPolicyWithResponse Get a policy
@@ -8345,6 +8682,116 @@ func ParseListPoliciesResponse(rsp *http.Response) (*ListPoliciesResponse, error
 			headers.ETag = &value
 		}
 		response.Headers200 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseTryPolicyResponse parses an HTTP response from a TryPolicyWithResponse call
+func ParseTryPolicyResponse(rsp *http.Response) (*TryPolicyResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &TryPolicyResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest PolicyTrial
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 406:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON406 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 504:
+		var dest ErrorModel
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON504 = &dest
+
 	}
 
 	return response, nil

@@ -354,6 +354,25 @@ export interface Policy {
   weights?: Record<string, number>;
 }
 
+export interface PolicyTrial {
+  /** At most 100, those first for which something changes. Without any to which it applies, one without an ID. */
+  consumers: TriedDecision[];
+  /** Consumers for which the policy of this name decides today, and it would not; at most 20. */
+  dropped?: Cluster[];
+  /** There is a policy of this name, in whose place it is tried. */
+  exists: boolean;
+  /** How many further consumers it would decide for. */
+  more?: number;
+  /** How many further consumers there are of these. */
+  moreDropped?: number;
+  /** What the trial cannot say, and which policies go before it. */
+  notes?: string[];
+  /** Its name. */
+  policy: string;
+  /** What keeps it from deciding well, such as a KPI that no provider has. */
+  problems?: string[];
+}
+
 export interface Price {
   /** One core. */
   cpu?: string;
@@ -464,6 +483,28 @@ export interface Term {
   value?: number;
   /** How much it counts: less is better if it is negative. */
   weight: number;
+}
+
+export interface TriedDecision {
+  decision: Decision;
+  /** Today no policy decides for some of it: all providers that are ready come into question. */
+  free: boolean;
+  /** Providers that are chosen and are not today, at most 20. */
+  in?: Cluster[];
+  /** How many further providers come in. */
+  moreIn?: number;
+  /** How many further providers go out. */
+  moreOut?: number;
+  /** How many of its namespaces would follow the policy; missing if that is not known. */
+  namespaces?: number;
+  /** Providers that are chosen today and would not be, at most 20. */
+  out?: Cluster[];
+  /** How many pods of these namespaces are on providers that go out; missing if that is not known. */
+  podsOut?: number;
+  /** Why nothing can be chosen: what was chosen before stays. */
+  problem?: string;
+  /** The policies that decide for these namespaces today; without a namespace, for what it has in general. */
+  today?: string[];
 }
 
 export interface Watchable {

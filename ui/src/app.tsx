@@ -18,6 +18,7 @@ import { ProviderScreen, ProvidersScreen } from "./providers";
 import { codeIn, href, parse } from "./routes";
 import { askForLink, connection, me, missing, reopen, start, store } from "./server";
 import type { Kind } from "./store";
+import { TrialScreen } from "./trial";
 import { WorkloadScreen, WorkloadsScreen } from "./workloads";
 
 const entries = [
@@ -57,7 +58,8 @@ function Screen() {
     case "consumers": return id ? <ConsumerScreen key={id} id={id} /> : <ConsumersScreen />;
     case "workloads": return id ? <WorkloadScreen key={id} id={id} /> : <WorkloadsScreen />;
     case "activity": return <ActivityScreen />;
-    case "policies": return id ? <PolicyScreen key={id} id={id} /> : <PoliciesScreen />;
+    case "policies": if (id === "new" && !more || more === "edit") return <TrialScreen key={`${id}/edit`} {...(more ? { id } : {})} />;
+      return id ? <PolicyScreen key={id} id={id} /> : <PoliciesScreen />;
   }
   return <div class="empty"><h1 tabIndex={-1}>There is nothing at this address.</h1><a href="#/">Overview</a></div>;
 }

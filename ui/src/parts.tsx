@@ -14,7 +14,7 @@ import type { Kind } from "./store";
 
 const icons = {
   activity: "M1 8h3l2-5 4 10 2-5h3", ok: "M3 8.5l3.2 3L13 4.5", problem: "M8 3v6M8 12v1", off: "M4 8h8", unknown: "M5.5 5.5a2.5 2.5 0 1 1 3.4 2.4c-.6.3-.9.7-.9 1.6M8 12v1",
-  direct: "M2 12C5 4 11 4 14 12", relay: "M1 12h4V6h6v6h4", overview: "M2 2h5v5H2zM9 2h5v5H9zM2 9h5v5H2zM9 9h5v5H9z",
+  plus: "M8 3.5v9M3.5 8h9", direct: "M2 12C5 4 11 4 14 12", relay: "M1 12h4V6h6v6h4", overview: "M2 2h5v5H2zM9 2h5v5H9zM2 9h5v5H2zM9 9h5v5H9z",
   map: "M3 4h3v3H3zM10 2h3v3h-3zM10 11h3v3h-3zM6 5.5h2l2-2M8 5.5v7h2", providers: "M2 3h12v4H2zM2 9h12v4H2zM4.5 5h.01M4.5 11h.01",
   consumers: "M8 8a3 3 0 1 0 0-6 3 3 0 0 0 0 6zM2 14c0-3 2.5-4.5 6-4.5s6 1.500 6 4.5",
   later: "M8 2.250a5.750 5.750 0 1 0 0 11.500 5.750 5.750 0 0 0 0-11.500zM8 5v3.250l2 1.500", moves: "M2.500 8h11M9.500 4l4 4-4 4",

@@ -9,7 +9,7 @@ import { type Column, Conditions, Empty, Facts, Gone, Head, Icon, Named, Needs, 
 import { kubectl, matches, narrow, plainKubectl, route } from "./place";
 import { href } from "./routes";
 import { Band, Outlook, Reasons } from "./score";
-import { store } from "./server";
+import { me, store } from "./server";
 
 function stateOf(p: Policy): { tone: Tone; word: string } {
   const c = p.conditions?.find((one) => one.type === "Ready") ?? p.conditions?.[0];
@@ -33,7 +33,7 @@ export function PoliciesScreen() {
       const rows = all.filter((p) => matches(p.name, p.scope, p.summary, stateOf(p).word));
       return (
         <>
-          <Head title="Policies" hint={shownOf(rows.length, all.length, "placement policy").replace(/policys$/, "policies")} command={plainKubectl("get", "placementpolicies")} />
+          <Head title="Policies" hint={shownOf(rows.length, all.length, "placement policy").replace(/policys$/, "policies")} command={plainKubectl("get", "placementpolicies")}><a class="button" href={href(["policies", "new"])}>New policy</a></Head>
           {all.length === 0
             ? <Empty command={kubectl("policy", "check", "FILE")}>No policy says where pods go: all providers that are ready come into question. Try one:</Empty>
             : rows.length === 0 ? <Empty>No policy fits the filter.</Empty> : <Table label="Policies" columns={columns} rows={rows} keyOf={(p) => p.name} />}
@@ -57,7 +57,7 @@ function One({ p }: { p: Policy }) {
   const consumers = p.consumers?.map((id) => <Named key={id} as="consumers" of={store.all("consumers").get(id) ?? { id }} />);
   return (
     <>
-      <Head title={<span class="cut" title={plain(p.name)}>{plain(p.name)}</span>} hint={<State tone={state.tone}>{state.word}</State>} command={kubectl("explain", p.name)} />
+      <Head title={<span class="cut" title={plain(p.name)}>{plain(p.name)}</span>} hint={<State tone={state.tone}>{state.word}</State>} command={kubectl("explain", p.name)}>{me.value?.context !== undefined && <a class="button" href={href(["policies", p.name, "edit"])}>Edit</a>}</Head>
       <Section title="What it has decided">
         <Needs kinds={["decisions"]}>{() => <Matrix of={store.list("decisions").filter((d) => d.policy === p.name)} />}</Needs>
       </Section>

@@ -4,7 +4,7 @@
 // The program that serves the page: who calls, what it may, the stream of what is there, and what is changed by it.
 
 import { signal } from "@preact/signals";
-import type { DrainPreview, ErrorModel, Me } from "./api";
+import type { DrainPreview, ErrorModel, Me, PolicyTrial } from "./api";
 import { EventReader } from "./events";
 import { plain, warningsOf } from "./format";
 import { unsaid } from "./foresight";
@@ -28,8 +28,8 @@ export const connection = signal<Connection>({ state: "starting", since: Date.no
 /** A hidden tab draws nothing, and must not keep what is to be drawn for ever. */
 export const store = new Store((task) => (document.hidden ? setTimeout(task, 1000) : requestAnimationFrame(task)));
 
-class Refusal extends Error {
-  constructor(readonly status: number, message: string) {
+export class Refusal extends Error {
+  constructor(readonly status: number, message: string, readonly faults: string[] = [message]) {
     super(message);
   }
 }
@@ -40,7 +40,8 @@ async function call(path: string, options: RequestInit = {}): Promise<Response> 
   const answer = await fetch(path, { signal: AbortSignal.timeout(15_000), ...options, headers, cache: "no-store" });
   if (answer.ok) return answer;
   const problem = (await answer.json().catch(() => ({}))) as ErrorModel;
-  throw new Refusal(answer.status, plain(problem.detail ?? problem.title ?? `the server answers ${answer.status}`));
+  const faults = problem.errors?.flatMap((one) => (one.message ? [plain(one.message)] : []));
+  throw new Refusal(answer.status, plain(problem.detail ?? problem.title ?? `the server answers ${answer.status}`), faults?.length ? faults : undefined);
 }
 
 /** Begins: with a code, exchanges it for a key, and watches for as long as the page is open. */
@@ -158,4 +159,22 @@ export async function drainPreview(id: string): Promise<DrainPreview> {
   } catch (error) {
     throw new Error(unsaid(error instanceof Refusal ? error.status : undefined, error instanceof Error ? error.message : ""));
   }
+}
+
+/** What the policy of a text would decide now. */
+export async function tryPolicy(policy: string, signal: AbortSignal): Promise<PolicyTrial> {
+  return (await (await call("api/v1/policies/try", { method: "POST", body: JSON.stringify({ policy }), headers: { "Content-Type": "application/json" }, signal })).json()) as PolicyTrial;
+}
+
+/** Applies the policy of a text, or tries that; returns what admission says to it. */
+export async function applyPolicy(name: string, policy: string, dry: boolean): Promise<string[]> {
+  const answer = await call(`api/v1/policies/${encodeURIComponent(name)}${dry ? "?dryRun=All" : ""}`, {
+    method: "PUT", body: JSON.stringify({ policy }), headers: { "Content-Type": "application/json" },
+  });
+  return warningsOf(answer.headers.get("Warning"));
+}
+
+/** A policy as a text, as people apply it. */
+export async function policyManifest(name: string): Promise<string> {
+  return ((await (await call(`api/v1/policies/${encodeURIComponent(name)}/manifest`)).json()) as { policy: string }).policy;
 }

@@ -179,8 +179,8 @@ const field = { policies: "policy", advice: "advice", status: "status", activity
  * Serves dist and a world on a free port; returns its address. me overrides what is said of who calls; of the options that it returns down
  * is whether the API server is, drain the problem that a preview is answered by, and slow after how many ms it is.
  */
-export async function serve({ dist, things = world(), me = {}, port = 0 }) {
-  const options = { down: false, seen: [], resumed: 0, key: "key" };
+export async function serve({ dist, things = world(), me = {}, port = 0, policies = true }) {
+  const options = { down: false, seen: [], texts: [], resumed: 0, key: "key" };
   const files = { "/": "index.html", "/index.html": "index.html", "/app.js": "app.js", "/app.css": "app.css", "/licences.txt": "licences.txt" };
   const types = { html: "text/html; charset=utf-8", js: "text/javascript", css: "text/css", txt: "text/plain; charset=utf-8" };
   const streams = new Map();
@@ -198,7 +198,7 @@ export async function serve({ dist, things = world(), me = {}, port = 0 }) {
     } else if (request.headers.authorization !== `Bearer ${options.key}`) json(401, { status: 401, title: "Unauthorized" });
     else if (options.down) json(503, { status: 503, title: "Service Unavailable", detail: "The API server of the cluster does not answer." });
     else if (url.pathname === "/api/v1/me") {
-      json(200, { name: "ada@example.com", may: ["patch providers", "patch consumers"], broker: { id: "b", name: "north-broker" }, context: "kind-broker", version: "v0.1.0",
+      json(200, { name: "ada@example.com", may: ["patch providers", "patch consumers", "patch placementpolicies"], broker: { id: "b", name: "north-broker" }, context: "kind-broker", version: "v0.1.0",
         kinds: Object.keys(things).map((kind) => ({ kind })), ...me });
     } else if (url.pathname === "/api/v1/events") {
       answer.writeHead(200, { "Content-Type": "text/event-stream" });
@@ -228,6 +228,20 @@ export async function serve({ dist, things = world(), me = {}, port = 0 }) {
       const id = decodeURIComponent(url.pathname.split("/")[4]);
       const said = () => (options.drain ? json(options.drain.status, { status: options.drain.status, title: "no", ...options.drain }) : json(200, preview(things, id)));
       setTimeout(said, options.slow ?? 0);
+    } else if (url.pathname.startsWith("/api/v1/policies/") && policies) {
+      let body = "";
+      request.on("data", (part) => (body += part)).on("end", () => {
+        const name = decodeURIComponent(url.pathname.split("/")[4]);
+        if (url.pathname.endsWith("/manifest")) return json(200, { policy: `kind: PlacementPolicy\nmetadata:\n  name: ${name}\nspec:\n  weights: {}\n` });
+        const { policy } = JSON.parse(body);
+        options.texts.push(policy);
+        if (request.method === "PUT") return json(200, { name }, { Warning: '299 - "12 pods would move"' });
+        if (policy.includes("kpj")) return json(422, { status: 422, title: "Unprocessable Entity", detail: "two faults", errors: [{ message: "line 2, column 3: spec.filters[0]: no kpj" }, { message: "kind: none" }] });
+        const [milan, turin, rome] = ["p-0000", "p-0001", "p-0002"].map((id) => ({ id, name: things.providers[id].name }));
+        return json(200, { policy: "cheapest", exists: true, notes: ["As if nothing had been chosen before"], problems: ["No provider has karbon"], dropped: [{ id: "c-001", name: "lab" }],
+          consumers: [{ decision: { policy: "cheapest", consumer: { id: "c-000", name: "shop" }, complete: true, providers: [{ ...milan, chosen: true, score: 90 }, { ...rome, chosen: true }] },
+            today: ["near"], free: false, namespaces: 2, in: [rome], out: [turin], podsOut: 3 }] });
+      });
     } else json(404, { status: 404, title: "Not Found" });
   });
   await new Promise((done) => server.listen(port, "127.0.0.1", done));

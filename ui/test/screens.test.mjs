@@ -21,7 +21,7 @@ const screens = [
   "/providers/p-0000/drain", "/providers/none/drain", "/consumers", "/consumers/c-000", "/consumers/c-001",
   "/workloads", "/workloads?namespace=web&path=direct", podOf("c-000/web-c-000/web-0-7d9f"), podOf("c-002/web-c-002/web-c-7d9f"),
   podOf("c-000/batch-c-000/batch-p-7d9f"), podOf("c-001/db-c-001/db-b-7d9f"), "/policies", "/policies/cheapest?consumer=c-000&provider=p-0001",
-  "/policies/near?consumer=c-000&provider=p-0000", "/activity", "/activity?q=problem", "/nowhere",
+  "/policies/near?consumer=c-000&provider=p-0000", "/activity", "/activity?q=problem", "/policies/new", "/policies/cheapest/edit", "/nowhere",
 ];
 
 let browser;
@@ -409,4 +409,43 @@ test("a server that is gone and comes back", async (t) => {
   s.cut();
   await page.getByText("The server was started again").waitFor();
   await turin.waitFor();
+});
+
+test("a policy is tried while it is written, and applied when told so", async (t) => {
+  const { page, s, wrong } = await open(t, { to: "/policies/cheapest/edit" });
+  const text = page.getByRole("textbox", { name: "Policy as YAML" });
+  await page.waitForFunction(() => document.querySelector("textarea")?.value.includes("name: cheapest"));
+  await page.getByText("3 pods on providers that go out").waitFor();
+  const changes = await page.locator(".changes > li").allInnerTexts();
+  assert.deepEqual(changes.map((line) => line.replace(/\s+/g, " ").slice(0, 14)), ["comes in <img ", "goes out turin", "stays milan"]);
+  assert.equal(s.options.texts.length, 1, "it is asked once");
+
+  await text.fill("kind: PlacementPolicy\nspec: {filters: [kpj]}\n");
+  await page.getByText("line 2, column 3: spec.filters[0]: no kpj").waitFor();
+  assert.equal(await text.getAttribute("aria-invalid"), "true");
+  await page.getByRole("button", { name: "Show line 2" }).click();
+  assert.equal(await page.evaluate(() => { const a = document.activeElement; return a.value.slice(a.selectionStart, a.selectionEnd); }), "spec: {filters: [kpj]}");
+  await page.keyboard.press("Tab");
+  assert.notEqual(await page.evaluate(() => document.activeElement.tagName), "TEXTAREA", "Tab leaves it");
+  await page.getByRole("button", { name: "Apply", exact: true }).click({ force: true });
+  assert.equal(await page.getByRole("dialog").count(), 0, "what has faults is not applied");
+
+  await text.fill("kind: PlacementPolicy\n# good\n");
+  await page.getByText("3 pods on providers that go out").waitFor();
+  await page.locator("[aria-busy=false]").waitFor();
+  await page.getByRole("button", { name: "Apply", exact: true }).click();
+  await page.getByText("12 pods would move").waitFor();
+  const puts = () => s.options.seen.filter((line) => line.startsWith("PUT"));
+  assert.deepEqual(puts(), ["PUT /api/v1/policies/cheapest?dryRun=All"]);
+  await page.getByRole("dialog").getByRole("button", { name: "Apply" }).click();
+  await page.getByText("cheapest is applied.").waitFor();
+  assert.equal(puts().at(-1), "PUT /api/v1/policies/cheapest");
+  assert.equal(s.options.texts.at(-1), "kind: PlacementPolicy\n# good\n");
+  assert.deepEqual(wrong.filter((line) => !line.includes("422")), []);
+});
+
+test("a hosted page has no button that applies a policy", async (t) => {
+  const { page } = await open(t, { to: "/policies/new", server: { me: { context: undefined } } });
+  await page.getByText("comes in").first().waitFor();
+  assert.equal(await page.getByRole("button", { name: "Apply", exact: true }).count(), 0);
 });

@@ -17,7 +17,7 @@ import (
 // roots are the schemas that the page asks for and sends; wanted are those that it uses once the document has them. What they are made
 // of comes along.
 func roots() (needed, wanted []string) {
-	return []string{"ErrorModel", "Event", "Scheduling", "SchedulingOfConsumer"}, []string{"DrainPreview", "Me"}
+	return []string{"ErrorModel", "Event", "Scheduling", "SchedulingOfConsumer"}, []string{"DrainPreview", "Me", "PolicyTrial"}
 }
 
 // A schema is what is read of a schema of OpenAPI 3.1.

@@ -197,7 +197,7 @@ func (a *API) Seal(others string, door func(*http.Request) error) error {
 		a.mux.HandleFunc(path, NotAllowed("GET, HEAD"))
 	}
 	for path, item := range a.OpenAPI().Paths {
-		if a.elsewhere[path] {
+		if a.elsewhere[path] || a.within(path) {
 			continue
 		}
 		operations := map[string]*huma.Operation{
@@ -217,6 +217,25 @@ func (a *API) Seal(others string, door func(*http.Request) error) error {
 		a.Refuse(w, r, Refusal(http.StatusNotFound, "not found: "+a.cfg.Base+"/openapi.yaml has the paths"))
 	})
 	return nil
+}
+
+// within reports whether another path with a parameter means a path, too: what is not there for the one is refused there.
+func (a *API) within(path string) bool {
+	parts := strings.Split(path, "/")
+	for other := range a.OpenAPI().Paths {
+		of := strings.Split(other, "/")
+		if other == path || len(of) != len(parts) {
+			continue
+		}
+		same := true
+		for i := range parts {
+			same = same && (of[i] == parts[i] || strings.HasPrefix(of[i], "{"))
+		}
+		if same {
+			return true
+		}
+	}
+	return false
 }
 
 // keep says who may keep an answer, and has no browser guess what it is.

@@ -63,6 +63,8 @@ type Config struct {
 	Context, Version string
 	// Preview returns what would become of the pods on a provider that is drained. It is called once at a time.
 	Preview func(ctx context.Context, provider cluster.ID) (apiv1.DrainPreview, error)
+	// Policies reads, tries and writes texts of policies; nil if there is nothing of the kind. It is called concurrently.
+	Policies Policies
 	// ReadOnly refuses all changes.
 	ReadOnly bool
 }
@@ -74,6 +76,7 @@ type Answers struct {
 	mux    *http.ServeMux
 	places chan struct{} // One for each stream.
 	turn   chan struct{} // Of previews.
+	trying chan struct{} // One for each policy that is tried.
 
 	mu      sync.Mutex
 	ctx     context.Context //nolint:containedctx // Of Run: sightings end with it, and not with the request that begins one.
@@ -95,6 +98,7 @@ func New(cfg Config) (*Answers, error) {
 
 func answersOf(cfg Config, c client.Client) *Answers {
 	a := &Answers{cfg: cfg, client: c, mux: http.NewServeMux(), places: make(chan struct{}, maxStreams), turn: make(chan struct{}, 1)}
+	a.trying = make(chan struct{}, 1)
 	a.mux.HandleFunc("GET /api/v1/me", a.me)
 	a.mux.HandleFunc("GET /api/v1/events", a.events)
 	a.mux.HandleFunc("GET /api/v1/providers/{id}/drain", a.drain)
@@ -102,6 +106,11 @@ func answersOf(cfg Config, c client.Client) *Answers {
 		string(v1alpha1.SchedulingActive), string(v1alpha1.SchedulingCordoned), string(v1alpha1.SchedulingDrained)))
 	a.mux.HandleFunc("PUT /api/v1/consumers/{id}/scheduling", a.schedules(func() client.Object { return &v1alpha1.Consumer{} },
 		string(v1alpha1.ConsumerActive), string(v1alpha1.ConsumerSuspended)))
+	if cfg.Policies != nil {
+		a.mux.HandleFunc("POST /api/v1/policies/try", a.tryPolicy)
+		a.mux.HandleFunc("PUT /api/v1/policies/{name}", a.applyPolicy)
+		a.mux.HandleFunc("GET /api/v1/policies/{name}/manifest", a.manifest)
+	}
 	a.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		uiserver.Refuse(w, http.StatusNotFound, fmt.Sprintf("there is no %s %s", r.Method, sheet.Plain(r.URL.Path)))
 	})

@@ -256,7 +256,7 @@ func TestCluster(t *testing.T) {
 		all, some := k.serve(""), k.serve("carol")
 		var me apiv1.Me
 		if status := k.ask(all, http.MethodGet, "/api/v1/me", "", &me); status != http.StatusOK || me.Name == "" || me.Context != "here" ||
-			!slices.Equal(me.May, []string{"patch providers", "patch consumers"}) || len(me.Kinds) != len(shown.Kinds()) {
+			!slices.Equal(me.May, []string{"patch providers", "patch consumers", "patch placementpolicies"}) || len(me.Kinds) != len(shown.Kinds()) {
 			t.Errorf("%d: %+v", status, me)
 		}
 		for _, kind := range me.Kinds {

@@ -200,14 +200,17 @@ func (s *sighting) askRights(ctx context.Context) (may rights, err error) {
 	}
 	// The rest has no kind.
 	deployments := right{"list", appsv1.GroupName, "deployments", ""}
-	changes := []right{{"patch", v1alpha1.GroupVersion.Group, "providers", ""}, {"patch", v1alpha1.GroupVersion.Group, "consumers", ""}}
+	var changes []right
+	for _, resource := range []string{"providers", "consumers", "placementpolicies"} {
+		changes = append(changes, right{"patch", v1alpha1.GroupVersion.Group, resource, ""})
+	}
 	for _, r := range append(changes, deployments) {
 		asked[r] = true
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(8)
+	all, ctx := errgroup.WithContext(ctx)
+	all.SetLimit(8)
 	for r := range asked {
-		group.Go(func() error {
+		all.Go(func() error {
 			ok, err := r.has(ctx, s.client)
 			mu.Lock()
 			defer mu.Unlock()
@@ -215,7 +218,7 @@ func (s *sighting) askRights(ctx context.Context) (may rights, err error) {
 			return err
 		})
 	}
-	if err := group.Wait(); err != nil {
+	if err := all.Wait(); err != nil {
 		return may, err
 	}
 
