@@ -72,7 +72,7 @@ func long(value []byte) string {
 // decode reads a value; nothing is null.
 func decode(text []byte) (value any, err error) {
 	if len(text) == 0 {
-		return nil, nil
+		return nil, nil //nolint:nilnil // There is none.
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber() // A number is told as it was written.
