@@ -362,7 +362,7 @@ func (v *v1) trials() {
 			return nil, ctx.Err()
 		}
 		trial, err := v.cfg.TryPolicy(ctx, in.Body.Policy)
-		if faults := apiv1.Faults(nil); errors.As(err, &faults) {
+		if faults := apiv1.FaultsError(nil); errors.As(err, &faults) {
 			return nil, wrongPolicy(faults)
 		} else if err != nil {
 			return nil, fmt.Errorf("try a policy: %w", err)
@@ -372,10 +372,10 @@ func (v *v1) trials() {
 }
 
 // wrongPolicy refuses a policy, with each fault and its place.
-func wrongPolicy(faults apiv1.Faults) error {
+func wrongPolicy(faults apiv1.FaultsError) error {
 	details := make([]error, len(faults))
 	for i := range faults {
-		details[i] = &huma.ErrorDetail{Location: "body.policy", Message: sheet.Sentence(faults[i].Error())}
+		details[i] = &huma.ErrorDetail{Location: "body.policy", Message: sheet.Sentence(faults[i].String())}
 	}
 	return huma.NewError(http.StatusUnprocessableEntity, sheet.Sentence(faults.Error()), details...)
 }

@@ -42,8 +42,8 @@ type Fault struct {
 	Says         string
 }
 
-// Error says all of it.
-func (f *Fault) Error() string {
+// String says all of it.
+func (f *Fault) String() string {
 	var parts []string
 	switch {
 	case f.Column > 0:
@@ -57,14 +57,14 @@ func (f *Fault) Error() string {
 	return strings.Join(append(parts, f.Says), ": ")
 }
 
-// Faults are all that is wrong with a text: an error, for errors.As.
-type Faults []Fault
+// FaultsError are all that is wrong with a text: an error, for errors.As.
+type FaultsError []Fault
 
 // Error says all of them.
-func (f Faults) Error() string {
+func (f FaultsError) Error() string {
 	lines := make([]string, len(f))
 	for i := range f {
-		lines[i] = f[i].Error()
+		lines[i] = f[i].String()
 	}
 	return strings.Join(lines, "; ")
 }

@@ -26,9 +26,9 @@ const maxPolicy = 160 << 10
 
 // Policies reads, tries and writes texts of policies.
 type Policies interface {
-	// Try says what the policy of a text would decide now. The error is [apiv1.Faults] for a text that has no good one.
+	// Try says what the policy of a text would decide now. The error is [apiv1.FaultsError] for a text that has no good one.
 	Try(ctx context.Context, text string) (apiv1.PolicyTrial, error)
-	// Object returns the one policy of a text, without what the text does not say. The error is [apiv1.Faults] for a text without.
+	// Object returns the one policy of a text, without what the text does not say. The error is [apiv1.FaultsError] for a text without.
 	Object(text string) (map[string]any, error)
 	// Manifest returns a policy as a text, as people apply it.
 	Manifest(p *v1alpha1.PlacementPolicy) ([]byte, error)
@@ -50,14 +50,14 @@ func policyIn(w http.ResponseWriter, r *http.Request) (string, bool) {
 
 // refusePolicy says what is wrong with a text, or why it was not looked at.
 func refusePolicy(w http.ResponseWriter, err error) {
-	faults := apiv1.Faults(nil)
+	faults := apiv1.FaultsError(nil)
 	if !errors.As(err, &faults) {
 		refuse(w, err)
 		return
 	}
 	all := make([]uiserver.Fault, len(faults))
 	for i := range faults {
-		all[i].Message = sheet.Sentence(faults[i].Error())
+		all[i].Message = sheet.Sentence(faults[i].String())
 	}
 	uiserver.Refuse(w, http.StatusUnprocessableEntity, sheet.Sentence(faults.Error()), all...)
 }

@@ -26,7 +26,7 @@ type written struct{ err error }
 
 func (written) Try(_ context.Context, text string) (apiv1.PolicyTrial, error) {
 	if text == "wrong" {
-		return apiv1.PolicyTrial{}, apiv1.Faults{{Line: 2, Column: 3, Field: "spec", Says: "no\x1b"}, {Says: "never"}}
+		return apiv1.PolicyTrial{}, apiv1.FaultsError{{Line: 2, Column: 3, Field: "spec", Says: "no\x1b"}, {Says: "never"}}
 	}
 	return apiv1.PolicyTrial{Policy: text, Consumers: []apiv1.TriedDecision{}}, nil
 }

@@ -40,7 +40,7 @@ type Document struct {
 }
 
 // Read reads the policies of a text as YAML or JSON, of which there is at least one and nothing else: what would be passed over would
-// count as tried. The error is [ErrNothing], or [apiv1.Faults].
+// count as tried. The error is [ErrNothing], or [apiv1.FaultsError].
 func (t *Trier) Read(text []byte) ([]Document, error) {
 	documents := utilyaml.NewDocumentDecoder(io.NopCloser(bytes.NewReader(text)))
 	defer documents.Close()
@@ -52,7 +52,7 @@ func (t *Trier) Read(text []byte) ([]Document, error) {
 			break
 		}
 		if err != nil {
-			return nil, apiv1.Faults{{Says: err.Error()}}
+			return nil, apiv1.FaultsError{{Says: err.Error()}}
 		}
 		one := Document{}
 		if at := bytes.Index(text[read:], buffer[:n]); at >= 0 {
@@ -78,11 +78,11 @@ func (t *Trier) parse(d *Document, text []byte) (bool, error) {
 	// What it is.
 	asJSON, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
-		return false, apiv1.Faults{d.notYAML(err)}
+		return false, apiv1.FaultsError{d.notYAML(err)}
 	}
 	var object any
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(asJSON, &object); err != nil {
-		return false, apiv1.Faults{d.notYAML(err)}
+		return false, apiv1.FaultsError{d.notYAML(err)}
 	}
 	if object == nil {
 		return false, nil
@@ -94,7 +94,7 @@ func (t *Trier) parse(d *Document, text []byte) (bool, error) {
 	var kind metav1.TypeMeta
 	err = json.Unmarshal(asJSON, &kind)
 	if err != nil || kind.APIVersion != v1alpha1.GroupVersion.String() || kind.Kind != "PlacementPolicy" {
-		return false, apiv1.Faults{d.fault("kind", fmt.Sprintf("this is a %s of %q, and not only PlacementPolicies of %s are here",
+		return false, apiv1.FaultsError{d.fault("kind", fmt.Sprintf("this is a %s of %q, and not only PlacementPolicies of %s are here",
 			kind.Kind, kind.APIVersion, v1alpha1.GroupVersion))}
 	}
 

@@ -57,8 +57,8 @@ func readSchema() (definitions, error) {
 }
 
 // faults returns what the schema does not admit.
-func (s definitions) faults(d *Document, object any) apiv1.Faults {
-	var all apiv1.Faults
+func (s definitions) faults(d *Document, object any) apiv1.FaultsError {
+	var all apiv1.FaultsError
 	for _, err := range s.Validate(object).Errors {
 		field := ""
 		if at := (*openapi.Validation)(nil); errors.As(err, &at) {

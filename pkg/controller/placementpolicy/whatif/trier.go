@@ -66,7 +66,7 @@ type Check struct {
 	Policy *v1alpha1.PlacementPolicy
 	// Faults are what is wrong with the text: with any, it decides nothing. Problems have these too, and what else keeps it from deciding
 	// well; Notes are what should be known. What keeps it from deciding for a consumer alone is in Trial.
-	Faults          apiv1.Faults
+	Faults          apiv1.FaultsError
 	Problems, Notes []string
 	Trial           placementpolicy.Trial
 }
@@ -120,14 +120,14 @@ func (t *Trier) askServer(ctx context.Context, c *Check, d *Document) error {
 }
 
 // refused returns what the API server says of a policy, field by field.
-func (d *Document) refused(err error) (all apiv1.Faults) {
+func (d *Document) refused(err error) (all apiv1.FaultsError) {
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) && status.Status().Details != nil {
 		for _, cause := range status.Status().Details.Causes {
 			all = append(all, d.fault(cause.Field, cause.Message))
 		}
 	}
 	if len(all) == 0 {
-		all = apiv1.Faults{{Says: "the API server refuses it: " + err.Error()}}
+		all = apiv1.FaultsError{{Says: "the API server refuses it: " + err.Error()}}
 	}
 	return all[:min(len(all), maxFaults)]
 }

@@ -47,7 +47,7 @@ const (
 	noteNoPods = "You may not list pods, nodes and namespaces, so that what would move is not known"
 )
 
-// Try returns what the policy of a text would decide, and what of that is another thing than today. The error is [apiv1.Faults] for a text
+// Try returns what the policy of a text would decide, and what of that is another thing than today. The error is [apiv1.FaultsError] for a text
 // that has not one good policy.
 func (t *Trier) Try(ctx context.Context, now time.Time, text string) (apiv1.PolicyTrial, error) {
 	document, err := t.one(text)
@@ -68,24 +68,24 @@ func (t *Trier) Try(ctx context.Context, now time.Time, text string) (apiv1.Poli
 	return today.compare(now, check, t.admit == nil), nil
 }
 
-// one reads a text that has one policy. The error is [apiv1.Faults].
+// one reads a text that has one policy. The error is [apiv1.FaultsError].
 func (t *Trier) one(text string) (*Document, error) {
 	if len(text) > MaxText {
-		return nil, apiv1.Faults{{Says: fmt.Sprintf("it is longer than %d bytes", MaxText)}}
+		return nil, apiv1.FaultsError{{Says: fmt.Sprintf("it is longer than %d bytes", MaxText)}}
 	}
 	documents, err := t.Read([]byte(text))
 	switch {
 	case errors.Is(err, ErrNothing):
-		return nil, apiv1.Faults{{Says: "this " + err.Error()}}
+		return nil, apiv1.FaultsError{{Says: "this " + err.Error()}}
 	case err != nil:
 		return nil, err
 	case len(documents) > 1:
-		return nil, apiv1.Faults{{Line: documents[1].before + 1, Says: "one policy is tried at a time"}}
+		return nil, apiv1.FaultsError{{Line: documents[1].before + 1, Says: "one policy is tried at a time"}}
 	}
 	return &documents[0], nil
 }
 
-// Object returns the one policy of a text as an object that has no more than the text says. The error is [apiv1.Faults].
+// Object returns the one policy of a text as an object that has no more than the text says. The error is [apiv1.FaultsError].
 func (t *Trier) Object(text string) (object map[string]any, err error) {
 	d, err := t.one(text)
 	if err != nil {

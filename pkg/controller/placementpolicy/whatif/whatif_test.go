@@ -113,7 +113,7 @@ func TestFaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := trier(t, snapshottest.NewClient(t, interceptor.Funcs{}, showntest.World()...), nil).Try(t.Context(), time.Now(), tc.text)
-			faults := apiv1.Faults(nil)
+			faults := apiv1.FaultsError(nil)
 			if !errors.As(err, &faults) || !strings.HasPrefix(faults.Error(), tc.want) {
 				t.Errorf("%s\ngot  %v\nwant %s", tc.reason, err, tc.want)
 			}
@@ -126,12 +126,13 @@ const two = header + "metadata: {name: a}\nspec: {appliesTo: {scope: Default}}\n
 
 // bomb is a short text whose aliases stand for a long one.
 func bomb() string {
-	text := "a0: &a0 [x,x,x,x,x,x,x,x,x]\n"
+	var text strings.Builder
+	text.WriteString("a0: &a0 [x,x,x,x,x,x,x,x,x]\n")
 	for i := range 9 {
 		a := fmt.Sprintf("*a%d", i)
-		text += fmt.Sprintf("a%d: &a%d [%s]\n", i+1, i+1, strings.Join(slices.Repeat([]string{a}, 9), ","))
+		fmt.Fprintf(&text, "a%d: &a%d [%s]\n", i+1, i+1, strings.Join(slices.Repeat([]string{a}, 9), ","))
 	}
-	return text
+	return text.String()
 }
 
 // TestRefusedByTheAPIServer says what the API server does, at the fields that it names.
