@@ -68,8 +68,8 @@ type Config struct {
 	Changed func(Rescheduled)
 	// Explainer explains the plans for namespaces; nil if there are none.
 	Explainer Explainer
-	// TryPolicy says what the policy of a text would decide now. The error is [apiv1.FaultsError] for a text that has no good one. It is called
-	// once at a time; nil if nothing can be tried.
+	// TryPolicy says what the policy of a text would decide now. The error is [apiv1.FaultsError] for a text that has no good one. It is
+	// called once at a time; nil if nothing can be tried.
 	TryPolicy func(ctx context.Context, text string) (apiv1.PolicyTrial, error)
 	// Catalog, Orchestrator and Aggregator are the modes that the broker runs. The list
 	// of clusters is served by a catalog and an orchestrator, the toggle only by an

@@ -47,8 +47,8 @@ const (
 	noteNoPods = "You may not list pods, nodes and namespaces, so that what would move is not known"
 )
 
-// Try returns what the policy of a text would decide, and what of that is another thing than today. The error is [apiv1.FaultsError] for a text
-// that has not one good policy.
+// Try returns what the policy of a text would decide, and what of that is another thing than today. The error is [apiv1.FaultsError] for a
+// text that has not one good policy.
 func (t *Trier) Try(ctx context.Context, now time.Time, text string) (apiv1.PolicyTrial, error) {
 	document, err := t.one(text)
 	if err != nil {
