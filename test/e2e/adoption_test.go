@@ -91,7 +91,7 @@ func TestFrontDoor(t *testing.T) {
 		}
 		first.Next("kubectl get nodes")
 		tested := first.InsteadOf(r, "kubectl liqo-broker test")
-		if !strings.Contains(tested, "The Service answered 20 of 20 requests, from 4 of 4 pods.") || strings.Contains(tested, "! ") {
+		if !serves.MatchString(tested) || strings.Contains(tested, "! ") {
 			t.Errorf("the test of the network says\n%s", tested)
 		}
 		t.Log(tested)
@@ -197,6 +197,10 @@ func TestFrontDoor(t *testing.T) {
 	secrets.none(t)
 }
 
+// serves matches what a test of the network says of a Service whose pods are asked at random: in one of 79 tests one of four is not, which is
+// seen alone.
+var serves = regexp.MustCompile(`The Service answered 20 of 20 requests, from [34] of 4 pods\.`)
+
 // TestFrontDoor1 does what the pages say to who has Liqo 1.x, from clusters that do not know each other to a workload that is reached,
 // explained and moved, and back: by the commands of the README, and by Helm. There is a second provider, so that what is drained can go
 // somewhere.
@@ -239,7 +243,7 @@ func TestFrontDoor1(t *testing.T) {
 		r.Next("kubectl liqo-broker install")
 		here.Next("kubectl liqo-broker join")
 		r.Skip("kubectl liqo-broker join")
-		if tested := r.Next("kubectl liqo-broker test"); !strings.Contains(tested, "The Service answered 20 of 20 requests, from 4 of 4 pods.") {
+		if tested := r.Next("kubectl liqo-broker test"); !serves.MatchString(tested) {
 			t.Errorf("the test of the network says\n%s", tested)
 		}
 		r.Next("kubectl liqo-broker status")
@@ -322,7 +326,7 @@ func byCharts(t *testing.T) *walk.Reader {
 	}
 	r.Next("kubectl apply -f deploy/agent/namespace.yaml")
 	eventually(t, 3*time.Minute, fed.CheckOffer)
-	if tested := mustPlugin(t, fed.Consumer, "test"); !strings.Contains(tested, "The Service answered 20 of 20 requests, from 4 of 4 pods.") {
+	if tested := mustPlugin(t, fed.Consumer, "test"); !serves.MatchString(tested) {
 		t.Errorf("the test of the network says\n%s", tested)
 	}
 	return r
