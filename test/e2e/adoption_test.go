@@ -197,8 +197,8 @@ func TestFrontDoor(t *testing.T) {
 	secrets.none(t)
 }
 
-// serves matches what a test of the network says of a Service whose pods are asked at random: in one of 79 tests one of four is not, which is
-// seen alone.
+// serves matches what a test of the network says of a Service whose pods are asked at random: in one of 79 tests it leaves out one of the
+// four, which are asked one by one as well.
 var serves = regexp.MustCompile(`The Service answered 20 of 20 requests, from [34] of 4 pods\.`)
 
 // TestFrontDoor1 does what the pages say to who has Liqo 1.x, from clusters that do not know each other to a workload that is reached,
