@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -75,8 +76,8 @@ type Answers struct {
 	client client.Client
 	mux    *http.ServeMux
 	places chan struct{} // One for each stream.
-	turn   chan struct{} // Of previews.
-	trying chan struct{} // One for each policy that is tried.
+	turn   chan struct{} // Of previews, and trying of policies that are tried.
+	trying chan struct{}
 
 	mu      sync.Mutex
 	ctx     context.Context //nolint:containedctx // Of Run: sightings end with it, and not with the request that begins one.
@@ -254,18 +255,27 @@ func (a *Answers) events(w http.ResponseWriter, r *http.Request) {
 
 // drain previews a drain.
 func (a *Answers) drain(w http.ResponseWriter, r *http.Request) {
-	select {
-	case a.turn <- struct{}{}:
-		defer func() { <-a.turn }()
-	case <-r.Context().Done():
+	leave, ok := await(r.Context(), a.turn)
+	if !ok {
 		return
 	}
+	defer leave()
 	preview, err := a.cfg.Preview(r.Context(), cluster.ID(r.PathValue("id")))
 	if err != nil {
 		refuse(w, err)
 		return
 	}
 	uiserver.Answer(w, preview)
+}
+
+// await waits for its turn, and returns what ends that; false if whoever asks has gone.
+func await(ctx context.Context, turn chan struct{}) (leave func(), ok bool) {
+	select {
+	case turn <- struct{}{}:
+		return func() { <-turn }, true
+	case <-ctx.Done():
+		return nil, false
+	}
 }
 
 // schedules answers how a cluster is scheduled from now on.
@@ -301,21 +311,30 @@ func (a *Answers) schedule(w http.ResponseWriter, r *http.Request, object client
 		refuse(w, err)
 		return
 	}
-	ctx, said := withWarnings(r.Context())
-	var options []client.PatchOption
-	if dry {
-		options = append(options, client.DryRunAll)
-	}
-	if err := a.client.Patch(ctx, object, client.RawPatch("application/merge-patch+json", patch), options...); err != nil {
+	if err := a.patch(w, r, object, client.RawPatch(types.MergePatchType, patch), dry); err != nil {
 		refuse(w, fmt.Errorf("set scheduling of %s: %w", object.GetName(), err))
 		return
-	}
-	for _, warning := range said.all() {
-		w.Header().Add("Warning", warning)
 	}
 	uiserver.Answer(w, struct {
 		Scheduling string `json:"scheduling"`
 	}{scheduling})
+}
+
+// patch patches an object, or tries that, and hands on the warnings of the API server.
+func (a *Answers) patch(
+	w http.ResponseWriter, r *http.Request, object client.Object, patch client.Patch, dry bool, options ...client.PatchOption,
+) error {
+	if dry {
+		options = append(options, client.DryRunAll)
+	}
+	ctx, said := withWarnings(r.Context())
+	if err := a.client.Patch(ctx, object, patch, options...); err != nil {
+		return err
+	}
+	for _, warning := range said.all() {
+		w.Header().Add("Warning", warning)
+	}
+	return nil
 }
 
 // accessOf returns what of the kinds a person sees who lacks some rights to read objects.

@@ -286,6 +286,22 @@ func TestCluster(t *testing.T) {
 		}
 	})
 
+	// Whoever may read nothing of Liqo still sees what is the broker's alone.
+	k.grant("dave", rbacv1.PolicyRule{
+		APIGroups: []string{"brokering.liqo.io"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"},
+	})
+	t.Run("NothingOfLiqo", func(t *testing.T) {
+		var me apiv1.Me
+		if status := k.ask(k.serve("dave"), http.MethodGet, "/api/v1/me", "", &me); status != http.StatusOK || me.Name != "dave" {
+			t.Fatalf("%d: %+v", status, me)
+		}
+		for _, kind := range me.Kinds {
+			if sees := len(kind.Missing) == 0; sees != slices.Contains([]string{"consumers", "offers", "policies", "decisions"}, kind.Kind) {
+				t.Errorf("dave sees %s: %t, for he lacks %q", kind.Kind, sees, kind.Missing)
+			}
+		}
+	})
+
 	t.Run("Live", func(t *testing.T) {
 		s := k.serve("")
 		w := k.watch(s)

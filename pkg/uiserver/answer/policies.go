@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
@@ -68,12 +69,11 @@ func (a *Answers) tryPolicy(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	select {
-	case a.trying <- struct{}{}:
-		defer func() { <-a.trying }()
-	case <-r.Context().Done():
+	leave, ok := await(r.Context(), a.trying)
+	if !ok {
 		return
 	}
+	defer leave()
 	trial, err := a.cfg.Policies.Try(r.Context(), text)
 	if err != nil {
 		refusePolicy(w, err)
@@ -113,19 +113,12 @@ func (a *Answers) apply(w http.ResponseWriter, r *http.Request, name string, obj
 		return
 	}
 	// What somebody else has said, and the text says otherwise, is taken over: the person sees the whole policy.
-	options := []client.PatchOption{client.FieldOwner(owner), client.ForceOwnership}
-	if dry {
-		options = append(options, client.DryRunAll)
-	}
-	ctx, said := withWarnings(r.Context())
 	p := &v1alpha1.PlacementPolicy{}
 	p.Name = name
-	if err := a.client.Patch(ctx, p, client.RawPatch("application/apply-patch+yaml", patch), options...); err != nil {
+	applied := client.RawPatch(types.ApplyPatchType, patch)
+	if err := a.patch(w, r, p, applied, dry, client.FieldOwner(owner), client.ForceOwnership); err != nil {
 		refuse(w, fmt.Errorf("apply placement policy %s: %w", name, err))
 		return
-	}
-	for _, warning := range said.all() {
-		w.Header().Add("Warning", warning)
 	}
 	uiserver.Answer(w, apiv1.PolicyOf(p))
 }

@@ -96,7 +96,9 @@ func (s *sighting) watch(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make a cache: %w", err)
 	}
-	if err := line.AddIndexes(ctx, informers, s.cfg.Line.Indexes()); err != nil && len(s.kinds) > 0 {
+	// An index reads all of its kind.
+	indexes := slices.DeleteFunc(s.cfg.Line.Indexes(), func(i line.Index) bool { return !may.read(i.Object) })
+	if err := line.AddIndexes(ctx, informers, indexes); err != nil {
 		return err
 	}
 	objects := shown.Objects{Reader: informers, Line: s.cfg.Line, Own: may.own}
