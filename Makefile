@@ -208,29 +208,26 @@ test-release: $(PATCHED) ## Pack small programs as a release does, twice, push t
 	go test -C build/release -count=1 ./...
 
 # Only this needs node and a browser. What comes from npm is what ui/package-lock.json says, and runs nothing when it is installed.
-.PHONY: test-ui
-test-ui: ui ## Check the types of the page, test its parts, and all its screens in a browser, with made-up clusters; it asks npm for what it needs.
+.PHONY: ui-modules
+ui-modules:
 	@build/deps.sh chromium
-	@command -v node npm >/dev/null || { echo "test-ui: install node, 20 or later, with npm" >&2; exit 1; }
+	@command -v node npm >/dev/null || { echo "ui-modules: install node, 20 or later, with npm" >&2; exit 1; }
 	mkdir -p .build/ui-node && cp ui/package.json ui/package-lock.json .build/ui-node/
 	npm ci --prefix .build/ui-node --ignore-scripts --no-audit --no-fund --silent
+
+.PHONY: test-ui
+test-ui: ui ui-modules ## Check the types of the page, test its parts, and all its screens in a browser, with made-up clusters; it asks npm for what it needs.
 	.build/ui-node/node_modules/.bin/tsc --project ui
 	rm -rf .build/ui-tests && .build/bin/ui -tests .build/ui-tests
 	MODULES=$(CURDIR)/.build/ui-node/node_modules node --test .build/ui-tests/*.test.mjs ui/test/*.test.mjs
 
 .PHONY: test-e2e-ui
-test-e2e-ui: deps build images bin/lab $(JOURNEYS) ## Open the page of a broker in a browser, on four clusters; it asks npm for what it needs.
-	@build/deps.sh chromium
-	mkdir -p .build/ui-node && cp ui/package.json ui/package-lock.json .build/ui-node/
-	npm ci --prefix .build/ui-node --ignore-scripts --no-audit --no-fund --silent
+test-e2e-ui: deps build images bin/lab $(JOURNEYS) ui-modules ## Open the page of a broker in a browser, on four clusters; it asks npm for what it needs.
 	LIQO_BROKER_UI_MODULES=$(CURDIR)/.build/ui-node/node_modules $(call walk,$(LIQO),20m,-run '^TestBrowser$$')
 
 # The journeys are run in test/e2e, which is where relative paths would lead.
 .PHONY: ui-pictures
-ui-pictures: deps build images bin/lab $(JOURNEYS) ## Take pictures of the page with a lab's broker, to docs/images/.
-	@build/deps.sh chromium
-	mkdir -p .build/ui-node && cp ui/package.json ui/package-lock.json .build/ui-node/
-	npm ci --prefix .build/ui-node --ignore-scripts --no-audit --no-fund --silent
+ui-pictures: deps build images bin/lab $(JOURNEYS) ui-modules ## Take pictures of the page with a lab's broker, to docs/images/.
 	LIQO_BROKER_UI_MODULES=$(CURDIR)/.build/ui-node/node_modules LIQO_BROKER_PICTURES=$(CURDIR)/docs/images \
 		$(call walk,$(LIQO),20m,-run '^TestPictures$$')
 
