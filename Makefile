@@ -271,7 +271,7 @@ test-trade-rest: deps build images bin/lab bin/helm $(JOURNEYS) ## Walk those th
 
 .PHONY: test-stock
 test-stock: deps bin/lab bin/kubectl-liqo_broker $(IMAGES:%=bin/images/%.tar) ## Run a catalog and a broker with Liqo 1.2, and show what that leaves open in a chain of clusters; builds it the first time.
-	go test -tags=e2e -count=1 -timeout=30m -v ./test/stock
+	go test -tags=e2e -count=1 -timeout=45m -v ./test/stock
 
 .PHONY: test-early
 test-early: deps build images bin/lab ## Install a connector on a cluster of its own, and Liqo afterwards.

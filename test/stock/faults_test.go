@@ -32,9 +32,12 @@ type program struct {
 	namespace, label string
 }
 
+// kubelet is the label of Liqo's virtual kubelets.
+const kubelet = "offloading.liqo.io/component=virtual-kubelet"
+
 // programs are those that serve the pods of the consumer.
 func programs() map[string]program {
-	const name, kubelet = "app.kubernetes.io/name=", "offloading.liqo.io/component=virtual-kubelet"
+	const name = "app.kubernetes.io/name="
 	return map[string]program{
 		"Daemon":                   {broker, "liqo-broker", name + "liqo-broker"},
 		"Agent":                    {consumer, "liqo-broker-agent", name + "liqo-broker-agent"},
@@ -43,6 +46,16 @@ func programs() map[string]program {
 		"VirtualKubeletOfBroker":   {broker, "liqo-tenant-" + provider.Name, kubelet},
 		"VirtualKubeletOfConsumer": {consumer, "liqo-tenant-" + broker.Name, kubelet},
 	}
+}
+
+// patience is how long pods may take to come that were made while the program was killed. If it is the consumer's virtual kubelet, and its
+// request was cut off, Liqo's webhook at the broker takes the pod for one that runs, and refuses it, until it looks again, every 5 minutes;
+// the virtual kubelet waits for as long again at most.
+func (p program) patience() time.Duration {
+	if p.on == consumer && p.label == kubelet {
+		return 10 * time.Minute
+	}
+	return patience
 }
 
 // pods returns the pods of a program.
@@ -129,7 +142,7 @@ func checkFaults(t *testing.T, namespace string) {
 			}
 			scale(t, namespace, 4)
 			restarts := killed.kill(t)
-			checkReached(t, namespace, 4)
+			checkReachedWithin(t, killed.patience(), namespace, 4)
 			eventually(t, func(ctx context.Context) error { return killed.restarted(ctx, restarts) })
 			checkSame(t, namespace, before)
 			scale(t, namespace, 2)

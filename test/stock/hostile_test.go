@@ -426,7 +426,7 @@ func checkCopied(t *testing.T) {
 }
 
 // checkEndpoints has the consumer say that a node of the broker is behind one of its Services. No address is opened for that, and one for a
-// pod of its own.
+// pod of its own. It says so of a destination that its own virtual kubelet does not know, which would delete it.
 func checkEndpoints(t *testing.T, twin string) {
 	t.Helper()
 	addresses := func(ctx context.Context) ([]string, error) {
@@ -449,15 +449,15 @@ metadata:
     kubernetes.io/service-name: home
     endpointslice.kubernetes.io/managed-by: endpointslice.reflection.liqo.io
     offloading.liqo.io/origin: %s
-    offloading.liqo.io/destination: %s
+    offloading.liqo.io/destination: elsewhere
 spec:
   template:
     addressType: IPv4
     ports: [{name: "", port: 8080, protocol: TCP}]
     endpoints: [{addresses: [%s], conditions: {ready: true}}, {addresses: [%s], conditions: {ready: true}}]
-`, twin, consumer.Name, broker.Name, foreign, own)
-	kubelet := peer(t, consumer, broker, only(t, consumer, "secrets", "liqo-tenant-"+broker.Name, "liqo.io/identity-type=ResourceSlice"))
-	if _, err := kubectlAs(t.Context(), t, broker, kubelet, "create", "-f", write(t, "slice.yaml", []byte(slice))); err != nil {
+`, twin, consumer.Name, foreign, own)
+	identity := peer(t, consumer, broker, only(t, consumer, "secrets", "liqo-tenant-"+broker.Name, "liqo.io/identity-type=ResourceSlice"))
+	if _, err := kubectlAs(t.Context(), t, broker, identity, "create", "-f", write(t, "slice.yaml", []byte(slice))); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { undo(t, broker, "delete", "shadowendpointslices", "-n", twin, "hostile", "--ignore-not-found") })

@@ -130,7 +130,13 @@ func stop(t *testing.T, c *lab.Cluster, namespace, name string) (start func()) {
 // eventually waits until a look at something finds nothing missing.
 func eventually(t *testing.T, look func(ctx context.Context) error) {
 	t.Helper()
-	if err := federation.Until(t.Context(), patience, look); err != nil {
+	within(t, patience, look)
+}
+
+// within waits for that as long as it is told.
+func within(t *testing.T, atMost time.Duration, look func(ctx context.Context) error) {
+	t.Helper()
+	if err := federation.Until(t.Context(), atMost, look); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/capacitorset/liqo-broker/test/federation"
 	"github.com/capacitorset/liqo-broker/test/lab"
@@ -272,7 +273,13 @@ func checkAddresses(t *testing.T, namespace string) {
 // checkReached does that with another number of pods, which the provider runs then.
 func checkReached(t *testing.T, namespace string, replicas int) {
 	t.Helper()
-	checkAnswers(t, namespace, replicas)
+	checkReachedWithin(t, patience, namespace, replicas)
+}
+
+// checkReachedWithin waits for that as long as it is told.
+func checkReachedWithin(t *testing.T, atMost time.Duration, namespace string, replicas int) {
+	t.Helper()
+	checkAnswersWithin(t, atMost, namespace, replicas)
 	eventually(t, func(ctx context.Context) error {
 		pods, err := pair(ctx, provider, namespace+"-"+consumer.Name+"-"+broker.Name)
 		if err == nil && len(pods) != replicas {
@@ -286,7 +293,13 @@ func checkReached(t *testing.T, namespace string, replicas int) {
 // to another pod, or is granted what it has not acknowledged.
 func checkAnswers(t *testing.T, namespace string, replicas int) {
 	t.Helper()
-	eventually(t, func(ctx context.Context) error {
+	checkAnswersWithin(t, patience, namespace, replicas)
+}
+
+// checkAnswersWithin waits for that as long as it is told.
+func checkAnswersWithin(t *testing.T, atMost time.Duration, namespace string, replicas int) {
+	t.Helper()
+	within(t, atMost, func(ctx context.Context) error {
 		pods, err := pair(ctx, consumer, namespace)
 		if err != nil {
 			return err
