@@ -412,7 +412,7 @@ verify: deps generate lint deadcode ## Check that generated files and go.mod are
 	go mod tidy -C build/release
 	go mod tidy -C test/liqo1
 	go vet -C build/tools ./...
-	git diff --exit-code -- go.mod go.sum cmd/virtual-kubelet test/chart test/liqo1 build/release deploy/crds deploy/connector deploy/chart deploy/chart-agent deploy/chart-connector deploy/chart-registry deploy/liqo/component pkg/api pkg/liqo/v1/api pkg/liqo/v09/resourcereader pkg/remoteipam/remoteipamv1 docs/api test/apiclient pkg/ui/dist ui/src/api.ts
+	git diff --exit-code -- go.mod go.sum cmd/virtual-kubelet test/chart test/liqo1 build/release deploy/crds deploy/connector deploy/chart deploy/chart-agent deploy/chart-connector deploy/chart-registry deploy/liqo/component pkg/api pkg/liqo/v1/api pkg/liqo/v09/resourcereader pkg/remoteipam/remoteipamv1 docs/api test/apiclient pkg/ui/dist ui/src/api.ts ui/src/trade.ts
 
 ##@ Help
 

@@ -45,7 +45,7 @@ func TestAudit(t *testing.T) {
 	f := federation{providers: 2, consumers: 1, namespaces: 1, pods: 2, chosen: 1}
 	f.populate(s)
 	s.asDeployed()
-	s.asked()
+	s.asked("../../deploy/broker/webhook.yaml")
 	stop := s.startDaemon()
 	defer stop()
 	s.await("all namespaces are offloaded", func() bool { return len(s.offloadings()) == f.namespaces })
@@ -159,8 +159,9 @@ func (s *server) usedProvider() string {
 	return string(id)
 }
 
-// asked has the API server ask the daemon as deploy/broker says, at the address that it will listen at.
-func (s *server) asked() {
+// asked has the API server ask about changes as a manifest says, at the address at which webhooks will be served.
+func (s *server) asked(file string) {
+	s.tb.Helper()
 	host, port, err := net.SplitHostPort(s.webhooks)
 	if err != nil {
 		s.tb.Fatal(err)
@@ -169,7 +170,7 @@ func (s *server) asked() {
 	if err != nil {
 		s.tb.Fatal(err)
 	}
-	manifest, err := os.ReadFile("../../deploy/broker/webhook.yaml")
+	manifest, err := os.ReadFile(file)
 	if err != nil {
 		s.tb.Fatal(err)
 	}
@@ -185,10 +186,11 @@ func (s *server) asked() {
 		validating.Webhooks = slices.DeleteFunc(validating.Webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool {
 			return *w.ClientConfig.Service.Path != audit.Path
 		})
+		reached := &corev1.Service{}
 		for i := range validating.Webhooks {
-			validating.Webhooks[i].ClientConfig.Service.Port = new(int32(number))
+			service := validating.Webhooks[i].ClientConfig.Service
+			service.Port, reached.Namespace, reached.Name = new(int32(number)), service.Namespace, service.Name
 		}
-		reached := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-broker", Name: "liqo-broker-webhook"}}
 		reached.Spec.Type, reached.Spec.ExternalName = corev1.ServiceTypeExternalName, host
 		for _, object := range []client.Object{&validating, reached} {
 			if err := s.client.Create(s.tb.Context(), object); err != nil {

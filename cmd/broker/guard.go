@@ -37,6 +37,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/webhook"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/allowance"
+	"github.com/capacitorset/liqo-broker/pkg/webhook/audit"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/identities"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/isolation"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/peers"
@@ -46,6 +47,9 @@ import (
 
 // guardName is the name of the guard's configurations of webhooks, Service, namespace and lease.
 const guardName = "liqo-broker-guard"
+
+// connectorUser is what the API server calls the connector.
+const connectorUser = "system:serviceaccount:liqo-broker-connector:liqo-broker-connector"
 
 // guardOptions are the parsed command line of the guard.
 type guardOptions struct {
@@ -196,12 +200,17 @@ func (g *guard) setup(ctx context.Context) (daemon.Made, error) {
 		Scheme: g.replica.Scheme, Namespaces: mgr.GetClient(), Peers: reader, Tally: tally, Grants: grants,
 	})
 
+	changes := audit.NewLog(audit.Config{
+		Client: mgr.GetClient(), Component: guardName, Clock: clock.RealClock{}, Log: g.replica.Log.WithName("audit"),
+	})
+
 	// What the API server asks, and what is kept in the namespaces of peers.
-	if err := g.serve(mgr, reader, taken); err != nil {
+	if err := g.serve(mgr, reader, taken, changes); err != nil {
 		return daemon.Made{}, err
 	}
 	err = errors.Join(
 		mgr.Add(lease.EveryReplica(certificate.Run)), mgr.Add(lease.EveryReplica(announcer.Keep)), mgr.Add(lease.EveryReplica(tally.Run)),
+		mgr.Add(lease.EveryReplica(changes.Run)),
 		quota.Setup(mgr, quota.Config{Client: mgr.GetClient(), Bounds: g.bounds(with), Tenants: quota.TenantBounds()}),
 		fence.Setup(mgr, fence.Config{Client: mgr.GetClient(), Peers: reader, Internet: g.internet}),
 	)
@@ -240,8 +249,8 @@ func (g *guard) bounds(with line.Line) quota.Bounds {
 }
 
 // serve registers the webhooks.
-func (g *guard) serve(mgr ctrl.Manager, reader *snapshot.Reader, taken *allowance.Handler) error {
-	handlers, err := g.handlers(reader, taken, mgr.GetAPIReader())
+func (g *guard) serve(mgr ctrl.Manager, reader *snapshot.Reader, taken *allowance.Handler, changes *audit.Log) error {
+	handlers, err := g.handlers(reader, taken, changes, mgr.GetAPIReader())
 	if err != nil {
 		return err
 	}
@@ -252,7 +261,9 @@ func (g *guard) serve(mgr ctrl.Manager, reader *snapshot.Reader, taken *allowanc
 }
 
 // handlers returns the webhooks by their paths. Direct reads from the API server itself.
-func (g *guard) handlers(reader *snapshot.Reader, taken *allowance.Handler, direct client.Reader) (map[string]admission.Handler, error) {
+func (g *guard) handlers(
+	reader *snapshot.Reader, taken *allowance.Handler, changes *audit.Log, direct client.Reader,
+) (map[string]admission.Handler, error) {
 	with := reader.Line()
 	isolate, err := isolation.New(with, g.replica.Scheme, g.level)
 	if err != nil {
@@ -264,6 +275,7 @@ func (g *guard) handlers(reader *snapshot.Reader, taken *allowance.Handler, dire
 	}
 	return map[string]admission.Handler{
 		allowance.Path:       taken,
+		audit.Path:           audit.New(changes, connectorUser, audit.Contracts),
 		identities.Path:      identities.New(g.replica.Scheme, with.IdentityRules(), otherIdentities(with), direct, g.LiqoNamespace),
 		isolation.Path:       isolate,
 		peers.Path:           peers.New(reader, direct, reader.Own()),

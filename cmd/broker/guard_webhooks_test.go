@@ -68,6 +68,7 @@ func TestGuardWebhooks(t *testing.T) {
 			"in namespaces with liqo.io/tenant-namespace of objects with liqo.io/replication=true, else Fail",
 		"tunnels": "CREATE UPDATE net.liqo.io/v1alpha1 tunnelendpoints; CREATE UPDATE networking.liqo.io/v1beta1 configurations " +
 			"configurations/status, else Ignore", // Networks do not wait for the guard.
+		"audit": "CREATE UPDATE DELETE brokering.liqo.io/v1alpha1 registries offers capacityrequests purchases sales, else Ignore", // Nor people.
 	}
 	if diff := cmp.Diff(want, asked); diff != "" {
 		t.Errorf("about what the guard is asked: -want +got\n%s", diff)
@@ -142,7 +143,7 @@ func TestGuardWebhooks(t *testing.T) {
 		replica: &daemon.Replica{Scheme: liqotest.Scheme(t)},
 	}
 	for _, of := range lines.All() {
-		served, err := g.handlers(snapshot.New(of, api, "own", nil), nil, api)
+		served, err := g.handlers(snapshot.New(of, api, "own", nil), nil, nil, api)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -299,8 +300,9 @@ func TestGuardRights(t *testing.T) {
 		everywhere[need{group: r.group, resource: r.name}.String()] = seen
 	}
 	want := map[string]map[string][]string{
-		"":     everywhere,
-		"liqo": {"configmaps liqo-clusterid-configmap": {"get"}, "secrets auth-token": {"get"}},
+		"":        everywhere,
+		"liqo":    {"configmaps liqo-clusterid-configmap": {"get"}, "secrets auth-token": {"get"}},
+		"default": {"events": {"create"}}, // Of what is in no namespace.
 		"liqo-broker-guard": {
 			"leases.coordination.k8s.io": {"create", "get", "update"}, "events": {"create", "patch"},
 		},

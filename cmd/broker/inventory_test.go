@@ -153,13 +153,19 @@ func (s *server) shared(kind, name string) *unstructured.Unstructured {
 // asDeployed has the daemon run with the rights that the manifests give it, and the example if it writes for others, and no others.
 func (s *server) asDeployed() {
 	s.tb.Helper()
-	s.each(1, func(int) error {
-		return client.IgnoreAlreadyExists(s.client.Create(s.tb.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "liqo-broker"}}))
-	})
 	files := []string{"deploy/broker/rbac.yaml"}
 	if s.inventory != "" {
 		files = append(files, inventoryExample)
 	}
+	s.as = s.allowed("liqo-broker", files...)
+}
+
+// allowed gives a program, which has the name of its namespace, the rights of some manifests, and returns who it is.
+func (s *server) allowed(program string, files ...string) rest.ImpersonationConfig {
+	s.tb.Helper()
+	s.each(1, func(int) error {
+		return client.IgnoreAlreadyExists(s.client.Create(s.tb.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: program}}))
+	})
 	for _, file := range files {
 		manifest, err := os.ReadFile("../../" + file)
 		if err != nil {
@@ -178,9 +184,9 @@ func (s *server) asDeployed() {
 			}
 		}
 	}
-	s.as = rest.ImpersonationConfig{
-		UserName: "system:serviceaccount:liqo-broker:liqo-broker",
-		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:liqo-broker", "system:authenticated"},
+	return rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:" + program + ":" + program,
+		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + program, "system:authenticated"},
 	}
 }
 

@@ -91,7 +91,8 @@ func setupBrokeringWebhooks(mgr ctrl.Manager, r *snapshot.Reader, changes *audit
 func brokeringHandlers(mgr ctrl.Manager, r *snapshot.Reader, changes *audit.Log, cfg *brokerConfig) map[string]admission.Handler {
 	handlers := map[string]admission.Handler{
 		pods.Path: pods.New(mgr.GetClient(), r), pods.ConfinePath: pods.NewConfinement(mgr.GetScheme()),
-		opaque.Path: opaque.New(mgr.GetClient(), r), audit.Path: audit.New(changes, daemonUser, audit.Count(mgr.GetClient(), r)),
+		opaque.Path: opaque.New(mgr.GetClient(), r),
+		audit.Path:  audit.New(changes, daemonUser, audit.Closing(audit.Count(mgr.GetClient(), r))),
 	}
 	for _, path := range brokeringPaths() {
 		if handlers[path] == nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/trade/account"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/bill"
+	"github.com/capacitorset/liqo-broker/pkg/trade/desk"
 )
 
 // formatFOCUS is rows in the columns of FOCUS, as comma-separated values.
@@ -69,7 +70,7 @@ func (r *reading) exportCommand() *cobra.Command {
 // exportRows prints what is owed. What cannot be said of a contract is an error, after the rows of the others: a bill that lacks something
 // says so.
 func (r *reading) exportRows(ctx context.Context, c client.Client, o exporting, from, to time.Time) error {
-	all, err := r.contracts(ctx, c)
+	all, err := desk.Contracts(ctx, c)
 	if err != nil {
 		return r.trades(err)
 	}
@@ -79,7 +80,7 @@ func (r *reading) exportRows(ctx context.Context, c client.Client, o exporting, 
 		if one := &all[i]; one.Sold && o.bought && !o.sold || !one.Sold && o.sold && !o.bought {
 			continue
 		}
-		entry, err := all[i].entry()
+		entry, err := all[i].Entry()
 		if err == nil {
 			var more []account.Row
 			more, err = entry.Rows(from, to, r.now())
@@ -102,21 +103,13 @@ func (r *reading) exportRows(ctx context.Context, c client.Client, o exporting, 
 	return errors.Join(failed...)
 }
 
-// entry returns what is owed for a contract.
-func (c *theContract) entry() (account.Entry, error) {
-	if c.sale != nil {
-		return account.OfSale(c.sale)
-	}
-	return account.OfPurchase(c.purchase)
-}
-
 // printTotals says what is owed for contracts in the month that it is, until now; nothing if nothing is.
-func printTotals(w io.Writer, now time.Time, all []theContract) {
+func printTotals(w io.Writer, now time.Time, all []desk.Contract) {
 	sides := map[bool]bill.Sums{}
 	unknown := 0
 	from, _ := account.Now(now)
 	for i := range all {
-		entry, err := all[i].entry()
+		entry, err := all[i].Entry()
 		if err == nil {
 			err = entry.Knows(from)
 		}

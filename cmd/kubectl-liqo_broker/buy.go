@@ -18,10 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/program"
-	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
-	"github.com/capacitorset/liqo-broker/pkg/trade/objects"
+	"github.com/capacitorset/liqo-broker/pkg/trade/desk"
 	"github.com/capacitorset/liqo-broker/pkg/trade/show"
 )
 
@@ -98,25 +96,17 @@ func (r *reading) buy(ctx context.Context, c client.Client, p *purchasing, args 
 	if err != nil {
 		return err
 	}
-	var object client.Object
-	if len(args) > 0 {
-		object, err = p.purchase(m, args[0])
-	} else {
-		object, err = p.request()
-	}
+	order, err := p.order(m, args)
 	if err != nil {
 		return err
 	}
-	kind := "purchase"
-	if len(args) == 0 {
-		kind = "capacityrequest"
-	}
+	object, kind := order.Object(), strings.ToLower(order.Kind())
 	if err := c.Create(ctx, object); err != nil {
 		return fmt.Errorf("create %s %s: %w", kind, p.name, err)
 	}
 	fmt.Fprintf(r.Out, "%s %s created%s\n", kind, p.name, r.dryRun.mark())
 	if r.dryRun != dryRunNone {
-		return r.wouldBuy(m, p, object)
+		return r.wouldBuy(m, order)
 	}
 	if !p.wait {
 		fmt.Fprintf(r.ErrOut, "See how far it is: kubectl liqo-broker contracts. End it with: kubectl delete %s %s\n", kind, p.name)
@@ -128,23 +118,10 @@ func (r *reading) buy(ctx context.Context, c client.Client, p *purchasing, args 
 }
 
 // wouldBuy prints which plans fit now.
-func (r *reading) wouldBuy(m *seenCatalog, p *purchasing, object client.Object) error {
-	filter, err := p.filter()
+func (r *reading) wouldBuy(m *desk.Catalog, order *desk.Order) error {
+	plans, err := m.Would(order, r.now())
 	if err != nil {
-		return err
-	}
-	purchase, named := object.(*connectorv1alpha1.Purchase)
-	if named {
-		filter.Parties = []string{string(purchase.Spec.Seller)}
-	}
-	plans, err := m.find(filter, r.now())
-	if err != nil {
-		return err
-	}
-	if named {
-		plans = slices.DeleteFunc(plans, func(f show.ForSale) bool {
-			return f.Offer.ID != string(purchase.Spec.Offer) || f.Plan.ID != string(purchase.Spec.Plan)
-		})
+		return program.Usage(err)
 	}
 	if len(plans) == 0 {
 		fmt.Fprintln(r.ErrOut, "Nothing that this cluster has seen fits now.")
@@ -154,93 +131,38 @@ func (r *reading) wouldBuy(m *seenCatalog, p *purchasing, object client.Object) 
 	return out.table(r.Out, show.PlansForSale(r.now(), plans[:min(len(plans), 5)]))
 }
 
-// request returns a CapacityRequest.
-func (p *purchasing) request() (client.Object, error) {
-	needed, err := p.resources()
-	if err != nil {
+// order returns what is ordered: with an argument a plan, and else what is needed.
+func (p *purchasing) order(m *desk.Catalog, args []string) (*desk.Order, error) {
+	order := &desk.Order{Name: p.name, Renew: p.renew}
+	if len(args) > 0 {
+		plan, err := m.Reference(args[0])
+		if err != nil {
+			return nil, meant(err)
+		}
+		order.Plan = &plan
+	}
+	var err error
+	if order.Need, err = p.filter(); err != nil {
 		return nil, err
 	}
-	most, err := p.most()
-	if err != nil {
-		return nil, err
+	// A filter that is wrong buys nothing.
+	if _, err := order.Need.Compile(); err != nil {
+		return nil, program.Usage(err)
 	}
-	if _, err := p.compiled(); err != nil {
-		return nil, err
+	if p.maxTotal != "" {
+		if order.MaxTotal, err = desk.ParseMoney(p.maxTotal); err != nil {
+			return nil, program.Usage(fmt.Errorf("--max-total: %w", err))
+		}
 	}
-	o := &connectorv1alpha1.CapacityRequest{ObjectMeta: metav1.ObjectMeta{Name: p.name}}
-	o.Spec.Resources, o.Spec.Duration, o.Spec.MaxPrice = v1alpha1.Quantities(needed.List()), metav1.Duration{Duration: p.duration}, most
-	o.Spec.Renew = p.renew
-	if o.Spec.MaxTotal, err = p.total(); err != nil {
-		return nil, err
-	}
-	o.Spec.Regions, o.Spec.Architectures, o.Spec.Expression = p.regions, p.arches, p.expression
-	for _, id := range p.sellers {
-		o.Spec.Sellers = append(o.Spec.Sellers, connectorv1alpha1.PartyID(id))
-	}
-	return o, nil
+	return order, nil
 }
 
-// compiled checks the filter before anything is bought by it.
-func (p *purchasing) compiled() (offer.Matcher, error) {
-	filter, err := p.filter()
-	if err != nil {
-		return offer.Matcher{}, err
+// meant returns an error about what people have written as one about the command line.
+func meant(err error) error {
+	if errors.Is(err, desk.ErrUnclear) {
+		return program.Usage(err)
 	}
-	matcher, err := filter.Compile()
-	if err != nil {
-		return offer.Matcher{}, program.Usage(err)
-	}
-	return matcher, nil
-}
-
-// purchase returns a Purchase of a plan.
-func (p *purchasing) purchase(m *seenCatalog, reference string) (client.Object, error) {
-	key, plan, err := m.reference(reference)
-	if err != nil {
-		return nil, err
-	}
-	needed, err := p.resources()
-	if err != nil {
-		return nil, err
-	}
-	most, err := p.most()
-	if err != nil {
-		return nil, err
-	}
-	o := &connectorv1alpha1.Purchase{ObjectMeta: metav1.ObjectMeta{Name: p.name}}
-	o.Spec.Seller, o.Spec.Offer, o.Spec.Plan = connectorv1alpha1.PartyID(key.Party), connectorv1alpha1.Label(key.Offer),
-		connectorv1alpha1.Label(plan)
-	o.Spec.Duration, o.Spec.MaxPrice = &metav1.Duration{Duration: p.duration}, most
-	o.Spec.Renew = p.renew
-	if o.Spec.MaxTotal, err = p.total(); err != nil {
-		return nil, err
-	}
-	if len(needed) > 0 {
-		o.Spec.Resources = v1alpha1.Quantities(needed.List())
-	}
-	return o, nil
-}
-
-// most returns the most that is paid, as objects have it.
-func (p *purchasing) most() (*connectorv1alpha1.Price, error) {
-	price, err := p.price()
-	if price == nil || err != nil {
-		return nil, err
-	}
-	return new(objects.Price(*price)), nil
-}
-
-// total returns the most that is paid in all, as objects have it; nil for anything.
-func (p *purchasing) total() (*connectorv1alpha1.Money, error) {
-	if p.maxTotal == "" {
-		return nil, nil //nolint:nilnil // Anything is an answer.
-	}
-	text, currency, _ := strings.Cut(strings.TrimSpace(p.maxTotal), " ")
-	amount, err := offer.ParseAmount(text)
-	if err != nil || len(currency) != 3 || currency != strings.ToUpper(currency) {
-		return nil, program.Usage(fmt.Errorf("--max-total: %.40q is not money such as \"100 EUR\"", p.maxTotal))
-	}
-	return &connectorv1alpha1.Money{Amount: connectorv1alpha1.Amount(amount.String()), Currency: currency}, nil
+	return err
 }
 
 // over are the reasons for which nothing more happens by itself.

@@ -5,23 +5,19 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
-	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/program"
-	"github.com/capacitorset/liqo-broker/pkg/trade/core/contract"
+	"github.com/capacitorset/liqo-broker/pkg/trade/desk"
 	"github.com/capacitorset/liqo-broker/pkg/trade/show"
 )
 
@@ -40,7 +36,7 @@ func (r *reading) contractsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			all, err := r.contracts(command.Context(), c)
+			all, err := desk.Contracts(command.Context(), c)
 			if err != nil {
 				return r.trades(err)
 			}
@@ -74,57 +70,13 @@ func (r *reading) contractsCommand() *cobra.Command {
 	return command
 }
 
-// theContract is a contract with its object: a Purchase or a Sale.
-type theContract struct {
-	show.Contract
-
-	purchase *connectorv1alpha1.Purchase
-	sale     *connectorv1alpha1.Sale
-}
-
-// object returns the object.
-func (c *theContract) object() client.Object {
-	if c.sale != nil {
-		return c.sale
-	}
-	return c.purchase
-}
-
-// contracts returns all contracts: first what was bought, and in the order of the names.
-func (r *reading) contracts(ctx context.Context, c client.Client) ([]theContract, error) {
-	var purchases connectorv1alpha1.PurchaseList
-	if err := listed("purchases", c.List(ctx, &purchases)); err != nil {
-		return nil, err
-	}
-	var sales connectorv1alpha1.SaleList
-	if err := listed("sales", c.List(ctx, &sales)); err != nil {
-		return nil, err
-	}
-	var all []theContract
-	for i := range purchases.Items {
-		p := &purchases.Items[i]
-		all = append(all, theContract{Contract: show.PurchaseOf(p), purchase: p})
-	}
-	for i := range sales.Items {
-		s := &sales.Items[i]
-		all = append(all, theContract{Contract: show.SaleOf(s), sale: s})
-	}
-	slices.SortStableFunc(all, func(a, b theContract) int {
-		if a.Sold != b.Sold {
-			return strings.Compare(a.Side(), b.Side())
-		}
-		return strings.Compare(a.Name, b.Name)
-	})
-	return all, nil
-}
-
 // contract returns the contract of a name.
-func (r *reading) contract(ctx context.Context, c client.Client, name string) (*theContract, error) {
-	all, err := r.contracts(ctx, c)
+func (r *reading) contract(ctx context.Context, c client.Client, name string) (*desk.Contract, error) {
+	all, err := desk.Contracts(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	var found []theContract
+	var found []desk.Contract
 	for _, one := range all {
 		if one.Name == name {
 			found = append(found, one)
@@ -139,24 +91,21 @@ func (r *reading) contract(ctx context.Context, c client.Client, name string) (*
 	case 1:
 		return &found[0], nil
 	}
-	if found[0].sale == nil && found[1].sale == nil {
+	if found[0].Sale == nil && found[1].Sale == nil {
 		return nil, program.Usage(fmt.Errorf("the capacity request %s has several purchases: name one, such as %s", name, found[0].Name))
 	}
 	return nil, program.Usage(fmt.Errorf("a purchase and a sale have the name %s: use kubectl", name))
 }
 
 // ofRequest returns what a capacity request has bought, and has not given up.
-func ofRequest(all []theContract, name string) (found []theContract) {
+func ofRequest(all []desk.Contract, name string) (found []desk.Contract) {
 	for _, one := range all {
-		if one.purchase == nil || !one.purchase.DeletionTimestamp.IsZero() {
-			continue
-		}
-		if owner := metav1.GetControllerOf(one.purchase); owner != nil && owner.Kind == "CapacityRequest" && owner.Name == name {
+		if one.Request() == name && one.Purchase.DeletionTimestamp.IsZero() {
 			found = append(found, one)
 		}
 	}
 	// What is kept for the bill, after another one was bought in its place, is not meant.
-	if meant := slices.DeleteFunc(slices.Clone(found), func(one theContract) bool { return one.purchase.Spec.End != nil }); len(meant) > 0 {
+	if meant := slices.DeleteFunc(slices.Clone(found), func(one desk.Contract) bool { return one.Purchase.Spec.End != nil }); len(meant) > 0 {
 		return meant
 	}
 	return found
@@ -165,7 +114,7 @@ func ofRequest(all []theContract, name string) (found []theContract) {
 // completeContracts lets a shell complete names.
 func (r *reading) completeContracts() cobra.CompletionFunc {
 	return r.completing(1, func(ctx context.Context, c client.Client, begun string) ([]cobra.Completion, error) {
-		all, err := r.contracts(ctx, c)
+		all, err := desk.Contracts(ctx, c)
 		var names []cobra.Completion
 		for _, one := range all {
 			if strings.HasPrefix(one.Name, begun) {
@@ -193,7 +142,7 @@ func (r *reading) showContractCommand() *cobra.Command {
 				return r.trades(err)
 			}
 			fmt.Fprint(r.Out, one.Describe(r.now()))
-			trail, err := one.trail()
+			trail, err := one.Trail()
 			if err != nil {
 				return err
 			}
@@ -201,29 +150,6 @@ func (r *reading) showContractCommand() *cobra.Command {
 			return (&output{}).table(r.Out, show.Transitions(trail))
 		},
 	}
-}
-
-// trail returns the audit trail, which is in the record.
-func (c *theContract) trail() ([]contract.Transition, error) {
-	var text string
-	if c.sale != nil {
-		text = c.sale.Status.Record
-	} else {
-		text = c.purchase.Status.Record
-	}
-	if text == "" {
-		return nil, nil
-	}
-	var record struct {
-		History  []contract.Transition `json:"history"` // Of a Sale.
-		Purchase struct {
-			History []contract.Transition `json:"history"`
-		} `json:"purchase"`
-	}
-	if err := json.Unmarshal([]byte(text), &record); err != nil {
-		return nil, fmt.Errorf("read the record of contract %s: %w", c.Name, err)
-	}
-	return append(record.History, record.Purchase.History...), nil
 }
 
 // deedOptions are the flags of commands that decide.
@@ -243,13 +169,8 @@ type deed struct {
 	// flags adds the flags that the deed has.
 	flags func(*cobra.Command, *deedOptions)
 	// do changes the object. The error says why it cannot.
-	do func(*theContract, *deedOptions) error
+	do func(*desk.Contract, *deedOptions) error
 }
-
-var (
-	errOnlyBought = errors.New("it was sold by this cluster: the buyer decides that")
-	errOnlySold   = errors.New("it was bought by this cluster: the seller decides that")
-)
 
 func reasoned(command *cobra.Command, o *deedOptions) {
 	command.Flags().StringVar(&o.reason, "reason", "", "what the other side is told")
@@ -263,14 +184,8 @@ func decided(command *cobra.Command, o *deedOptions) {
 var deeds = []deed{
 	{
 		verb: "end", short: "End a contract: workloads leave, and the peering ends", done: "is being ended", flags: reasoned,
-		do: func(c *theContract, o *deedOptions) error {
-			end := &connectorv1alpha1.ContractEnd{Reason: o.reason}
-			switch {
-			case c.sale != nil && c.sale.Spec.End == nil:
-				c.sale.Spec.End = end
-			case c.purchase != nil && c.purchase.Spec.End == nil:
-				c.purchase.Spec.End = end
-			}
+		do: func(c *desk.Contract, o *deedOptions) error {
+			c.End(o.reason)
 			return nil
 		},
 	},
@@ -280,9 +195,9 @@ var deeds = []deed{
 			o.addResources(command.Flags())
 			command.Flags().StringVar(&o.plan, "plan", "", "another plan of the same offer, for the time that is left")
 		},
-		do: func(c *theContract, o *deedOptions) error {
-			if c.purchase == nil {
-				return errOnlyBought
+		do: func(c *desk.Contract, o *deedOptions) error {
+			if c.Purchase == nil {
+				return desk.ErrOnlyBought
 			}
 			wanted, err := o.resources()
 			if err != nil {
@@ -291,14 +206,7 @@ var deeds = []deed{
 			if len(wanted) == 0 && o.plan == "" {
 				return program.Usage(errors.New("--cpu, --memory, --pods, --resource or --plan is needed"))
 			}
-			if o.plan != "" {
-				c.purchase.Spec.Plan = connectorv1alpha1.Label(o.plan)
-			}
-			if c.purchase.Spec.Resources == nil {
-				c.purchase.Spec.Resources = v1alpha1.Quantities{}
-			}
-			maps.Copy(c.purchase.Spec.Resources, v1alpha1.Quantities(wanted.List()))
-			return nil
+			return c.Resize(wanted, o.plan)
 		},
 	},
 	{
@@ -306,25 +214,21 @@ var deeds = []deed{
 		flags: func(command *cobra.Command, o *deedOptions) {
 			command.Flags().StringVar(&o.until, "until", "", "the end, such as 2030-01-31T12:00:00Z; it is needed")
 		},
-		do: func(c *theContract, o *deedOptions) error {
-			if c.purchase == nil {
-				return errOnlyBought
+		do: func(c *desk.Contract, o *deedOptions) error {
+			if c.Purchase == nil {
+				return desk.ErrOnlyBought
 			}
 			end, err := time.Parse(time.RFC3339, o.until)
 			if err != nil {
 				return program.Usage(fmt.Errorf("--until=%.40q is not a time such as 2030-01-31T12:00:00Z", o.until))
 			}
-			if now := c.purchase.Status.EndTime; now != nil && !end.After(now.Time) {
-				return program.Usage(fmt.Errorf("the contract ends at %s: a contract is not made shorter", now.UTC().Format(time.RFC3339)))
-			}
-			c.purchase.Spec.EndTime = &metav1.Time{Time: end}
-			return nil
+			return c.Renew(end)
 		},
 	},
 	{
 		verb: "approve", short: "Approve what a buyer asks for", done: "is approved", flags: decided,
-		do: func(c *theContract, o *deedOptions) error {
-			return c.decide(connectorv1alpha1.DecisionApprove, "", o.terms)
+		do: func(c *desk.Contract, o *deedOptions) error {
+			return c.Decide(connectorv1alpha1.DecisionApprove, "", o.terms)
 		},
 	},
 	{
@@ -333,48 +237,18 @@ var deeds = []deed{
 			reasoned(command, o)
 			decided(command, o)
 		},
-		do: func(c *theContract, o *deedOptions) error {
-			return c.decide(connectorv1alpha1.DecisionRefuse, o.reason, o.terms)
+		do: func(c *desk.Contract, o *deedOptions) error {
+			return c.Decide(connectorv1alpha1.DecisionRefuse, o.reason, o.terms)
 		},
 	},
 	{
 		verb: "suspend", short: "Grant a buyer nothing for now", done: "is suspended", flags: reasoned,
-		do: func(c *theContract, o *deedOptions) error { return c.suspend(true, o.reason) },
+		do: func(c *desk.Contract, o *deedOptions) error { return c.Suspend(true, o.reason) },
 	},
 	{
 		verb: "resume", short: "Grant a buyer again what it has bought", done: "is resumed",
-		do: func(c *theContract, _ *deedOptions) error { return c.suspend(false, "") },
+		do: func(c *desk.Contract, _ *deedOptions) error { return c.Suspend(false, "") },
 	},
-}
-
-// decide decides about the terms that wait. A buyer can replace those of a change at any time: who approves it says which ones.
-func (c *theContract) decide(decision connectorv1alpha1.Decision, reason string, terms int64) error {
-	if c.sale == nil {
-		return errOnlySold
-	}
-	pending := c.sale.Status.PendingRevision
-	waits := fmt.Sprintf("terms %d", pending)
-	if c.Asked != nil {
-		waits = c.Asked.String()
-	}
-	switch {
-	case pending == 0:
-		return fmt.Errorf("nothing of %s waits for a decision", c.Name)
-	case terms != 0 && terms != pending:
-		return fmt.Errorf("terms %d of contract %s do not wait for a decision, but %s", terms, c.Name, waits)
-	case terms == 0 && decision == connectorv1alpha1.DecisionApprove && c.Status.State != string(contract.Proposed):
-		return program.Usage(fmt.Errorf("contract %s would change. Its buyer asks for %s; approve them with --terms=%d", c.Name, waits, pending))
-	}
-	c.sale.Spec.Decision, c.sale.Spec.DecisionRevision, c.sale.Spec.Reason = decision, c.sale.Status.PendingRevision, reason
-	return nil
-}
-
-func (c *theContract) suspend(suspended bool, reason string) error {
-	if c.sale == nil {
-		return errOnlySold
-	}
-	c.sale.Spec.Suspended, c.sale.Spec.Reason = suspended, reason
-	return nil
 }
 
 func (r *reading) deedCommand(d deed) *cobra.Command {
@@ -392,10 +266,10 @@ func (r *reading) deedCommand(d deed) *cobra.Command {
 				return r.trades(err)
 			}
 			if err := d.do(one, &o); err != nil {
-				return err
+				return meant(err)
 			}
 			// What somebody else has changed meanwhile, nobody overwrites: the decision was about what was seen.
-			err = c.Update(command.Context(), one.object())
+			err = c.Update(command.Context(), one.Object())
 			if apierrors.IsConflict(err) {
 				return fmt.Errorf("contract %s has changed meanwhile: look at it again", one.Name)
 			}

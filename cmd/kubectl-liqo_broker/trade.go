@@ -21,10 +21,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/sheet"
-	"github.com/capacitorset/liqo-broker/pkg/trade/connector/listings"
-	"github.com/capacitorset/liqo-broker/pkg/trade/connector/pages"
 	"github.com/capacitorset/liqo-broker/pkg/trade/core/offer"
-	"github.com/capacitorset/liqo-broker/pkg/trade/party"
+	"github.com/capacitorset/liqo-broker/pkg/trade/desk"
 	"github.com/capacitorset/liqo-broker/pkg/trade/show"
 	"github.com/capacitorset/liqo-broker/pkg/version"
 )
@@ -99,14 +97,14 @@ func (r *reading) catalogCommand() *cobra.Command {
 				return r.trades(err)
 			}
 			// What is known, in the order and the form that are asked for.
-			sellers := m.sellers(r.now())
+			sellers := m.Sellers(r.now())
 			if err := sortBy(&out, sellers); err != nil {
 				return err
 			}
 			if done, err := out.value(r.Out, sellers); done || err != nil {
 				return err
 			}
-			m.remark(r)
+			r.remark(m)
 			if len(sellers) == 0 {
 				fmt.Fprintln(r.ErrOut, "Nobody sells anything that this cluster has seen. See: kubectl liqo-broker registry")
 				return nil
@@ -137,6 +135,10 @@ func (r *reading) offersCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			matcher, err := filter.Compile()
+			if err != nil {
+				return program.Usage(err)
+			}
 			c, err := r.open()
 			if err != nil {
 				return err
@@ -149,10 +151,7 @@ func (r *reading) offersCommand() *cobra.Command {
 			if err != nil {
 				return r.trades(err)
 			}
-			plans, err := m.find(filter, r.now())
-			if err != nil {
-				return err
-			}
+			plans := m.Find(matcher, r.now())
 			if err := sortBy(&out, plans); err != nil {
 				return err
 			}
@@ -160,7 +159,7 @@ func (r *reading) offersCommand() *cobra.Command {
 			if done, err := out.value(r.Out, plans); done || err != nil {
 				return err
 			}
-			m.remark(r)
+			r.remark(m)
 			if len(plans) == 0 {
 				fmt.Fprintln(r.ErrOut, "Nothing that this cluster has seen fits.")
 				return nil
@@ -283,133 +282,16 @@ func (n *need) filter() (offer.Filter, error) {
 	}, nil
 }
 
-// seenCatalog is the catalog, as this cluster has seen it last.
-type seenCatalog struct {
-	listings *listings.Listings
-	// leftOut is how much is not among the listings.
-	leftOut int
-	// self is this cluster as a party; empty if it offers nothing.
-	self party.ID
-}
-
 // seen reads the catalog, and verifies it.
-func (r *reading) seen(ctx context.Context, c client.Client) (*seenCatalog, error) {
-	all, leftOut, err := pages.Read(ctx, c, r.now())
-	if err != nil {
-		return nil, err
-	}
-	var own connectorv1alpha1.OfferList
-	if err := listed("offers", c.List(ctx, &own)); err != nil {
-		return nil, err
-	}
-	m := &seenCatalog{listings: all, leftOut: leftOut}
-	for i := range own.Items {
-		payload, err := party.Payload(own.Items[i].Status.Signed)
-		if err != nil {
-			continue // It is not signed.
-		}
-		if signed, err := offer.Parse(payload); err == nil {
-			m.self = party.ID(signed.Party)
-		}
-	}
-	return m, nil
+func (r *reading) seen(ctx context.Context, c client.Client) (*desk.Catalog, error) {
+	return desk.ReadCatalog(ctx, c, r.now())
 }
 
-// remark says what is not shown.
-func (m *seenCatalog) remark(r *reading) {
-	if m.leftOut > 0 {
-		fmt.Fprintf(r.ErrOut, "%d parties or offers are not shown: they are over, or not what their owners have signed.\n", m.leftOut)
+// remark says what of a catalog is not shown.
+func (r *reading) remark(m *desk.Catalog) {
+	if m.LeftOut > 0 {
+		fmt.Fprintf(r.ErrOut, "%d parties or offers are not shown: they are over, or not what their owners have signed.\n", m.LeftOut)
 	}
-}
-
-// find returns the plans that fit, the best first.
-func (m *seenCatalog) find(filter offer.Filter, now time.Time) ([]show.ForSale, error) {
-	matcher, err := filter.Compile()
-	if err != nil {
-		return nil, program.Usage(err)
-	}
-	found := m.listings.Find(matcher, m.self, now)
-	plans := make([]show.ForSale, 0, len(found))
-	for _, f := range found {
-		of := show.ForSale{
-			Seller: sellerOf(f), Granted: f.Match.Granted, Price: f.Match.Price, Plan: f.Plan(), Offer: f.Entry.Offer,
-		}
-		for _, seen := range f.Entry.Seen {
-			of.Registries = append(of.Registries, seen.Registry)
-		}
-		plans = append(plans, of)
-	}
-	return plans, nil
-}
-
-func sellerOf(f listings.Found) show.Seller {
-	return show.Seller{ID: f.Seller.Said.Party, Name: f.Seller.Said.Name, Endpoint: f.Seller.Said.Endpoint, Alive: f.Seller.Alive}
-}
-
-// sellers returns the parties that have offers, in the order of their names.
-func (m *seenCatalog) sellers(now time.Time) []show.Seller {
-	byID := map[string]*show.Seller{}
-	for entry := range m.listings.Offers() {
-		o := entry.Offer
-		p, known := m.listings.Party(party.ID(o.Party))
-		if !known || !now.Before(o.ValidUntil) {
-			continue
-		}
-		s := byID[o.Party]
-		if s == nil {
-			s = &show.Seller{ID: o.Party, Name: p.Said.Name, Endpoint: p.Said.Endpoint, Alive: p.Alive}
-			byID[o.Party] = s
-		}
-		s.Offers++
-		if o.Region != "" && !slices.Contains(s.Regions, o.Region) {
-			s.Regions = append(s.Regions, o.Region)
-		}
-	}
-	all := make([]show.Seller, 0, len(byID))
-	for _, s := range byID {
-		slices.Sort(s.Regions)
-		all = append(all, *s)
-	}
-	slices.SortFunc(all, func(a, b show.Seller) int {
-		if a.Name != b.Name {
-			return strings.Compare(a.Name, b.Name)
-		}
-		return strings.Compare(a.ID, b.ID)
-	})
-	return all
-}
-
-// reference reads PARTY/OFFER/PLAN. A party is its ID, or the beginning of the ID of one that sells.
-func (m *seenCatalog) reference(text string) (offer.Key, string, error) {
-	parts := strings.Split(text, "/")
-	if len(parts) != 3 || slices.Contains(parts, "") {
-		return offer.Key{}, "", program.Usage(fmt.Errorf("%.80q is not PARTY/OFFER/PLAN, as kubectl liqo-broker offers prints it", text))
-	}
-	var sellers []string
-	for _, id := range m.listings.Parties() {
-		if strings.HasPrefix(string(id), parts[0]) {
-			sellers = append(sellers, string(id))
-		}
-	}
-	switch len(sellers) {
-	case 0:
-		return offer.Key{}, "", fmt.Errorf("no party that this cluster has seen has an ID that begins with %.60q", parts[0])
-	case 1:
-	default:
-		return offer.Key{}, "", program.Usage(fmt.Errorf("%d parties have an ID that begins with %.60q", len(sellers), parts[0]))
-	}
-	if party.ID(sellers[0]) == m.self {
-		return offer.Key{}, "", program.Usage(fmt.Errorf("party %s is this cluster itself", sellers[0]))
-	}
-	key := offer.Key{Party: sellers[0], Offer: parts[1]}
-	entry, known := m.listings.Offer(key)
-	if !known {
-		return offer.Key{}, "", fmt.Errorf("party %s has no offer %.63q that this cluster has seen", key.Party, key.Offer)
-	}
-	if _, known := entry.Offer.Plan(parts[2]); !known {
-		return offer.Key{}, "", fmt.Errorf("offer %s of party %s has no plan %.63q", key.Offer, key.Party, parts[2])
-	}
-	return key, parts[2], nil
 }
 
 // errNotReady is the end of a wait that was too long: what was ordered goes on.

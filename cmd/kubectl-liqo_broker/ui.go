@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
@@ -42,10 +43,11 @@ func (r *reading) uiCommand() *cobra.Command {
 	p := page{browse: browse}
 	command := &cobra.Command{
 		Use:   "ui",
-		Short: "Show the broker in a browser, as it is now and as it changes",
-		Long: "Show the broker in a browser: what should be looked at, providers, consumers, where pods run and why, and the map of the " +
-			"federation.\n\nThe page is served on loopback of this machine, until the command is interrupted or nobody has used it for 12 " +
-			"hours. It reads and\nchanges the cluster with the rights of your kubeconfig. It needs a link that the command prints, and that " +
+		Short: "Show a broker, and what a cluster trades, in a browser",
+		Long: "Show a broker in a browser: what should be looked at, providers, consumers, where pods run and why, and the map of the " +
+			"federation.\nOf a cluster that trades: what is for sale, its contracts and its offers, and what can be done with them.\n\n" +
+			"The page is served on loopback of this machine, until the command is interrupted or nobody has used it for 12 hours. " +
+			"It reads and\nchanges the cluster with the rights of your kubeconfig. It needs a link that the command prints, and that " +
 			"opens it once, within a\nminute. From another machine the link works through ssh -L PORT:127.0.0.1:PORT.",
 		Example: "  kubectl liqo-broker ui\n  kubectl liqo-broker ui --open /map --read-only\n" +
 			"  kubectl liqo-broker ui --port 8443 --no-open",
@@ -124,7 +126,17 @@ func (r *reading) tryPolicy(ctx context.Context, c client.Client, of line.Line, 
 	return trier.Try(ctx, r.now(), text)
 }
 
-// answers returns what answers the page. The error says what a cluster is that has no broker.
+// has reports whether a cluster has a kind of brokering.liqo.io.
+func has(c client.Client, kind string) (bool, error) {
+	group := v1alpha1.GroupVersion
+	_, err := c.RESTMapper().RESTMapping(group.WithKind(kind).GroupKind(), group.Version)
+	if err != nil && !meta.IsNoMatchError(err) {
+		return false, fmt.Errorf("look for the kind %s: %w", kind, err)
+	}
+	return err == nil, nil
+}
+
+// answers returns what answers the page. The error says what a cluster is that neither is a broker nor trades.
 func (r *reading) answers(ctx context.Context, readOnly bool) (*answer.Answers, error) {
 	config, err := r.config()
 	if err != nil {
@@ -142,10 +154,20 @@ func (r *reading) answers(ctx context.Context, readOnly bool) (*answer.Answers, 
 	if err != nil {
 		return nil, err
 	}
-	group := v1alpha1.GroupVersion
-	if _, err := c.RESTMapper().RESTMapping(group.WithKind("Provider").GroupKind(), group.Version); err != nil {
+	// A cluster that is a broker, trades, or both has something to show.
+	broker, err := has(c, "Provider")
+	if err != nil {
+		return nil, err
+	}
+	trades, err := has(c, "Purchase")
+	if err != nil {
+		return nil, err
+	}
+	if !broker && !trades {
+		_, err := c.RESTMapper().RESTMapping(v1alpha1.GroupVersion.WithKind("Provider").GroupKind(), v1alpha1.GroupVersion.Version)
 		return nil, r.onBroker(ctx, c, err)
 	}
+
 	// What it asks besides is answered with the same rights.
 	preview := func(ctx context.Context, provider cluster.ID) (apiv1.DrainPreview, error) {
 		return r.previewDrain(ctx, c, provider)
@@ -159,7 +181,7 @@ func (r *reading) answers(ctx context.Context, readOnly bool) (*answer.Answers, 
 			return r.tryPolicy(ctx, c, of, text)
 		}},
 		Rest: config, Scheme: scheme, Line: of, Context: r.to.context(), Version: version.String(), ReadOnly: readOnly,
-		Preview: preview,
+		Preview: preview, Broker: broker, Trades: trades,
 		Programs: shown.Programs{
 			Daemon: client.ObjectKey{Namespace: install.BrokerNamespace, Name: install.BrokerName}, Liqo: liqo.DefaultNamespace,
 		},

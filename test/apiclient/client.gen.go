@@ -1085,7 +1085,8 @@ type ListWorkload struct {
 
 // Me defines model for Me.
 type Me struct {
-	Broker *Cluster `json:"broker,omitempty"`
+	Broker  *Cluster `json:"broker,omitempty"`
+	Cluster *Cluster `json:"cluster,omitempty"`
 
 	// Context That of the kubeconfig by which a program for one person reaches the cluster.
 	Context *string `json:"context,omitempty"`

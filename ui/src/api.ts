@@ -283,7 +283,10 @@ export interface Link {
 }
 
 export interface Me {
+  /** The cluster, if it is a broker. */
   broker?: Cluster;
+  /** The cluster, whatever it is. */
+  cluster?: Cluster;
   /** That of the kubeconfig by which a program for one person reaches the cluster. */
   context?: string;
   /** All kinds of events. */

@@ -16,6 +16,7 @@ import { kubectl, narrow, now, route, said, say, setTheme, theme } from "./place
 import { PoliciesScreen, PolicyScreen } from "./policies";
 import { ProviderScreen, ProvidersScreen } from "./providers";
 import { codeIn, href, parse } from "./routes";
+import { TradeScreen } from "./trade/load";
 import { askForLink, connection, me, missing, reopen, start, store } from "./server";
 import type { Kind } from "./store";
 import { TrialScreen } from "./trial";
@@ -26,11 +27,20 @@ const entries = [
   { path: "consumers", name: "Consumers", icon: "consumers" }, { path: "workloads", name: "Workloads", icon: "workloads" },
   { path: "policies", name: "Policies", icon: "policies" },
   { path: "activity", name: "Activity", icon: "activity" },
+  { path: "market", name: "Market", icon: "market" }, { path: "contracts", name: "Contracts", icon: "contracts" },
+  { path: "offers", name: "Own offers", icon: "offers" }, { path: "registries", name: "Registries", icon: "registries" },
 ] as const;
+
+/** The kinds that entries are about which are not called like them. */
+const kindOf: Record<string, Kind> = { map: "providers", offers: "ownoffers" };
+
+/** The entries of trade. Most clusters have none: they come when it is known that this one has. */
+const ofTrade = ["market", "contracts", "offers", "registries"];
 
 /** Whether a cluster has what an entry is about; what one may not see is there, and says so. */
 function has(path: string): boolean {
-  return path === "" || path === "map" || missing(path as Kind)?.length !== 0;
+  if (!me.value) return !ofTrade.includes(path);
+  return path === "" || missing(kindOf[path] ?? (path as Kind))?.length !== 0;
 }
 
 /** The map, of what the page knows; what one may not see is unknown to it. */
@@ -52,7 +62,8 @@ function TheMap() {
 function Screen() {
   const [first = "", id, more] = route.value.parts;
   switch (first) {
-    case "": return <OverviewScreen />;
+    case "": return has("status") || !has("contracts") ? <OverviewScreen /> : <TradeScreen parts={[]} />;
+    case "market": case "contracts": case "offers": case "registries": return <TradeScreen parts={route.value.parts} />;
     case "map": return <TheMap />;
     case "providers": return id && more === "drain" ? <DrainScreen key={id} id={id} /> : id ? <ProviderScreen key={id} id={id} /> : <ProvidersScreen />;
     case "consumers": return id ? <ConsumerScreen key={id} id={id} /> : <ConsumersScreen />;
@@ -93,7 +104,7 @@ function App() {
   const seen = useRef(path);
   useEffect(() => {
     const title = main.current?.querySelector("h1");
-    document.title = `${title?.textContent ?? "liqo-broker"} – ${plain(me.value?.broker?.name ?? me.value?.context ?? "liqo-broker")}`;
+    document.title = `${title?.textContent ?? "liqo-broker"} – ${plain((me.value?.broker ?? me.value?.cluster)?.name ?? me.value?.context ?? "liqo-broker")}`;
     if (seen.current !== path) {
       seen.current = path;
       main.current?.scrollTo(0, 0);
@@ -121,7 +132,7 @@ function App() {
     <div class={`page ${connection.value.state}`}>
       <a class="skip" href="#main" onClick={skip}>Skip to the content</a>
       <nav class="rail" aria-label="Screens">
-        <p class="brand" title={plain(who?.broker?.id)}>{plain(who?.broker?.name) || "liqo-broker"}</p>
+        <p class="brand" title={plain((who?.broker ?? who?.cluster)?.id)}>{plain((who?.broker ?? who?.cluster)?.name) || "liqo-broker"}</p>
         <ul>
           {entries.filter((entry) => has(entry.path)).map((entry) => (
             <li key={entry.path}>

@@ -19,6 +19,8 @@ const icons = {
   consumers: "M8 8a3 3 0 1 0 0-6 3 3 0 0 0 0 6zM2 14c0-3 2.5-4.5 6-4.5s6 1.500 6 4.5",
   later: "M8 2.250a5.750 5.750 0 1 0 0 11.500 5.750 5.750 0 0 0 0-11.500zM8 5v3.250l2 1.500", moves: "M2.500 8h11M9.500 4l4 4-4 4",
   workloads: "M8 1.500l6 3.250v6.500L8 14.5l-6-3.250v-6.500zM2 4.750L8 8l6-3.250M8 8v6.500", policies: "M2 4h12M2 8h12M2 12h12M5 2.500v3M10.500 6.500v3M7 10.500v3",
+  market: "M2 6l1-3.500h10L14 6M2 6c0 2 3 2 3 0 0 2 3 2 3 0 0 2 3 2 3 0 0 2 3 2 3 0M3 8v5.500h10V8", contracts: "M4 1.500h6l3 3v10H4zM6.500 7h4M6.500 10h4",
+  offers: "M8.500 2H13.500V7L7 13.500 2 8.500zM11 4.500h.01", registries: "M3 3h10v10H3zM3 6.300h10M6.300 6.300V13",
 };
 
 export function Icon({ of }: { of: keyof typeof icons }) {

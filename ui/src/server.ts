@@ -143,6 +143,19 @@ export function refusal(right: string): string {
   return me.value.may.includes(needed) ? "" : `You may not ${needed}.brokering.liqo.io.`;
 }
 
+/** Asks for something with a body, and returns the answer with what admission says to it. */
+export async function send<T>(method: string, path: string, body: unknown, signal?: AbortSignal): Promise<{ said: T; warnings: string[] }> {
+  const answer = await call(path, { method, body: JSON.stringify(body), headers: { "Content-Type": "application/json" }, ...(signal ? { signal } : {}) });
+  return { said: (await answer.json()) as T, warnings: warningsOf(answer.headers.get("Warning")) };
+}
+
+/** Why somebody may not do something that is written as it is, and not patched; empty if nothing stands against it. */
+export function refusalOf(right: string): string {
+  if (!me.value || connection.value.state !== "live") return "There is no connection to the cluster.";
+  if (me.value.readOnly) return "This page was opened with --read-only.";
+  return me.value.may.includes(right) ? "" : `You may not ${right}.brokering.liqo.io.`;
+}
+
 /** Sets whether a cluster gets anything new, or tries it; returns what admission says to it. */
 export async function schedule(of: "providers" | "consumers", id: string, scheduling: string, dry: boolean): Promise<string[]> {
   const answer = await call(`api/v1/${of}/${encodeURIComponent(id)}/scheduling${dry ? "?dryRun=All" : ""}`, {

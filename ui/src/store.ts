@@ -6,6 +6,7 @@
 import { batch, signal, type Signal } from "@preact/signals";
 import type { Activity, Advice, Consumer, Decision, Event, Flow, Link, Offer, Policy, Provider, Status, Workload } from "./api";
 import type { Message } from "./events";
+import type { Contract, Market, OwnOffer, Registry, Request } from "./trade";
 
 export interface Things {
   providers: Provider;
@@ -19,15 +20,24 @@ export interface Things {
   advice: Advice;
   status: Status;
   activity: Activity;
+  contracts: Contract;
+  requests: Request;
+  ownoffers: OwnOffer;
+  registries: Registry;
+  market: Market;
 }
+
+/** An event, also of a cluster that trades. */
+type Told = Omit<Event, "kind"> & { kind: string; contract?: Contract; request?: Request; ownOffer?: OwnOffer; registry?: Registry; market?: Market };
 
 export type Kind = keyof Things;
 type Maps = { [K in Kind]: Map<string, Things[K]> };
 
 /** Under which name an event has the thing itself. */
-const fields: Record<Kind, keyof Event> = {
+const fields: Record<Kind, keyof Told> = {
   providers: "provider", consumers: "consumer", offers: "offer", policies: "policy", decisions: "decision", workloads: "workload",
   links: "link", flows: "flow", advice: "advice", status: "status", activity: "activity",
+  contracts: "contract", requests: "request", ownoffers: "ownOffer", registries: "registry", market: "market",
 };
 
 export const kinds = Object.keys(fields) as Kind[];
@@ -92,9 +102,9 @@ export class Store {
   }
 
   private change(message: Message): void {
-    let event: Event;
+    let event: Told;
     try {
-      event = JSON.parse(message.data) as Event;
+      event = JSON.parse(message.data) as Told;
     } catch {
       return;
     }

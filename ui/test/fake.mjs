@@ -3,10 +3,11 @@
 
 // A server with made-up clusters, for what the page looks like. It speaks as kubectl liqo-broker ui does.
 
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { gunzipSync } from "node:zlib";
 import { activity } from "./activity.mjs";
+import { answered, traded } from "./trade.mjs";
 
 const csp = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; " +
   "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
@@ -173,17 +174,22 @@ export function world({ providers = 14, consumers = 5, pods = 60, names = [] } =
   return all;
 }
 
-const field = { policies: "policy", advice: "advice", status: "status", activity: "activity" };
+const field = { policies: "policy", advice: "advice", status: "status", activity: "activity", ownoffers: "ownOffer", registries: "registry", market: "market" };
 
 /**
  * Serves dist and a world on a free port; returns its address. me overrides what is said of who calls; of the options that it returns down
  * is whether the API server is, drain the problem that a preview is answered by, and slow after how many ms it is.
  */
 export async function serve({ dist, things = world(), me = {}, port = 0, policies = true }) {
-  const options = { down: false, seen: [], texts: [], resumed: 0, key: "key" };
+  const options = { down: false, seen: [], texts: [], asked: [], resumed: 0, key: "key" };
   const files = { "/": "index.html", "/index.html": "index.html", "/app.js": "app.js", "/app.css": "app.css", "/licences.txt": "licences.txt" };
+  for (const name of readdirSync(dist)) if (name.endsWith(".js.gz")) files[`/${name.slice(0, -3)}`] = name.slice(0, -3);
   const types = { html: "text/html; charset=utf-8", js: "text/javascript", css: "text/css", txt: "text/plain; charset=utf-8" };
   const streams = new Map();
+  options.tell = (kind, key, as, changes) => {
+    things[kind][key] = { ...things[kind][key], ...changes };
+    [...streams.keys()].forEach((send) => send("set", { kind, key, [as]: things[kind][key] }, "n:1"));
+  };
   const server = createServer((request, answer) => {
     const url = new URL(request.url, "http://x");
     options.seen.push(`${request.method} ${url.pathname}${url.search}`);
@@ -242,8 +248,21 @@ export async function serve({ dist, things = world(), me = {}, port = 0, policie
           consumers: [{ decision: { policy: "cheapest", consumer: { id: "c-000", name: "shop" }, complete: true, providers: [{ ...milan, chosen: true, score: 90 }, { ...rome, chosen: true }] },
             today: ["near"], free: false, namespaces: 2, in: [rome], out: [turin], podsOut: 3 }] });
       });
-    } else json(404, { status: 404, title: "Not Found" });
+    } else {
+      let body = "";
+      request.on("data", (part) => (body += part)).on("end", () => {
+        const changed = (kind, key, as) => [...streams.keys()].forEach((send) => send("set", { kind, key, [as]: things[kind][key] }, "n:1"));
+        const asked = { method: request.method, path: url.pathname, body: body ? JSON.parse(body) : {}, dry: url.searchParams.has("dryRun"), things, at, hostile, json, changed };
+        if (request.method !== "GET") options.asked.push(asked.body);
+        if (!answered(asked)) json(404, { status: 404, title: "Not Found" });
+      });
+    }
   });
   await new Promise((done) => server.listen(port, "127.0.0.1", done));
   return { address: `http://127.0.0.1:${server.address().port}/`, options, cut: () => streams.forEach((answer) => answer.destroy()), close: () => (server.closeAllConnections(), server.close()) };
+}
+
+/** The things of a cluster that trades and is no broker. */
+export function trader() {
+  return traded(at, hostile);
 }

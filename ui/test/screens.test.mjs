@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
-import { serve, world } from "./fake.mjs";
+import { serve, trader, world } from "./fake.mjs";
 
 const load = createRequire(`${process.env.MODULES}/`);
 const { chromium } = load("playwright-core");
@@ -22,6 +22,15 @@ const screens = [
   "/workloads", "/workloads?namespace=web&path=direct", podOf("c-000/web-c-000/web-0-7d9f"), podOf("c-002/web-c-002/web-c-7d9f"),
   podOf("c-000/batch-c-000/batch-p-7d9f"), podOf("c-001/db-c-001/db-b-7d9f"), "/policies", "/policies/cheapest?consumer=c-000&provider=p-0001",
   "/policies/near?consumer=c-000&provider=p-0000", "/activity", "/activity?q=problem", "/policies/new", "/policies/cheapest/edit", "/nowhere",
+];
+
+/** What a person may do who trades. */
+const traderMay = { may: ["create purchases", "create capacityrequests", "update purchases", "update sales", "patch offers", "delete capacityrequests"], broker: undefined, cluster: { id: "t", name: "south-cluster" } };
+const plan = `${"a".repeat(52)}/compute/small`;
+const tradeScreens = [
+  "/", "/market", "/market?cpu=4&for=24h&region=eu-north", "/market?filter=wrong", `/market/${plan}`, `/market/${plan}?cpu=4&for=24h`, `/market/${"c".repeat(52)}/odd/one`, "/market/none/none/none",
+  "/contracts", "/contracts?q=nothing", "/contracts/buys/nightly", "/contracts/sells/s-grow", "/contracts/sells/s-new", "/contracts/sells/s-quiet", "/contracts/buys/old", "/contracts/buys/just", "/contracts/buys/none",
+  "/contracts/needs/nightly", "/offers", "/registries",
 ];
 
 let browser;
@@ -78,6 +87,113 @@ for (const colorScheme of ["light", "dark"]) {
     });
   }
 }
+
+for (const colorScheme of ["light", "dark"]) {
+  for (const width of [360, 900, 1440]) {
+    test(`screens of trade in ${colorScheme} of ${width} px`, async (t) => {
+      const { page, wrong } = await open(t, { server: { things: trader(), me: traderMay }, context: { colorScheme, viewport: { width, height: 900 } } });
+      await page.getByText("Nothing waits for you.").or(page.getByText("wait for your decision").first()).waitFor();
+      for (const screen of tradeScreens) {
+        await go(page, screen);
+        await page.locator("h1").waitFor();
+        await page.locator("[aria-busy=true]").waitFor({ state: "detached" });
+        await page.evaluate(() => document.querySelectorAll("details").forEach((details) => (details.open = true)));
+        if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/${colorScheme}-${width}-${tradeScreens.indexOf(screen)}.png`, fullPage: true });
+        assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth), 0, `${screen} is wider than the window`);
+        assert.deepEqual(await page.evaluate(() => [...document.querySelectorAll(".scroll:not(.matrix)")].filter((box) => box.scrollWidth > box.clientWidth + 1).length), 0,
+          `${screen} has a table that is wider than its place`);
+        if (width !== 900) assert.deepEqual(await faults(page), [], screen);
+      }
+      assert.deepEqual(wrong.filter((line) => !line.includes("422")), []); // A wrong expression is refused.
+    });
+  }
+}
+
+test("a cluster that trades and is no broker has the screens of trade alone", async (t) => {
+  const { page } = await open(t, { server: { things: trader(), me: traderMay } });
+  const rail = page.getByRole("navigation", { name: "Screens" });
+  await rail.getByRole("link", { name: "Market" }).waitFor();
+  assert.deepEqual(await rail.getByRole("link").allInnerTexts(), ["Overview", "Market", "Contracts", "Own offers", "Registries", "Licences"]);
+  assert.equal(await rail.locator(".brand").innerText(), "south-cluster");
+  const broker = await open(t);
+  await broker.page.getByRole("heading", { name: "Overview" }).waitFor();
+  assert.equal(await broker.page.getByRole("link", { name: "Market" }).count(), 0, "A broker that does not trade has no market.");
+});
+
+test("what is needed is in the address, is found in the order of choice, and is bought after it was tried", async (t) => {
+  const { page, s, wrong } = await open(t, { server: { things: trader(), me: traderMay }, to: "/market" });
+  await page.getByLabel("CPU", { exact: true }).fill("4");
+  await page.getByLabel("For", { exact: true }).fill("24h");
+  await page.getByText("2.88 EUR in all").waitFor();
+  assert.match(page.url(), /cpu=4&for=24h/);
+  const rows = page.getByRole("region", { name: "Plans" }).locator("tbody tr");
+  assert.match(await rows.nth(0).innerText(), /north-cloud.*small.*0.12 EUR\/h/s);
+  assert.equal(await rows.count(), 3);
+
+  // One plan, its terms, and what is promised and what was measured.
+  await rows.nth(0).getByRole("link").click();
+  await page.getByText("The seller promises to be there for 99.9 % of a month").waitFor();
+  await page.getByRole("button", { name: "Buy", exact: true }).click();
+  const dialog = page.locator("dialog[open]");
+  assert.equal(await dialog.getByRole("button", { name: "Buy" }).count(), 0, "It is tried before it can be bought.");
+  await dialog.getByLabel("Name").fill("render");
+  await dialog.getByRole("button", { name: "Try it" }).click();
+  await dialog.getByText("first: north-cloud aaaaaaaa, small").waitFor();
+  assert.ok(s.options.seen.at(-1).endsWith("/api/v1/orders?dryRun=All"), s.options.seen.at(-1));
+
+  // What is changed is tried again.
+  await dialog.getByLabel("In all at most").fill("100 EUR");
+  await dialog.getByRole("button", { name: "Try it" }).click();
+  await dialog.getByRole("button", { name: "Buy", exact: true }).click();
+  await page.getByRole("heading", { name: "render" }).waitFor();
+  assert.deepEqual(s.options.asked.at(-1), { resources: { cpu: "4", memory: "16Gi", pods: "80" }, duration: "24h", maxPrice: "0.12 EUR/h", name: "render", reference: plan, maxTotal: "100 EUR" });
+  await page.getByText("It waits for the connector.").first().waitFor();
+
+  // How far it is comes by the stream.
+  s.options.tell("contracts", "buys/render", "contract", { state: "Active", ready: { type: "Ready", status: "True", reason: "Active", message: "The contract is in use.", since: new Date().toISOString() } });
+  await page.locator(".way [aria-current=step]", { hasText: "Active" }).waitFor();
+  assert.deepEqual(wrong, []);
+});
+
+test("what a buyer asks for is beside what is in force, and is approved by its number", async (t) => {
+  const { page, s, wrong } = await open(t, { server: { things: trader(), me: traderMay }, to: "/contracts" });
+  const first = page.getByRole("region", { name: "Contracts" }).locator("tbody tr").nth(0);
+  assert.match(await first.innerText(), /s-grow.*waits for you/s);
+  await first.getByRole("link").click();
+  await page.getByRole("row", { name: "Price 0.12 EUR/h 0.24 EUR/h" }).first().waitFor();
+  await page.getByRole("button", { name: "Approve" }).click();
+  await page.locator("dialog[open]").getByRole("button", { name: "Try it" }).click();
+  await page.locator("dialog[open]").getByText("It was tried").waitFor();
+  await page.locator("dialog[open]").getByRole("button", { name: "Approve" }).click();
+  await page.getByText("s-grow is asked to approve.").waitFor();
+  assert.deepEqual(s.options.asked.at(-1), { version: "3", terms: 2 });
+  assert.equal(await page.getByRole("button", { name: "Approve" }).count(), 0);
+
+  // What somebody else has changed meanwhile is not overwritten.
+  await go(page, "/contracts/buys/nightly");
+  await page.getByRole("button", { name: "End" }).click();
+  s.options.tell("contracts", "buys/nightly", "contract", { version: "9" });
+  await page.locator("dialog[open]").getByLabel("Reason, which the other side is told").fill("too dear");
+  await page.locator("dialog[open]").getByRole("button", { name: "Try it" }).click();
+  await page.getByText("somebody has changed the contract meanwhile").waitFor();
+  assert.deepEqual(wrong.filter((line) => !line.includes("409")), []);
+});
+
+test("who has suspended a contract is said", async (t) => {
+  const { page } = await open(t, { server: { things: trader(), me: traderMay } });
+  await page.getByRole("link", { name: "Contracts" }).click();
+  await page.getByRole("link", { name: "s-quiet" }).click();
+  await page.getByText("by the seller").first().waitFor();
+  await page.getByText("maintenance of the racks").first().waitFor();
+});
+
+test("who may not trade sees why, and changes nothing", async (t) => {
+  const { page, s } = await open(t, { server: { things: trader(), me: { ...traderMay, may: [] } }, to: "/contracts/sells/s-grow" });
+  await page.getByRole("button", { name: "Approve" }).click({ force: true });
+  await page.getByText("You may not update sales.brokering.liqo.io.").first().waitFor();
+  assert.equal(await page.locator("dialog[open]").count(), 0);
+  assert.deepEqual(s.options.asked, []);
+});
 
 test("the code is used once, and is not in the address", async (t) => {
   const { page, s, wrong } = await open(t, { to: "/providers?q=turin" });

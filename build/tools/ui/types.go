@@ -20,6 +20,11 @@ func roots() (needed, wanted []string) {
 	return []string{"ErrorModel", "Event", "Scheduling", "SchedulingOfConsumer"}, []string{"DrainPreview", "Me", "PolicyTrial"}
 }
 
+// tradeRoots are those of trade.
+func tradeRoots() []string {
+	return []string{"Contract", "Deed", "Found", "Market", "Need", "Order", "Ordered", "OwnOffer", "Registry", "Request"}
+}
+
 // A schema is what is read of a schema of OpenAPI 3.1.
 type schema struct {
 	Ref         string `json:"$ref"`
@@ -34,7 +39,7 @@ type schema struct {
 }
 
 // typesOf returns the types of TypeScript for what the page knows of the API, in order of name.
-func typesOf(spec []byte) ([]byte, error) {
+func typesOf(name string, spec []byte, needed, wanted []string) ([]byte, error) {
 	var document struct {
 		Components struct{ Schemas map[string]*schema }
 	}
@@ -42,7 +47,6 @@ func typesOf(spec []byte) ([]byte, error) {
 		return nil, err
 	}
 	schemas := document.Components.Schemas
-	needed, wanted := roots()
 	for _, name := range wanted {
 		if schemas[name] != nil {
 			needed = append(needed, name)
@@ -56,7 +60,7 @@ func typesOf(spec []byte) ([]byte, error) {
 	}
 	var out bytes.Buffer
 	out.WriteString("// Copyright The liqo-broker Authors.\n// SPDX-License-Identifier: Apache-2.0\n\n" +
-		"// Made of docs/api/openapi.yaml by build/tools/ui. DO NOT EDIT.\n")
+		"// Made of " + name + " by build/tools/ui. DO NOT EDIT.\n")
 	for _, name := range slices.Sorted(maps.Keys(used)) {
 		s := schemas[name]
 		text, err := s.typescript("")

@@ -292,7 +292,8 @@ type Peer struct {
 type Me struct {
 	Name     string      `json:"name" doc:"What the cluster calls it."`
 	May      []string    `json:"may" nullable:"false" doc:"What it may do with the resources of brokering.liqo.io, as verb and resource, such as update providers."`
-	Broker   *Cluster    `json:"broker,omitempty"`
+	Broker   *Cluster    `json:"broker,omitempty" doc:"The cluster, if it is a broker."`
+	Cluster  *Cluster    `json:"cluster,omitempty" doc:"The cluster, whatever it is."`
 	Version  string      `json:"version,omitempty" doc:"That of the program that answers."`
 	Context  string      `json:"context,omitempty" doc:"That of the kubeconfig by which a program for one person reaches the cluster."`
 	ReadOnly bool        `json:"readOnly,omitempty" doc:"Nothing can be changed here, whatever it may do."`

@@ -140,9 +140,18 @@ func (e *writer) begin(watched []feed.Kind, all []*feed.View, id string) bool {
 // flushed is how many bytes are sent at once, about.
 const flushed = 64 << 10
 
+// named is a value that an event has under a name of its own. It is nobody's, and no consumer sees it.
+type named interface{ Field() string }
+
 // item writes that something is there or gone, if the watcher may know of it.
 func (e *writer) item(id string, kind feed.Kind, item feed.Item, deleted bool) {
 	if e.failed != nil || !e.who.sees(item.Consumer) {
+		return
+	}
+	if value, ok := item.Value.(named); ok && !deleted {
+		if e.who.Consumer == "" {
+			e.event(id, eventSet, map[string]any{"kind": kind, "key": item.Key, value.Field(): value})
+		}
 		return
 	}
 	event := apiv1.Event{Kind: string(kind), Key: item.Key}

@@ -1,8 +1,8 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package answer answers what the page asks of a broker's cluster, with the rights of one person: from a cache of what that person may
-// read, as the API of the daemon answers it, and by changes that the API server sees under the person's name.
+// Package answer answers what the page asks of a cluster that is a broker, or trades, with the rights of one person: from a cache of what
+// that person may read, as the API of the daemon answers it, and by changes that the API server sees under the person's name.
 //
 // It does not know how requests come, nor whether the person has made them.
 package answer
@@ -45,6 +45,9 @@ const (
 	reaching  = 4 * time.Second
 )
 
+// dryAll is the one kind of dry run that Kubernetes has.
+const dryAll = "All"
+
 // maxStreams bounds the tabs that are live at the same time.
 const maxStreams = 8
 
@@ -66,6 +69,8 @@ type Config struct {
 	Preview func(ctx context.Context, provider cluster.ID) (apiv1.DrainPreview, error)
 	// Policies reads, tries and writes texts of policies; nil if there is nothing of the kind. It is called concurrently.
 	Policies Policies
+	// Broker is whether the cluster has the objects of a broker, and Trades whether it has those of a connector.
+	Broker, Trades bool
 	// ReadOnly refuses all changes.
 	ReadOnly bool
 }
@@ -102,11 +107,20 @@ func answersOf(cfg Config, c client.Client) *Answers {
 	a.trying = make(chan struct{}, 1)
 	a.mux.HandleFunc("GET /api/v1/me", a.me)
 	a.mux.HandleFunc("GET /api/v1/events", a.events)
-	a.mux.HandleFunc("GET /api/v1/providers/{id}/drain", a.drain)
-	a.mux.HandleFunc("PUT /api/v1/providers/{id}/scheduling", a.schedules(func() client.Object { return &v1alpha1.Provider{} },
-		string(v1alpha1.SchedulingActive), string(v1alpha1.SchedulingCordoned), string(v1alpha1.SchedulingDrained)))
-	a.mux.HandleFunc("PUT /api/v1/consumers/{id}/scheduling", a.schedules(func() client.Object { return &v1alpha1.Consumer{} },
-		string(v1alpha1.ConsumerActive), string(v1alpha1.ConsumerSuspended)))
+	if cfg.Broker {
+		a.mux.HandleFunc("GET /api/v1/providers/{id}/drain", a.drain)
+		a.mux.HandleFunc("PUT /api/v1/providers/{id}/scheduling", a.schedules(func() client.Object { return &v1alpha1.Provider{} },
+			string(v1alpha1.SchedulingActive), string(v1alpha1.SchedulingCordoned), string(v1alpha1.SchedulingDrained)))
+		a.mux.HandleFunc("PUT /api/v1/consumers/{id}/scheduling", a.schedules(func() client.Object { return &v1alpha1.Consumer{} },
+			string(v1alpha1.ConsumerActive), string(v1alpha1.ConsumerSuspended)))
+	}
+	if cfg.Trades {
+		a.mux.HandleFunc("POST /api/v1/market/find", a.find)
+		a.mux.HandleFunc("POST /api/v1/orders", a.order)
+		a.mux.HandleFunc("POST /api/v1/contracts/{side}/{name}/{deed}", a.decide)
+		a.mux.HandleFunc("PUT /api/v1/ownoffers/{name}/sale", a.sell)
+		a.mux.HandleFunc("DELETE /api/v1/requests/{name}", a.withdraw)
+	}
 	if cfg.Policies != nil {
 		a.mux.HandleFunc("POST /api/v1/policies/try", a.tryPolicy)
 		a.mux.HandleFunc("PUT /api/v1/policies/{name}", a.applyPolicy)
@@ -230,7 +244,7 @@ func (a *Answers) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var kinds []feed.Kind
-	for _, kind := range shown.Kinds() {
+	for _, kind := range a.cfg.kinds() {
 		if slices.Contains(asked, string(kind)) && slices.Contains(s.kinds, kind) {
 			kinds = append(kinds, kind)
 		}
@@ -292,7 +306,7 @@ func (a *Answers) schedules(empty func() client.Object, values ...string) http.H
 			uiserver.Refuse(w, http.StatusBadRequest, "this is no JSON with scheduling alone: "+sheet.Plain(err.Error()))
 		case !slices.Contains(values, asked.Scheduling):
 			uiserver.Refuse(w, http.StatusUnprocessableEntity, "scheduling is one of "+strings.Join(values, ", "))
-		case dry != "" && dry != "All":
+		case dry != "" && dry != dryAll:
 			uiserver.Refuse(w, http.StatusUnprocessableEntity, "dryRun is All, or is left out")
 		case a.cfg.ReadOnly:
 			uiserver.Refuse(w, http.StatusForbidden, "nothing is changed here: the page was opened with --read-only")
@@ -331,9 +345,7 @@ func (a *Answers) patch(
 	if err := a.client.Patch(ctx, object, patch, options...); err != nil {
 		return err
 	}
-	for _, warning := range said.all() {
-		w.Header().Add("Warning", warning)
-	}
+	said.tell(w)
 	return nil
 }
 

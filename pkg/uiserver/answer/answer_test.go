@@ -64,6 +64,7 @@ func TestScheduling(t *testing.T) {
 			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(provider, consumer).Build()
 			w := httptest.NewRecorder()
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodPut, tc.path, strings.NewReader(tc.body))
+			tc.cfg.Broker = true
 			answersOf(tc.cfg, c).ServeHTTP(w, r)
 			if w.Code != tc.status || !strings.Contains(w.Body.String(), tc.says) {
 				t.Errorf("%s\nit answers %d: %s", tc.reason, w.Code, w.Body)
@@ -78,7 +79,7 @@ func TestScheduling(t *testing.T) {
 // TestPreview asks what a drain would do: one question at a time, and what the API server refuses is refused.
 func TestPreview(t *testing.T) {
 	var asking atomic.Int32
-	cfg := Config{Preview: func(_ context.Context, id cluster.ID) (apiv1.DrainPreview, error) {
+	cfg := Config{Broker: true, Preview: func(_ context.Context, id cluster.ID) (apiv1.DrainPreview, error) {
 		if asking.Add(1) > 1 {
 			t.Error("two previews are made at the same time")
 		}
@@ -127,7 +128,7 @@ func TestRefusals(t *testing.T) {
 			w := httptest.NewRecorder()
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodPut, "/api/v1/providers/milan/scheduling",
 				strings.NewReader(`{"scheduling":"Active"}`))
-			answersOf(Config{}, c).ServeHTTP(w, r)
+			answersOf(Config{Broker: true}, c).ServeHTTP(w, r)
 			if w.Code != tc.status || !strings.Contains(w.Body.String(), tc.says) {
 				t.Errorf("it answers %d: %s", w.Code, w.Body)
 			}

@@ -114,7 +114,7 @@ func (k *kubernetes) serve(user string) *httptest.Server {
 		}
 		return c, err
 	}
-	answers, err := New(Config{
+	answers, err := New(Config{Broker: true,
 		Rest: config, Scheme: k.scheme, Line: v09.Line{}, Context: "here", Version: "v1.2.3",
 		Programs: shown.Programs{Daemon: client.ObjectKey{Namespace: "liqo-broker", Name: "liqo-broker"}, Liqo: "liqo"},
 	})

@@ -93,7 +93,7 @@ func (a *Answers) applyPolicy(w http.ResponseWriter, r *http.Request) {
 	metadata, _ := object["metadata"].(map[string]any)
 	name := r.PathValue("name")
 	switch {
-	case dry != "" && dry != "All":
+	case dry != "" && dry != dryAll:
 		uiserver.Refuse(w, http.StatusUnprocessableEntity, "dryRun is All, or is left out")
 	case a.cfg.ReadOnly:
 		uiserver.Refuse(w, http.StatusForbidden, "nothing is changed here: the page was opened with --read-only")

@@ -30,6 +30,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/shown"
 	"github.com/capacitorset/liqo-broker/pkg/shown/apiv1"
 	"github.com/capacitorset/liqo-broker/pkg/shown/feed"
+	"github.com/capacitorset/liqo-broker/pkg/uiserver/trading"
 )
 
 // sighting is what is known of a cluster while nothing comes between: from when its rights were asked, until the API server cannot be
@@ -44,6 +45,7 @@ type sighting struct {
 	me    apiv1.Me
 	kinds []feed.Kind
 	feed  *feed.Feed
+	trade *trading.Objects
 
 	once sync.Once
 	end  context.CancelFunc
@@ -105,8 +107,18 @@ func (s *sighting) watch(ctx context.Context) error {
 	if may.programs {
 		objects.Programs = &s.cfg.Programs
 	}
-	s.feed = feed.New(objects.Items, shown.Kinds()...)
-	if err := objects.Watch(ctx, informers, s.kinds, may.read, s.feed.Changed); err != nil {
+	s.trade = trading.New(informers)
+	s.feed = feed.New(func(ctx context.Context, kind feed.Kind) ([]feed.Item, error) {
+		if slices.Contains(trading.Kinds(), kind) {
+			return s.trade.Items(ctx, kind)
+		}
+		return objects.Items(ctx, kind)
+	}, s.cfg.kinds()...)
+	ofBroker, ofTrade := s.seen(shown.Kinds()), s.seen(trading.Kinds())
+	if err := objects.Watch(ctx, informers, ofBroker, may.read, s.feed.Changed); err != nil {
+		return err
+	}
+	if err := trading.Watch(ctx, informers, ofTrade, s.feed.Changed); err != nil {
 		return err
 	}
 	if may.programs {
@@ -128,11 +140,18 @@ func (s *sighting) watch(ctx context.Context) error {
 	return group.Wait()
 }
 
+// seen returns which of some kinds the person sees.
+func (s *sighting) seen(of []feed.Kind) []feed.Kind {
+	return slices.DeleteFunc(of, func(kind feed.Kind) bool { return !slices.Contains(s.kinds, kind) })
+}
+
 // cache returns what is kept in memory, and what happens if it cannot be read any more.
 func (s *sighting) cache() cache.Options {
 	kept := cached.ByBroker(s.cfg.Line)
-	kept[&v1alpha1.PlacementDecision{}] = cached.Decisions()
-	kept[&v1alpha1.ProviderHistory{}] = cache.ByObject{Transform: cached.Without(shown.KeepWindows)}
+	if s.cfg.Broker {
+		kept[&v1alpha1.PlacementDecision{}] = cached.Decisions()
+		kept[&v1alpha1.ProviderHistory{}] = cache.ByObject{Transform: cached.Without(shown.KeepWindows)}
+	}
 	kept[&appsv1.Deployment{}] = cache.ByObject{Transform: cached.Without(bare)}
 	return cache.Options{
 		Scheme: s.cfg.Scheme, Mapper: s.client.RESTMapper(), DefaultTransform: cached.Strip, ByObject: kept,
@@ -156,6 +175,33 @@ func bare(d *appsv1.Deployment) {
 	template.Volumes, template.InitContainers, template.Affinity = nil, nil, nil
 }
 
+// kinds returns which kinds the cluster can have.
+func (c *Config) kinds() (all []feed.Kind) {
+	if c.Broker {
+		all = shown.Kinds()
+	}
+	if c.Trades {
+		all = append(all, trading.Kinds()...)
+	}
+	return all
+}
+
+// changes returns the rights to change what the page changes.
+func (c *Config) changes() (all []right) {
+	group := v1alpha1.GroupVersion.Group
+	if c.Broker {
+		for _, resource := range []string{"providers", "consumers", "placementpolicies"} {
+			all = append(all, right{"patch", group, resource, ""})
+		}
+	}
+	if c.Trades {
+		all = append(all, right{"create", group, "purchases", ""}, right{"create", group, "capacityrequests", ""},
+			right{"update", group, "purchases", ""}, right{"update", group, "sales", ""}, right{"patch", group, "offers", ""},
+			right{"delete", group, "capacityrequests", ""})
+	}
+	return all
+}
+
 // rights are what a person may see besides what the kinds are made of.
 type rights struct {
 	// own is what the cluster is called, and programs whether its Deployments may be read.
@@ -175,7 +221,10 @@ func (s *sighting) askRights(ctx context.Context) (may rights, err error) {
 	own, errOwn := s.cfg.Line.OwnIdentity(ctx, s.client, liqo.DefaultNamespace)
 	if errOwn == nil {
 		may.own = own
-		s.me.Broker = &apiv1.Cluster{ID: string(own.ID), Name: sheet.Plain(own.Name)}
+		s.me.Cluster = &apiv1.Cluster{ID: string(own.ID), Name: sheet.Plain(own.Name)}
+		if s.cfg.Broker {
+			s.me.Broker = s.me.Cluster
+		}
 	}
 
 	// All questions at once: a right is asked once, whatever needs it.
@@ -185,8 +234,11 @@ func (s *sighting) askRights(ctx context.Context) (may rights, err error) {
 		needed  = map[feed.Kind][]right{}
 		asked   = map[right]bool{}
 	)
-	for _, kind := range shown.Kinds() {
-		musts, adds := shown.Needs(s.cfg.Line.Kinds(), kind)
+	for _, kind := range s.cfg.kinds() {
+		musts, adds := trading.Needs(kind), []client.Object(nil)
+		if len(musts) == 0 {
+			musts, adds = shown.Needs(s.cfg.Line.Kinds(), kind)
+		}
 		for i, object := range slices.Concat(musts, adds) {
 			rights, errOf := s.reading(object)
 			if errOf != nil {
@@ -202,10 +254,7 @@ func (s *sighting) askRights(ctx context.Context) (may rights, err error) {
 	}
 	// The rest has no kind.
 	deployments := right{"list", appsv1.GroupName, "deployments", ""}
-	var changes []right
-	for _, resource := range []string{"providers", "consumers", "placementpolicies"} {
-		changes = append(changes, right{"patch", v1alpha1.GroupVersion.Group, resource, ""})
-	}
+	changes := s.cfg.changes()
 	for _, r := range append(changes, deployments) {
 		asked[r] = true
 	}
@@ -235,7 +284,7 @@ func (s *sighting) askRights(ctx context.Context) (may rights, err error) {
 			s.me.May = append(s.me.May, r.String())
 		}
 	}
-	s.me.Kinds, s.kinds = accessOf(shown.Kinds(), func(kind feed.Kind) (missing []string) {
+	s.me.Kinds, s.kinds = accessOf(s.cfg.kinds(), func(kind feed.Kind) (missing []string) {
 		for _, r := range needed[kind] {
 			if lacking[r.String()] {
 				missing = append(missing, r.String())

@@ -5,6 +5,7 @@ package answer
 
 import (
 	"context"
+	"net/http"
 	"strconv"
 	"sync"
 
@@ -49,4 +50,11 @@ func (h *heard) all() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.said
+}
+
+// tell writes the warnings into the header of an answer.
+func (h *heard) tell(w http.ResponseWriter) {
+	for _, warning := range h.all() {
+		w.Header().Add("Warning", warning)
+	}
 }

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package audit writes down who changes what people decide: an Event about the object, with the name of the user and the fields of its
-// spec that differ. When a provider is closed, it warns of what that means.
+// spec that differ. When a provider is closed, or a contract ends or is suspended, it warns of what that means.
 //
-// It is a validating admission webhook that refuses nothing. It does not know what the kinds and their fields are for, nor whether what
-// was asked for has happened: others may refuse it afterwards.
+// It is a validating admission webhook that refuses nothing. It does not know what the kinds and their fields are for, but those that it
+// warns of, nor whether what was asked for has happened: others may refuse it afterwards.
 package audit
 
 import (
@@ -37,9 +37,9 @@ const (
 	maxWarning = 256
 )
 
-// Preview says in a sentence what it means that a provider becomes as it is given, whose scheduling is not what it was; nothing if there
-// is nothing to say. It is called concurrently, while the API server waits, and must not change the provider.
-type Preview func(ctx context.Context, provider *v1alpha1.Provider) (string, error)
+// Preview says in a sentence or two what it means that a request is done; nothing if there is nothing to say. It is called concurrently,
+// while the API server waits, and must not change the request.
+type Preview func(ctx context.Context, req *admission.Request) (string, error)
 
 // Handler answers the API server when somebody writes an object. It may be used concurrently.
 type Handler struct {
@@ -50,7 +50,7 @@ type Handler struct {
 
 var _ admission.Handler = (*Handler)(nil)
 
-// New returns a Handler that tells a Log. What the user own changes is not told: what it decides it says otherwise. Without a preview,
+// New returns a Handler that tells a Log. What the user own changes is not told: what it decides it says otherwise. If preview is nil,
 // nobody is warned.
 func New(log *Log, own string, preview Preview) *Handler {
 	return &Handler{log: log, own: own, preview: preview}
@@ -139,26 +139,37 @@ func changeOf(req *admission.Request) (*Change, error) {
 	return change, nil
 }
 
-// warn returns what is to be said to who closes a provider that was open, or drains one that was cordoned.
+// warn returns what is to be said to who changes something; nothing if that cannot be found out.
 func (h *Handler) warn(ctx context.Context, req *admission.Request) string {
-	if h.preview == nil || req.Operation != admissionv1.Update || req.Kind.Group != v1alpha1.Group || req.Kind.Kind != providerKind {
-		return ""
-	}
-	var before, after v1alpha1.Provider
-	if json.Unmarshal(req.OldObject.Raw, &before) != nil || json.Unmarshal(req.Object.Raw, &after) != nil {
-		return "" // Others say what of it cannot be read.
-	}
-	if to := after.EffectiveScheduling(); to == before.EffectiveScheduling() || to == v1alpha1.SchedulingActive {
+	if h.preview == nil {
 		return ""
 	}
 	ctx, cancel := context.WithTimeout(ctx, previewTimeout)
 	defer cancel()
-	warning, err := h.preview(ctx, &after)
+	warning, err := h.preview(ctx, req)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot say what closing a provider means", "provider", after.Name)
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot say what a change means", "kind", req.Kind.Kind, "object", req.Name)
 		return ""
 	}
 	return warning
+}
+
+// Closing returns a Preview that asks say what it means that a provider becomes as it is given, when one that was open is closed, or one
+// that was cordoned is drained. Say must not change the provider.
+func Closing(say func(ctx context.Context, provider *v1alpha1.Provider) (string, error)) Preview {
+	return func(ctx context.Context, req *admission.Request) (string, error) {
+		if req.Operation != admissionv1.Update || req.Kind.Group != v1alpha1.Group || req.Kind.Kind != providerKind {
+			return "", nil
+		}
+		var before, after v1alpha1.Provider
+		if json.Unmarshal(req.OldObject.Raw, &before) != nil || json.Unmarshal(req.Object.Raw, &after) != nil {
+			return "", nil // Others say what of it cannot be read.
+		}
+		if to := after.EffectiveScheduling(); to == before.EffectiveScheduling() || to == v1alpha1.SchedulingActive {
+			return "", nil
+		}
+		return say(ctx, &after)
+	}
 }
 
 const providerKind = "Provider"

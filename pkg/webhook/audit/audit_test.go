@@ -165,7 +165,7 @@ func TestHandle(t *testing.T) {
 			var warnings []string
 			running(t, to, func(t *testing.T, l *Log) {
 				t.Helper()
-				h := New(l, daemon, func(_ context.Context, p *v1alpha1.Provider) (string, error) {
+				h := New(l, daemon, Closing(func(_ context.Context, p *v1alpha1.Provider) (string, error) {
 					switch tc.preview {
 					case "fails":
 						return "not said", errors.New("boom")
@@ -175,7 +175,7 @@ func TestHandle(t *testing.T) {
 						return "\u202e" + strings.Repeat("x", 100_000), nil
 					}
 					return "preview of " + p.Name + ": " + string(p.EffectiveScheduling()), nil
-				})
+				}))
 				request := &admissionv1.AdmissionRequest{
 					Kind:      metav1.GroupVersionKind{Group: v1alpha1.Group, Version: "v1alpha1", Kind: "Provider"},
 					Operation: tc.operation, SubResource: tc.subresource, OldObject: tc.before, Object: tc.after,
@@ -215,21 +215,59 @@ func TestHandle(t *testing.T) {
 	}
 }
 
-// TestConfiguration looks at what the API server asks: about the kinds in which people decide, in a way that hinders nobody.
+// TestConfiguration looks at what the API server asks the daemon, and the guard of what is traded: about the kinds in which people decide,
+// in a way that hinders nobody.
 func TestConfiguration(t *testing.T) {
-	all := admissiontest.Webhooks(t, "../../../deploy/broker/webhook.yaml")
-	i := slices.IndexFunc(all, func(w admissionregistrationv1.ValidatingWebhook) bool { return w.Name == "audit" })
-	if i < 0 {
-		t.Fatal("deploy/broker/webhook.yaml has no webhook audit")
+	for name, tc := range map[string]struct{ folder, kinds, own string }{
+		"Daemon": {"broker", "crds", daemon},
+		"Guard":  {"guard", "connector/crds", "system:serviceaccount:liqo-broker-connector:liqo-broker-connector"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := admissiontest.Webhooks(t, "../../../deploy/"+tc.folder+"/webhook.yaml")
+			i := slices.IndexFunc(all, func(w admissionregistrationv1.ValidatingWebhook) bool { return w.Name == "audit" })
+			if i < 0 {
+				t.Fatalf("deploy/%s/webhook.yaml has no webhook audit", tc.folder)
+			}
+			w := all[i]
+			if *w.ClientConfig.Service.Path != Path || *w.FailurePolicy != admissionregistrationv1.Ignore || *w.TimeoutSeconds > 2 ||
+				*w.SideEffects != admissionregistrationv1.SideEffectClassNoneOnDryRun ||
+				*w.MatchPolicy != admissionregistrationv1.Equivalent {
+				t.Errorf("%+v", w)
+			}
+			people := withSpec(t, "../../../deploy/"+tc.kinds)
+			if got := askedAbout(t, w.Rules); !slices.Equal(got, people) {
+				t.Errorf("asked about %v, and people write the spec of %v", got, people)
+			}
+			asked := func(user string, operation admissionv1.Operation, before, after any) bool {
+				given := map[string]any{
+					"request": map[string]any{"operation": string(operation), "userInfo": map[string]any{"username": user}},
+					"object":  after, "oldObject": before,
+				}
+				return !slices.ContainsFunc(w.MatchConditions, func(c admissionregistrationv1.MatchCondition) bool {
+					return !admissiontest.Holds(t, c.Expression, given)
+				})
+			}
+			// The API server does not ask about the program that writes them itself.
+			was, is := map[string]any{"spec": map[string]any{"a": 1}}, map[string]any{"spec": map[string]any{"a": 2}}
+			for user, want := range map[string]bool{tc.own: false, "alice": true, tc.own + "x": true} {
+				if got := asked(user, admissionv1.Update, was, is); got != want {
+					t.Errorf("asked about %s: %t, want %t", user, got, want)
+				}
+			}
+			for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Delete} {
+				if !asked("alice", operation, was, was) {
+					t.Errorf("not asked about %s", operation)
+				}
+			}
+		})
 	}
-	w := all[i]
-	if *w.ClientConfig.Service.Path != Path || *w.FailurePolicy != admissionregistrationv1.Ignore || *w.TimeoutSeconds > 2 ||
-		*w.SideEffects != admissionregistrationv1.SideEffectClassNoneOnDryRun || *w.MatchPolicy != admissionregistrationv1.Equivalent {
-		t.Errorf("%+v", w)
-	}
-	// All kinds that have a spec: people write it.
+}
+
+// askedAbout returns the resources about all of whose changes is asked, and not about what becomes of them.
+func askedAbout(t *testing.T, rules []admissionregistrationv1.RuleWithOperations) []string {
+	t.Helper()
 	asked := map[string]bool{}
-	for _, rule := range w.Rules {
+	for _, rule := range rules {
 		if len(rule.Operations) != 3 || slices.Contains(rule.Operations, admissionregistrationv1.OperationAll) {
 			t.Errorf("asked about %v", rule.Operations)
 		}
@@ -237,7 +275,13 @@ func TestConfiguration(t *testing.T) {
 			asked[resource] = true
 		}
 	}
-	files, err := filepath.Glob("../../../deploy/crds/*_*.yaml")
+	return slices.Sorted(maps.Keys(asked))
+}
+
+// withSpec returns the plurals of the kinds in a folder that have a spec: people write it.
+func withSpec(t *testing.T, folder string) []string {
+	t.Helper()
+	files, err := filepath.Glob(folder + "/*_*.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,17 +296,5 @@ func TestConfiguration(t *testing.T) {
 			people = append(people, string(plural[1]))
 		}
 	}
-	if got := slices.Sorted(maps.Keys(asked)); !slices.Equal(got, people) {
-		t.Errorf("asked about %v, and people write the spec of %v", got, people)
-	}
-	// The API server does not ask about the daemon.
-	for user, want := range map[string]bool{daemon: false, "alice": true, daemon + "x": true} {
-		given := map[string]any{"request": map[string]any{"userInfo": map[string]any{"username": user}}}
-		got := !slices.ContainsFunc(w.MatchConditions, func(c admissionregistrationv1.MatchCondition) bool {
-			return !admissiontest.Holds(t, c.Expression, given)
-		})
-		if got != want {
-			t.Errorf("asked about %s: %t, want %t", user, got, want)
-		}
-	}
+	return slices.Sorted(slices.Values(people))
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -38,8 +39,9 @@ const (
 	allBurst, allEvery   = 200, 250 * time.Millisecond
 	// idle is after what time a pair is forgotten, whose rate is then what it was at the beginning.
 	idle = pairBurst * pairEvery
-	// look is how often it is looked whether what had to wait may be written.
-	look = time.Second
+	// look is how often it is looked whether what had to wait may be written, and sayEvery how often it is said for how many there was no
+	// room.
+	look, sayEvery = time.Second, time.Minute
 	// writeTimeout bounds writing an event, and endTimeout all that is left when the daemon ends.
 	writeTimeout, endTimeout = 5 * time.Second, 3 * time.Second
 )
@@ -121,7 +123,7 @@ type Config struct {
 	Client client.Writer
 	// Component is their source.
 	Component string
-	// Changes is what NewMetrics returned.
+	// Changes is what NewMetrics returned; nil in a program that has no metrics: its log says for how many there was no room.
 	Changes *prometheus.CounterVec
 	Clock   clock.WithTicker
 	Log     logr.Logger
@@ -130,10 +132,12 @@ type Config struct {
 // Log writes events about changes, bounded in number, rate and size. Changes of one user to one object that come too fast are combined,
 // so that what is at last is always told.
 type Log struct {
-	cfg   Config
-	queue chan Change
+	cfg     Config
+	queue   chan Change
+	dropped atomic.Int64 // Changes for which there was no room, and that nobody was told of yet.
 
 	// Of the goroutine that runs.
+	said  time.Time // When it was told of dropped ones.
 	all   *rate.Limiter
 	pairs map[pair]*waiting
 	users map[string]*budget
@@ -192,11 +196,14 @@ func (l *Log) Run(ctx context.Context) error {
 			ending, cancel := context.WithTimeout(writing, endTimeout)
 			defer cancel()
 			l.finish(ending)
+			l.said = time.Time{}
+			l.sayDropped()
 			return nil
 		case change := <-l.queue:
 			l.take(writing, change)
 		case <-ticker.C():
 			l.writeWaiting(writing)
+			l.sayDropped()
 		}
 	}
 }
@@ -344,4 +351,21 @@ func (l *Log) event(by string, w *waiting) *corev1.Event {
 	}
 }
 
-func (l *Log) count(outcome string) { l.cfg.Changes.WithLabelValues(outcome).Inc() }
+// sayDropped says for how many changes there was no room, not too often.
+func (l *Log) sayDropped() {
+	if now := l.cfg.Clock.Now(); now.Sub(l.said) >= sayEvery {
+		if dropped := l.dropped.Swap(0); dropped > 0 {
+			l.said = now
+			l.cfg.Log.Info("Had no room to write who has changed objects", "changes", dropped)
+		}
+	}
+}
+
+func (l *Log) count(outcome string) {
+	if outcome == outcomeDropped {
+		l.dropped.Add(1)
+	}
+	if l.cfg.Changes != nil {
+		l.cfg.Changes.WithLabelValues(outcome).Inc()
+	}
+}

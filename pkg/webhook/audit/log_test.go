@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
@@ -308,5 +309,28 @@ func TestEnd(t *testing.T) {
 	last := fmt.Sprintf(" and at last changed spec.scheduling: %d → %d", pairBurst+4, pairBurst+5)
 	if len(all) != pairBurst+1 || !strings.HasSuffix(all[pairBurst], last) {
 		t.Errorf("%q", all)
+	}
+}
+
+// TestWithoutMetrics holds that a program without metrics says in its log for how many changes there was no room, not too often.
+func TestWithoutMetrics(t *testing.T) {
+	var said []string
+	synctest.Test(t, func(t *testing.T) {
+		log := funcr.New(func(_, line string) { said = append(said, line) }, funcr.Options{})
+		l := NewLog(Config{Client: &sink{}, Component: "guard", Clock: clock.RealClock{}, Log: log})
+		for range maxQueued + 7 {
+			l.Tell(scheduled("alice@example.com", "a", "Active", "Drained", 1))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- l.Run(ctx) }()
+		time.Sleep(10 * sayEvery)
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	if len(said) != 1 || !strings.Contains(said[0], `"changes"=7`) {
+		t.Errorf("it says %q, want once that there was no room for 7", said)
 	}
 }

@@ -19,9 +19,9 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 )
 
-// Count returns a Preview that counts the pods of consumers on the provider, and says when no other provider is ready. It reads from a
+// Count returns what tells [Closing] how many pods of consumers are on the provider, and when no other provider is ready. It reads from a
 // cache, where pods are found by their nodes.
-func Count(objects client.Reader, r *snapshot.Reader) Preview {
+func Count(objects client.Reader, r *snapshot.Reader) func(context.Context, *v1alpha1.Provider) (string, error) {
 	c := counter{objects, r}
 	return c.preview
 }
