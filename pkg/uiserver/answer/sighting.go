@@ -235,21 +235,13 @@ func (s *sighting) askRights(ctx context.Context) (may rights, err error) {
 		asked   = map[right]bool{}
 	)
 	for _, kind := range s.cfg.kinds() {
-		musts, adds := trading.Needs(kind), []client.Object(nil)
-		if len(musts) == 0 {
-			musts, adds = shown.Needs(s.cfg.Line.Kinds(), kind)
+		musts, adds, errOf := s.needs(kind)
+		if errOf != nil {
+			return may, errOf
 		}
-		for i, object := range slices.Concat(musts, adds) {
-			rights, errOf := s.reading(object)
-			if errOf != nil {
-				return may, errOf
-			}
-			if i < len(musts) {
-				needed[kind] = append(needed[kind], rights...)
-			}
-			for _, r := range rights {
-				asked[r] = true
-			}
+		needed[kind] = musts
+		for _, r := range slices.Concat(musts, adds) {
+			asked[r] = true
 		}
 	}
 	// The rest has no kind.
@@ -297,6 +289,26 @@ func (s *sighting) askRights(ctx context.Context) (may rights, err error) {
 		return slices.Compact(missing)
 	})
 	return may, nil
+}
+
+// needs returns the rights without which a kind is not seen, and those that add to it.
+func (s *sighting) needs(kind feed.Kind) (musts, adds []right, err error) {
+	needed, optional := trading.Needs(kind), []client.Object(nil)
+	if len(needed) == 0 {
+		needed, optional = shown.Needs(s.cfg.Line.Kinds(), kind)
+	}
+	for i, object := range slices.Concat(needed, optional) {
+		rights, err := s.reading(object)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case i < len(needed):
+			musts = append(musts, rights...)
+		default:
+			adds = append(adds, rights...)
+		}
+	}
+	return musts, adds, nil
 }
 
 // reading returns the rights to read all objects of a kind, in the namespace of the object if it has one, and to hear of changes.

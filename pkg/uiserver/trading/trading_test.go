@@ -62,7 +62,7 @@ func page(t *testing.T, name string, forged bool, parties ...*registrytest.Party
 		t.Fatal(err)
 	}
 	return &connectorv1alpha1.CatalogPage{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, Registry: name, Offers: int32(len(parties)), Data: data, //nolint:gosec // They are few.
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Registry: name, Offers: int32(len(parties)), Data: data,
 	}
 }
 

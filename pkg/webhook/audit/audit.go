@@ -163,7 +163,7 @@ func Closing(say func(ctx context.Context, provider *v1alpha1.Provider) (string,
 		}
 		var before, after v1alpha1.Provider
 		if json.Unmarshal(req.OldObject.Raw, &before) != nil || json.Unmarshal(req.Object.Raw, &after) != nil {
-			return "", nil // Others say what of it cannot be read.
+			return "", nil //nolint:nilerr // Others say what of it cannot be read.
 		}
 		if to := after.EffectiveScheduling(); to == before.EffectiveScheduling() || to == v1alpha1.SchedulingActive {
 			return "", nil

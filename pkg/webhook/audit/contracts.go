@@ -76,7 +76,7 @@ func Contracts(_ context.Context, req *admission.Request) (string, error) {
 	}
 	var before, after contract
 	if json.Unmarshal(req.OldObject.Raw, &before) != nil || !deleted && json.Unmarshal(req.Object.Raw, &after) != nil {
-		return "", nil // Others say what of it cannot be read.
+		return "", nil //nolint:nilerr // Others say what of it cannot be read.
 	}
 	if before.ends() || over(before.Status.State) {
 		return "", nil // It was said before, or there is nothing to lose.
