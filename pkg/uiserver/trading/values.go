@@ -177,7 +177,7 @@ func readyOf(all []metav1.Condition, created metav1.Time) tradev1.Condition {
 		return conditionOf(c)
 	}
 	return tradev1.Condition{
-		Type: connectorv1alpha1.ConditionReady, Status: string(metav1.ConditionUnknown), Reason: "Pending",
+		Type: connectorv1alpha1.ConditionReady, Status: string(metav1.ConditionUnknown), Reason: connectorv1alpha1.ReasonNegotiating,
 		Message: "It waits for the connector.", Since: created.UTC(),
 	}
 }
