@@ -205,12 +205,14 @@ func (o *Objects) Catalog(ctx context.Context, now time.Time) (*desk.Catalog, st
 	return catalog, of, nil
 }
 
-// whole reads lists as a whole: the reader of a cache ends at a limit, and has no continuation.
+// whole reads lists as a whole: the reader of a cache ends at a limit, and says of every list that it goes on.
 type whole struct{ client.Reader }
 
 // List implements [client.Reader].
 func (w whole) List(ctx context.Context, list client.ObjectList, _ ...client.ListOption) error {
-	return w.Reader.List(ctx, list, client.UnsafeDisableDeepCopy) //nolint:wrapcheck // Whoever reads says what.
+	err := w.Reader.List(ctx, list, client.UnsafeDisableDeepCopy)
+	list.SetContinue("")
+	return err //nolint:wrapcheck // Whoever reads says what.
 }
 
 // market returns what is for sale at a glance.
