@@ -84,7 +84,7 @@ func TestRoadmapIsAhead(t *testing.T) {
 	}
 	missing := map[string]bool{
 		"Liqo 1.x":   strings.Contains(pages["docs/compatibility.md"], "**Liqo 1.x: no trade, no direct traffic yet.**"),
-		"a web page": strings.Contains(pages["docs/ui.md"], "and for the trade\n[the commands](kubectl.md)"),
+		"a web page": strings.Contains(pages["docs/ui.md"], "On a consumer that neither trades nor is a broker use"),
 	}
 	rows := regexp.MustCompile(`(?m)^\| (Liqo 1\.x|a web page)?.*\|$`).FindAllStringSubmatch(pages["ROADMAP.md"], -1)
 	for _, row := range rows[min(1, len(rows)):] {
