@@ -108,16 +108,24 @@ func (o *Objects) Watch(
 		if len(of) == 0 || may != nil && !may(object) {
 			continue
 		}
-		informer, err := informers.GetInformer(ctx, object)
-		if err != nil {
-			return fmt.Errorf("watch %T: %w", object, err)
+		if err := WatchObject(ctx, informers, object, func() { changed(of...) }); err != nil {
+			return err
 		}
-		tell := func(any) { changed(of...) }
-		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-			AddFunc: tell, UpdateFunc: func(_, now any) { tell(now) }, DeleteFunc: tell,
-		}); err != nil {
-			return fmt.Errorf("watch %T: %w", object, err)
-		}
+	}
+	return nil
+}
+
+// WatchObject has changed called whenever an object of a kind changes. The cache of the informers may be started later. It returns at once.
+func WatchObject(ctx context.Context, informers cache.Informers, object client.Object, changed func()) error {
+	informer, err := informers.GetInformer(ctx, object)
+	if err != nil {
+		return fmt.Errorf("watch %T: %w", object, err)
+	}
+	tell := func(any) { changed() }
+	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: tell, UpdateFunc: func(_, now any) { tell(now) }, DeleteFunc: tell,
+	}); err != nil {
+		return fmt.Errorf("watch %T: %w", object, err)
 	}
 	return nil
 }

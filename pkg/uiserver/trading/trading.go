@@ -18,12 +18,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/shown"
 	"github.com/capacitorset/liqo-broker/pkg/shown/feed"
 	"github.com/capacitorset/liqo-broker/pkg/shown/tradev1"
 	"github.com/capacitorset/liqo-broker/pkg/trade/desk"
@@ -42,8 +41,8 @@ const (
 // TheMarket is the key of the one item of the kind Market.
 const TheMarket = "market"
 
-// maxListed bounds how many plans, sellers and regions are shown at once.
-const maxListed = 250
+// MaxListed bounds how many plans, sellers and regions are shown at once.
+const MaxListed = 250
 
 // oldest is for how long a catalog is kept that has not changed: what is over is counted again then.
 const oldest = 5 * time.Minute
@@ -73,15 +72,8 @@ func Needs(kind feed.Kind) []client.Object {
 func Watch(ctx context.Context, informers cache.Informers, kinds []feed.Kind, changed func(...feed.Kind)) error {
 	for _, kind := range kinds {
 		for _, object := range Needs(kind) {
-			informer, err := informers.GetInformer(ctx, object)
-			if err != nil {
-				return fmt.Errorf("watch %T: %w", object, err)
-			}
-			tell := func(any) { changed(kind) }
-			if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-				AddFunc: tell, UpdateFunc: func(_, now any) { tell(now) }, DeleteFunc: tell,
-			}); err != nil {
-				return fmt.Errorf("watch %T: %w", object, err)
+			if err := shown.WatchObject(ctx, informers, object, func() { changed(kind) }); err != nil {
+				return err
 			}
 		}
 	}
@@ -144,8 +136,11 @@ func Key(sold bool, name string) string {
 }
 
 // itemsOf returns an item for each object of a list.
-func itemsOf[T any](
-	ctx context.Context, reader client.Reader, list client.ObjectList, read func() []T, shown func(*T) any,
+func itemsOf[T any, P interface {
+	*T
+	client.Object
+}](
+	ctx context.Context, reader client.Reader, list client.ObjectList, read func() []T, shown func(P) any,
 ) ([]feed.Item, error) {
 	if err := reader.List(ctx, list); err != nil {
 		return nil, fmt.Errorf("list %T: %w", list, err)
@@ -153,21 +148,9 @@ func itemsOf[T any](
 	all := read()
 	items := make([]feed.Item, 0, len(all))
 	for i := range all {
-		object, err := meta(&all[i])
-		if err != nil {
-			return nil, err
-		}
-		items = append(items, feed.Item{Key: object.GetName(), Value: shown(&all[i])})
+		items = append(items, feed.Item{Key: P(&all[i]).GetName(), Value: shown(&all[i])})
 	}
 	return items, nil
-}
-
-func meta(object any) (metav1.Object, error) {
-	of, ok := object.(metav1.Object)
-	if !ok {
-		return nil, fmt.Errorf("%T is no object", object)
-	}
-	return of, nil
 }
 
 // Catalog returns what is for sale. It is verified again only if it has changed, or was for some minutes.
@@ -222,14 +205,14 @@ func (o *Objects) market(ctx context.Context, now time.Time) (tradev1.Market, er
 		return tradev1.Market{}, err
 	}
 	sellers := catalog.Sellers(now)
-	m := tradev1.Market{Revision: of, LeftOut: catalog.LeftOut, Sellers: []tradev1.Seller{}, More: max(0, len(sellers)-maxListed)}
+	m := tradev1.Market{Revision: of, LeftOut: catalog.LeftOut, Sellers: []tradev1.Seller{}, More: max(0, len(sellers)-MaxListed)}
 	regions := map[string]bool{}
 	for i, s := range sellers {
 		m.Offers += s.Offers
 		for _, region := range s.Regions {
 			regions[plain(region)] = true
 		}
-		if i < maxListed {
+		if i < MaxListed {
 			m.Sellers = append(m.Sellers, sellerOf(&s))
 		}
 	}
@@ -237,7 +220,7 @@ func (o *Objects) market(ctx context.Context, now time.Time) (tradev1.Market, er
 		m.Regions = append(m.Regions, region)
 	}
 	slices.Sort(m.Regions)
-	m.Regions = m.Regions[:min(len(m.Regions), maxListed)]
+	m.Regions = m.Regions[:min(len(m.Regions), MaxListed)]
 	if catalog.Self != "" {
 		m.Self = new(partyOf(string(catalog.Self), ""))
 	}
@@ -248,14 +231,11 @@ func (o *Objects) market(ctx context.Context, now time.Time) (tradev1.Market, er
 // nobody says.
 func PlansOf(plans []show.ForSale, atMost int, needed time.Duration) (shown []tradev1.PlanForSale, more int) {
 	shown = []tradev1.PlanForSale{}
-	for i := range plans[:min(len(plans), atMost, maxListed)] {
+	for i := range plans[:min(len(plans), atMost, MaxListed)] {
 		shown = append(shown, planOf(&plans[i], needed))
 	}
 	return shown, len(plans) - len(shown)
 }
-
-// MaxListed is how many plans are shown at most.
-const MaxListed = maxListed
 
 func quantities(of corev1.ResourceList) tradev1.Quantities {
 	if len(of) == 0 {
