@@ -64,6 +64,9 @@ RELEASED     := .build/release
 DEBIAN_PACKAGES := busybox-static ca-certificates conntrack containerd containernetworking-plugins curl etcd-server gcc git \
 	iperf3 iproute2 ipset iptables iputils-ping libc6-dev openssl postgresql prometheus runc tcpdump wireguard-go wireguard-tools
 
+# What drives a browser, for the tests of the page alone. All but the browser may have come from elsewhere.
+UI_PACKAGES := chromium nodejs npm
+
 # What images of Kubernetes' conformance tests are made of, besides.
 CONFORMANCE_PACKAGES := apache2-bin bind9-dnsutils netcat-openbsd nginx
 CONFORMANCE := .build/conformance
@@ -82,7 +85,7 @@ demo-trade: deps build images bin/lab bin/demo bin/helm ## Have clusters that do
 test test-full: LIQO = $(FULL_LIQO)
 
 .PHONY: test
-test: deps test-unit test-virtual-kubelet test-liqo1 test-chart test-release test-values test-e2e test-other test-trade ## Run the unit tests, the chart, the release, bad values, and the journeys on four clusters, peered and not.
+test: deps test-unit test-virtual-kubelet test-liqo1 test-chart test-release test-values test-e2e test-other test-trade ## Run the unit tests, the page in a browser, the chart, the release, bad values, and the journeys on four clusters, peered and not.
 
 ##@ Federation
 
@@ -207,28 +210,33 @@ test-chart: ## Render the Helm charts and compare them with what kubectl applies
 test-release: $(PATCHED) ## Pack small programs as a release does, twice, push them to a registry, and check the licences of all that is linked.
 	go test -C build/release -count=1 ./...
 
-# Only this needs node and a browser. What comes from npm is what ui/package-lock.json says, and runs nothing when it is installed.
+# Only this needs node and a browser. What comes from npm is what ui/package-lock.json says, and runs nothing when it is installed; npm
+# writes the target when all is there.
+UI_MODULES := .build/ui-node/node_modules
 .PHONY: ui-modules
 ui-modules:
-	@build/deps.sh chromium
-	@command -v node npm >/dev/null || { echo "ui-modules: install node, 20 or later, with npm" >&2; exit 1; }
-	mkdir -p .build/ui-node && cp ui/package.json ui/package-lock.json .build/ui-node/
-	npm ci --prefix .build/ui-node --ignore-scripts --no-audit --no-fund --silent
+	@build/deps.sh $(UI_PACKAGES)
+	@$(MAKE) --no-print-directory $(UI_MODULES)/.package-lock.json
+
+$(UI_MODULES)/.package-lock.json: ui/package.json ui/package-lock.json
+	mkdir -p .build/ui-node && cp $^ .build/ui-node/
+	npm ci --prefix .build/ui-node --ignore-scripts --no-audit --no-fund --silent --fetch-retries 5
 
 .PHONY: test-ui
 test-ui: ui ui-modules ## Check the types of the page, test its parts, and all its screens in a browser, with made-up clusters; it asks npm for what it needs.
-	.build/ui-node/node_modules/.bin/tsc --project ui
+	$(UI_MODULES)/.bin/tsc --project ui
 	rm -rf .build/ui-tests && .build/bin/ui -tests .build/ui-tests
-	MODULES=$(CURDIR)/.build/ui-node/node_modules node --test .build/ui-tests/*.test.mjs ui/test/*.test.mjs
+	MODULES=$(CURDIR)/$(UI_MODULES) NODE_OPTIONS=--import=$(CURDIR)/ui/test/older.mjs \
+		node --test .build/ui-tests/*.test.mjs ui/test/*.test.mjs
 
 .PHONY: test-e2e-ui
 test-e2e-ui: deps build images bin/lab $(JOURNEYS) ui-modules ## Open the page of a broker in a browser, on four clusters; it asks npm for what it needs.
-	LIQO_BROKER_UI_MODULES=$(CURDIR)/.build/ui-node/node_modules $(call walk,$(LIQO),20m,-run '^TestBrowser$$')
+	LIQO_BROKER_UI_MODULES=$(CURDIR)/$(UI_MODULES) $(call walk,$(LIQO),20m,-run '^TestBrowser$$')
 
 # The journeys are run in test/e2e, which is where relative paths would lead.
 .PHONY: ui-pictures
 ui-pictures: deps build images bin/lab $(JOURNEYS) ui-modules ## Take pictures of the page with a lab's broker, to docs/images/.
-	LIQO_BROKER_UI_MODULES=$(CURDIR)/.build/ui-node/node_modules LIQO_BROKER_PICTURES=$(CURDIR)/docs/images \
+	LIQO_BROKER_UI_MODULES=$(CURDIR)/$(UI_MODULES) LIQO_BROKER_PICTURES=$(CURDIR)/docs/images \
 		$(call walk,$(LIQO),20m,-run '^TestPictures$$')
 
 .PHONY: test-virtual-kubelet
@@ -329,6 +337,11 @@ bench: deps bin/lab ## Print how long decisions and negotiations take, and what 
 		LIQO_BROKER_TEST_PROGRAMS=$$programs \
 			go test -run '^$$' -bench "$$benchmark$$" -benchtime 1x -timeout 1h -v ./cmd/broker; \
 	done
+
+# It fails where the page is slower, or holds more, than it may.
+.PHONY: bench-ui
+bench-ui: ui ui-modules ## Print how soon the page shows 1,000 providers and 3,000 pods, how it moves, and what it holds after a minute, or BENCH_UI_MINUTES.
+	MODULES=$(CURDIR)/$(UI_MODULES) NODE_OPTIONS=--import=$(CURDIR)/ui/test/older.mjs node ui/test/bench.mjs
 
 # It fails where a goal is missed that docs/trade/performance.md names.
 .PHONY: bench-registry

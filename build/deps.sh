@@ -2,14 +2,23 @@
 # Copyright The liqo-broker Authors.
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installs those of the given Debian packages that are missing, and says so.
+# Installs those of the given Debian packages that are missing, and says so. What drives a browser may have come from elsewhere: of that the
+# programs count, and how new they are.
 set -euo pipefail
+
+# Reports whether what a package is for is here.
+here() {
+	case $1 in
+	nodejs) node -e 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)' 2>/dev/null ;;
+	npm) command -v npm >/dev/null ;;
+	chromium) [[ -x ${CHROMIUM:-/usr/bin/chromium} ]] ;;
+	*) [[ "$(dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null || true)" == installed ]] ;;
+	esac
+}
 
 missing=()
 for package in "$@"; do
-	if [[ "$(dpkg-query --show --showformat='${db:Status-Status}' "$package" 2>/dev/null || true)" != installed ]]; then
-		missing+=("$package")
-	fi
+	here "$package" || missing+=("$package")
 done
 if (( ${#missing[@]} == 0 )); then
 	exit 0
@@ -46,3 +55,11 @@ apt-get install -q -y --no-install-recommends "${missing[@]}"
 if [[ " ${missing[*]} " == *" prometheus "* ]]; then
 	update-rc.d prometheus disable
 fi
+
+# An old release of Debian has an old node.
+for package in "${missing[@]}"; do
+	if ! here "$package"; then
+		echo "deps: $package is installed, and what it is for is not here or too old: node 18 or later, with npm, and ${CHROMIUM:-/usr/bin/chromium}" >&2
+		exit 1
+	fi
+done

@@ -247,6 +247,11 @@ func (b *broker) setupAPI(
 	config.TryPolicy = func(ctx context.Context, text string) (apiv1.PolicyTrial, error) {
 		return trier.Try(ctx, time.Now(), text)
 	}
+	if b.cfg.page {
+		if config.Page, config.Hosts, err = newPage(&b.cfg.options); err != nil {
+			return nil, nil, err
+		}
+	}
 	api, err := httpapi.New(config) //nolint:contextcheck // It prepares answers, each with the context of its request.
 	if err != nil {
 		return nil, nil, err

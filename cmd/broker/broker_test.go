@@ -102,6 +102,10 @@ func TestCommandLine(t *testing.T) {
 			reason: "A browser sends no path.", args: []string{"--with-catalog", "--api-cors-origin=https://a.example/"}, code: program.ExitUsage,
 			err: "--api-cors-origin=https://a.example/ is not SCHEME://HOST[:PORT], such as https://dashboard.example.com",
 		},
+		"PageOfACatalog": {
+			reason: "A page that shows nothing serves nobody.", args: []string{"--with-catalog", "--ui"}, code: program.ExitUsage,
+			err: "--ui needs --with-orchestrator or --with-aggregator: a catalog does not serve what the page shows",
+		},
 		"PlainAddress": {
 			reason: "A bad second address names the flag.", args: []string{"--with-catalog", "--plain-api-address=8001"}, code: program.ExitUsage,
 			err: "--plain-api-address=8001 is not [HOST]:PORT: address 8001: missing port in address",

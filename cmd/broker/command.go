@@ -54,6 +54,7 @@ type options struct {
 	tlsNames     []string
 	apiAudiences []string
 	apiOrigins   []string
+	page         bool
 
 	webhookAllow        netflag.Prefixes
 	webhookClientCAFile string
@@ -115,6 +116,9 @@ func (o *options) validate() (liqo.Mapping, error) {
 			u.Scheme+"://"+u.Host != origin {
 			return "", fmt.Errorf("--api-cors-origin=%s is not SCHEME://HOST[:PORT], such as https://dashboard.example.com", origin)
 		}
+	}
+	if o.page && !o.brokers() {
+		return "", errors.New("--ui needs --with-orchestrator or --with-aggregator: a catalog does not serve what the page shows")
 	}
 	// Limits, and what is asked of others.
 	if o.maxNamespaces < 0 {
@@ -211,6 +215,8 @@ func newCommand() *cobra.Command {
 	flags.StringSliceVar(&o.apiOrigins, "api-cors-origin", nil,
 		"origin whose web pages may use /api/v1 from a browser, with tokens of their own, such as https://dashboard.example.com; may be "+
 			"repeated; none if empty")
+	flags.BoolVar(&o.page, "ui", false,
+		"serve the page for browsers at /ui/ of the HTTP API; everybody gets the page, and its data needs a token as the API does")
 	flags.StringVar(&o.webhookAddress, "webhook-address", defaultWebhookAddress,
 		"address that serves the admission webhooks")
 	flags.Var(&o.webhookAllow, "webhook-allow",

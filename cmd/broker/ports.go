@@ -8,6 +8,8 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+	"net/http"
+	"strings"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
@@ -19,6 +21,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/serving/diagnostics"
 	"github.com/capacitorset/liqo-broker/pkg/serving/ports"
 	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
+	"github.com/capacitorset/liqo-broker/pkg/ui"
 )
 
 // ports returns the ports of the daemon but that of the webhooks, which the manager
@@ -113,6 +116,26 @@ func apiNames(namespace string) (name string, more []string) {
 	}
 	name = apiService + "." + namespace
 	return name + ".svc", append(more, name+".svc.cluster.local", name, apiService)
+}
+
+// newPage returns the page for browsers, and the names by which it is called; nil for any if nobody has said by which.
+func newPage(o *options) (page http.Handler, hosts []string, err error) {
+	plugin, err := ui.New()
+	if err != nil {
+		return nil, nil, err
+	}
+	hosted, err := plugin.Hosted()
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(o.tlsNames) > 0 {
+		name, more := apiNames(o.namespace)
+		hosts = append([]string{name}, more...)
+		for _, name := range o.tlsNames {
+			hosts = append(hosts, strings.ToLower(name))
+		}
+	}
+	return hosted, hosts, nil
 }
 
 // newReaders returns who knows the callers of the metrics. Prometheus sends the token of

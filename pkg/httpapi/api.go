@@ -64,6 +64,10 @@ type Config struct {
 	Own cluster.Identity
 	// Origins are those whose web pages may use version 1 of the API, such as https://example.com.
 	Origins []string
+	// Page answers everybody below /ui/, as if it were at the root, over TLS only: it has no data. Nil for none.
+	Page http.Handler
+	// Hosts are the names by which the page is called, without a port; nil for any.
+	Hosts []string
 	// Changed is told what somebody has had the API change, and does not wait; nil for nobody. It is called concurrently.
 	Changed func(Rescheduled)
 	// Explainer explains the plans for namespaces; nil if there are none.
@@ -177,6 +181,8 @@ const (
 	messageNoRights       = "the caller's rights cannot be checked"
 	messageNoConsumer     = "the client certificate cannot be checked"
 	messageInClear        = "tokens are accepted over TLS only: this one was sent in plain text, do not use it again"
+	messagePageTLS        = "the page is served over TLS only"
+	messageHost           = "the page is called otherwise: the daemon answers to the names of its Service, and to those of --tls-name"
 	messageTLS            = "version 1 of the API is served over TLS only"
 	messageOtherSite      = "cross-origin requests may not toggle providers"
 	messageOnlyPost       = "without a token only POST is allowed here"
@@ -214,6 +220,9 @@ func (a *API) routes() {
 	a.mux.HandleFunc("/api/clusters", rest.NotAllowed("GET, HEAD"))
 	a.mux.HandleFunc("/api/toggle", rest.NotAllowed("GET, POST"))
 	a.mux.HandleFunc("/debug/namespaces/{name}", rest.NotAllowed("GET, HEAD"))
+	if a.cfg.Page != nil {
+		a.mux.Handle(pagePath, a.page())
+	}
 	a.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if a.v1 == nil && strings.HasPrefix(r.URL.Path, base+"/") {
 			rest.Write(w, rest.Refusal(http.StatusNotFound, messageNoV1))

@@ -45,11 +45,12 @@ func (v *v1) me() {
 	op.Description = "Needs a valid token, and no right. Consumers are refused."
 	rights := told()
 	rest.Register(v.api, op, func(ctx context.Context, in *meInput) (*struct{ Body apiv1.Me }, error) {
-		name, has, err := v.cfg.reviewAll(ctx, delegatedauth.BearerIn(in.Authorization), rights)
+		token := delegatedauth.BearerIn(in.Authorization)
+		name, has, err := v.cfg.reviewAll(ctx, token, rights)
 		if err != nil {
 			return nil, err
 		}
-		me := apiv1.Me{Name: sheet.Sentence(name), May: []string{}, Version: version.String()}
+		me := apiv1.Me{Name: sheet.Sentence(name), May: []string{}, Version: version.String(), Expires: expiryOf(token)}
 		if own := v.cfg.Own; own.ID != "" {
 			me.Broker = &apiv1.Cluster{ID: string(own.ID), Name: own.Name}
 		}

@@ -13,6 +13,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"path"
@@ -91,6 +92,30 @@ func unpack(packed []byte) ([]byte, error) {
 		return nil, err
 	}
 	return io.ReadAll(io.LimitReader(r, maxFile))
+}
+
+// Hosted returns the same page for a server of which the page does not begin a session, but whose data it asks for with a token that its
+// person gives. It learns so from an attribute of its document.
+func (p *Page) Hosted() (*Page, error) {
+	const element, index = "<html ", "/index.html"
+	h := &Page{files: maps.Clone(p.files)}
+	before := p.files[index]
+	marked := bytes.Replace(before.unpacked, []byte(element), []byte(element+"data-hosted "), 1)
+	if len(marked) == len(before.unpacked) {
+		return nil, fmt.Errorf("%s of the page has no %q", index, element)
+	}
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	if _, err := w.Write(marked); err != nil {
+		return nil, fmt.Errorf("pack %s of the page: %w", index, err)
+	}
+	if err := w.Close(); err != nil {
+		return nil, fmt.Errorf("pack %s of the page: %w", index, err)
+	}
+	sum := sha256.Sum256(marked)
+	h.files[index] = file{kind: before.kind, tag: hex.EncodeToString(sum[:16]), packed: packed.Bytes(), unpacked: marked}
+	h.files["/"] = h.files[index]
+	return h, nil
 }
 
 // ServeHTTP serves a file of the page, and for every other path says that there is nothing.

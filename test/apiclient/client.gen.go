@@ -1091,6 +1091,9 @@ type Me struct {
 	// Context That of the kubeconfig by which a program for one person reaches the cluster.
 	Context *string `json:"context,omitempty"`
 
+	// Expires When the token expires, if it says so.
+	Expires *time.Time `json:"expires,omitempty"`
+
 	// Kinds All kinds of events.
 	Kinds []Watchable `json:"kinds"`
 

@@ -89,6 +89,7 @@ func TestSwitches(t *testing.T) {
 			object: deployment, has: `"imagePullSecrets":[{"name":"mine"}]`},
 		"Modes": {release: release{set: "modes.catalog=false,modes.orchestrator=false"}, reason: "Modes that are not wanted are not served.",
 			object: deployment, has: `"args":["--with-aggregator","--leader-elect"`},
+		"Page": {release: release{set: "ui.enabled=true"}, reason: "Browsers get the page.", object: deployment, has: `"--ui"]`},
 		"Flags": {release: release{set: `extraArgs={--give-back-after=5m,--namespace-quota=count/secrets=7}`}, reason: "Every flag can be given.",
 			object: deployment, has: `"--give-back-after=5m","--namespace-quota=count/secrets=7"]`},
 		"Replicas": {release: release{set: "replicas=3"}, reason: "More replicas answer.", object: deployment, has: `"replicas":3`},
@@ -284,6 +285,7 @@ func TestRefusals(t *testing.T) {
 		"PodSecurity": {release: release{set: "podSecurity=none"}, reason: "Kubernetes knows three levels.", err: "podSecurity"},
 		"Replicas":    {release: release{set: "replicas=-1"}, reason: "Replicas are counted.", err: "replicas"},
 		"Memory":      {release: release{set: "resources.limits.memory=lots"}, reason: "Quantities are numbers.", err: "memory"},
+		"Page":        {release: release{set: "ui.enabled=maybe"}, reason: "It is there or not.", err: "enabled"},
 		"Flag":        {release: release{set: "extraArgs={give-back-after=5m}"}, reason: "Flags have two dashes.", err: "extraArgs"},
 		"Admission": {
 			release: release{set: "admissionPolicies.enabled=maybe"}, reason: "A switch has three positions.", err: "admissionPolicies",

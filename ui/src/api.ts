@@ -289,6 +289,8 @@ export interface Me {
   cluster?: Cluster;
   /** That of the kubeconfig by which a program for one person reaches the cluster. */
   context?: string;
+  /** When the token expires, if it says so. */
+  expires?: string;
   /** All kinds of events. */
   kinds: Watchable[];
   /** What it may do with the resources of brokering.liqo.io, as verb and resource, such as update providers. */

@@ -16,9 +16,9 @@ import { kubectl, narrow, now, route, said, say, setTheme, theme } from "./place
 import { PoliciesScreen, PolicyScreen } from "./policies";
 import { ProviderScreen, ProvidersScreen } from "./providers";
 import { codeIn, href, parse } from "./routes";
-import { TradeScreen } from "./trade/load";
-import { askForLink, connection, me, missing, reopen, start, store } from "./server";
+import { askForLink, connection, hosted, me, missing, reopen, start, store, useToken } from "./server";
 import type { Kind } from "./store";
+import { TradeScreen } from "./trade/load";
 import { TrialScreen } from "./trial";
 import { WorkloadScreen, WorkloadsScreen } from "./workloads";
 
@@ -85,9 +85,43 @@ function Stream() {
   );
 }
 
+/** Asks for a token. It is in no state of the page, and in the field only until it is given. */
+function TokenForm({ detail }: { detail: string }) {
+  const give = (event: SubmitEvent) => {
+    event.preventDefault();
+    const field = (event.currentTarget as HTMLFormElement).elements.namedItem("token") as HTMLInputElement;
+    const token = field.value.trim();
+    field.value = "";
+    if (/^[\x21-\x7e]+$/.test(token)) useToken(token);
+    else say("This is no token.");
+  };
+  return (
+    <div class="broken">
+      <div role="alert"><State tone="problem">{detail}</State></div>
+      <Command line="kubectl create token NAME --namespace NAMESPACE --audience liqo-broker --duration 8h" />
+      <form aria-label="Token" autocomplete="off" onSubmit={give}>
+        <label>Token <input name="token" type="password" autocomplete="off" spellcheck={false} required /></label>
+        <button type="submit">Go on</button>
+      </form>
+    </div>
+  );
+}
+
+/** When the token expires, which is said loudly before it does. */
+function Expiry() {
+  const expires = me.value?.expires;
+  if (!hosted || !expires) return null;
+  const at = new Date(expires);
+  const left = Math.floor((at.getTime() - now.value) / 60_000);
+  return left < 15
+    ? <span class="chip" role="status"><State tone="problem">{left < 1 ? "The token expires" : `The token expires in ${left} min`}</State></span>
+    : <span class="chip" title={`The token expires ${at.toLocaleString()}`}>{`until ${at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })}`}</span>;
+}
+
 function Broken() {
   const { state, detail } = connection.value;
   if (state !== "stale" && state !== "closed") return null;
+  if (hosted && state === "closed") return <TokenForm detail={detail ?? ""} />;
   return (
     <div class="broken" role="alert">
       <State tone="problem">{detail}{state === "closed" ? " Open the page again:" : " Trying again."}</State>
@@ -152,6 +186,7 @@ function App() {
           <kbd aria-hidden="true">/</kbd>
         </label>
         <Stream />
+        <Expiry />
         {who?.readOnly && <span class="chip" title="This page was opened with --read-only.">read-only</span>}
         {who && <span class="who cut" title={`The cluster knows you as ${plain(who.name)}`}>{plain(who.name)}</span>}
         <label class="theme"><span class="hidden">Theme</span>
@@ -166,7 +201,7 @@ function App() {
   );
 }
 
-const code = codeIn(location.hash);
+const code = hosted ? undefined : codeIn(location.hash);
 if (code) {
   history.replaceState(null, "", "#" + code.to);
   route.value = parse(location.hash);

@@ -6,7 +6,7 @@
 import { signal } from "@preact/signals";
 import { quoted } from "./format";
 import { codeIn, href, parse, type Route } from "./routes";
-import { me } from "./server";
+import { hosted, me } from "./server";
 
 export const route = signal<Route>(parse(location.hash));
 export const now = signal(Date.now());
@@ -15,7 +15,7 @@ export const said = signal("");
 export const theme = signal(localStorage.getItem("liqo-broker-theme") ?? "auto");
 
 addEventListener("hashchange", () => {
-  if (codeIn(location.hash)) location.reload(); // The page was opened again in a tab that has it.
+  if (!hosted && codeIn(location.hash)) location.reload(); // The page was opened again in a tab that has it.
   else route.value = parse(location.hash);
 });
 setInterval(() => (now.value = Date.now()), 5000);

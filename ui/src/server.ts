@@ -20,6 +20,9 @@ export interface Connection {
 const silence = 20_000;
 const patience = 30_000; // To plan for thousands of pods takes seconds.
 const keyName = "liqo-broker-key";
+/** Whether the page is served by the broker itself: there is no session then, and its person gives a token of the cluster. */
+export const hosted = document.documentElement.hasAttribute("data-hosted");
+const base = hosted ? "../api/v1" : "api/v1";
 /** What a page says that has lost its server, or never had one. */
 export const reopen = "kubectl liqo-broker ui";
 
@@ -34,19 +37,39 @@ export class Refusal extends Error {
   }
 }
 
+/** Asks for what is at a path below version 1 of the API. It fails with a {@link Refusal}, or with why there is no answer. */
 async function call(path: string, options: RequestInit = {}): Promise<Response> {
   const headers = new Headers(options.headers);
   headers.set("Authorization", `Bearer ${sessionStorage.getItem(keyName) ?? ""}`);
-  const answer = await fetch(path, { signal: AbortSignal.timeout(15_000), ...options, headers, cache: "no-store" });
+  const answer = await fetch(`${base}/${path}`, { signal: AbortSignal.timeout(15_000), ...options, headers, cache: "no-store" });
   if (answer.ok) return answer;
   const problem = (await answer.json().catch(() => ({}))) as ErrorModel;
   const faults = problem.errors?.flatMap((one) => (one.message ? [plain(one.message)] : []));
   throw new Refusal(answer.status, plain(problem.detail ?? problem.title ?? `the server answers ${answer.status}`), faults?.length ? faults : undefined);
 }
 
+let given: (() => void) | undefined;
+
+/** Takes a token from its person, for this tab alone, and begins to watch with it. */
+export function useToken(token: string): void {
+  sessionStorage.setItem(keyName, token);
+  connection.value = { state: "starting", since: connection.value.since };
+  given?.();
+}
+
+/** Waits for a token. What is shown stays, and so does the place. */
+async function another(detail: string): Promise<void> {
+  sessionStorage.removeItem(keyName);
+  const waits = new Promise<void>((done) => (given = done));
+  close(detail);
+  await waits;
+}
+
 /** Begins: with a code, exchanges it for a key, and watches for as long as the page is open. */
 export async function start(code: string | undefined): Promise<void> {
-  if (code) {
+  if (hosted) {
+    if (!sessionStorage.getItem(keyName)) await another("This page needs a token of the broker's cluster.");
+  } else if (code) {
     const body = JSON.stringify({ code });
     const answer = await fetch("session", { method: "POST", body, headers: { "Content-Type": "application/json" } }).catch(() => undefined);
     const given = answer?.ok ? ((await answer.json()) as { key: string }) : undefined;
@@ -63,12 +86,18 @@ export async function start(code: string | undefined): Promise<void> {
       await watch(() => (failed = 0));
     } catch (error) {
       if (error instanceof Refusal && error.status === 401) {
+        if (hosted) {
+          store.ended();
+          await another(`The token does not count, or has expired: what is here was heard ${new Date(connection.value.since).toLocaleTimeString()} last.`);
+          failed = 0;
+          continue;
+        }
         close("The server was started again, and does not know this tab.");
         return;
       }
       connection.value = {
         state: "stale", since: connection.value.since,
-        detail: error instanceof Refusal ? error.message : "The server does not answer. Does its terminal still run?",
+        detail: error instanceof Refusal ? error.message : `The server does not answer.${hosted ? "" : " Does its terminal still run?"}`,
       };
     }
     store.ended();
@@ -93,7 +122,7 @@ function watchSilence(): void {
 /** Reads one stream to its end. */
 async function watch(began: () => void): Promise<void> {
   const before = watched().join();
-  me.value = (await (await call("api/v1/me")).json()) as Me;
+  me.value = (await (await call("me")).json()) as Me;
   const now = watched().join();
   if (now === "") {
     connection.value = { state: "live", since: Date.now(), detail: "You may watch nothing." };
@@ -104,7 +133,7 @@ async function watch(began: () => void): Promise<void> {
   stream = new AbortController();
   heard = Date.now();
   const headers: Record<string, string> = store.last && before === now ? { "Last-Event-ID": store.last } : {};
-  const answer = await call(`api/v1/events?kinds=${now}`, { headers, signal: stream.signal });
+  const answer = await call(`events?kinds=${now}`, { headers, signal: stream.signal });
   began();
   const reader = answer.body!.getReader();
   const events = new EventReader();
@@ -135,39 +164,36 @@ export async function askForLink(): Promise<string> {
   return answer?.status === 429 ? "The terminal has shown a link just now." : "The server does not answer. Does its terminal still run?";
 }
 
-/** Why somebody may not change something; empty if nothing stands against it. The plugin patches what the daemon updates. */
-export function refusal(right: string): string {
-  if (!me.value || connection.value.state !== "live") return "There is no connection to the cluster.";
-  if (me.value.readOnly) return "This page was opened with --read-only.";
-  const needed = me.value.context === undefined ? right : right.replace("update ", "patch ");
-  return me.value.may.includes(needed) ? "" : `You may not ${needed}.brokering.liqo.io.`;
-}
-
-/** Asks for something with a body, and returns the answer with what admission says to it. */
-export async function send<T>(method: string, path: string, body: unknown, signal?: AbortSignal): Promise<{ said: T; warnings: string[] }> {
-  const answer = await call(path, { method, body: JSON.stringify(body), headers: { "Content-Type": "application/json" }, ...(signal ? { signal } : {}) });
-  return { said: (await answer.json()) as T, warnings: warningsOf(answer.headers.get("Warning")) };
-}
-
-/** Why somebody may not do something that is written as it is, and not patched; empty if nothing stands against it. */
+/** Why somebody may not do something that is written as it is; empty if nothing stands against it. */
 export function refusalOf(right: string): string {
   if (!me.value || connection.value.state !== "live") return "There is no connection to the cluster.";
   if (me.value.readOnly) return "This page was opened with --read-only.";
   return me.value.may.includes(right) ? "" : `You may not ${right}.brokering.liqo.io.`;
 }
 
+/** Why somebody may not change something of the broker; empty if nothing stands against it. The plugin patches what the daemon updates. */
+export function refusal(right: string): string {
+  if (hosted && right.endsWith("placementpolicies")) return "Policies are applied with kubectl.";
+  return refusalOf(me.value?.context === undefined ? right : right.replace("update ", "patch "));
+}
+
+/** Asks for something with a body, and returns the answer with what admission says to it. A dry run only tries it. */
+export async function send<T>(method: string, path: string, body: unknown, { dry, signal }: { dry?: boolean; signal?: AbortSignal } = {}): Promise<{ said: T; warnings: string[] }> {
+  const answer = await call(`${path}${dry ? "?dryRun=All" : ""}`, {
+    method, body: JSON.stringify(body), headers: { "Content-Type": "application/json" }, ...(signal ? { signal } : {}),
+  });
+  return { said: (answer.status === 204 ? undefined : await answer.json()) as T, warnings: warningsOf(answer.headers.get("Warning")) };
+}
+
 /** Sets whether a cluster gets anything new, or tries it; returns what admission says to it. */
 export async function schedule(of: "providers" | "consumers", id: string, scheduling: string, dry: boolean): Promise<string[]> {
-  const answer = await call(`api/v1/${of}/${encodeURIComponent(id)}/scheduling${dry ? "?dryRun=All" : ""}`, {
-    method: "PUT", body: JSON.stringify({ scheduling }), headers: { "Content-Type": "application/json" },
-  });
-  return warningsOf(answer.headers.get("Warning"));
+  return (await send("PUT", `${of}/${encodeURIComponent(id)}/scheduling`, { scheduling }, { dry })).warnings;
 }
 
 /** What a drain would do, as the broker plans now. It fails with a sentence that says why that cannot be said. */
 export async function drainPreview(id: string): Promise<DrainPreview> {
   try {
-    const answer = await call(`api/v1/providers/${encodeURIComponent(id)}/drain`, { signal: AbortSignal.timeout(patience) });
+    const answer = await call(`providers/${encodeURIComponent(id)}/drain`, { signal: AbortSignal.timeout(patience) });
     return (await answer.json()) as DrainPreview;
   } catch (error) {
     throw new Error(unsaid(error instanceof Refusal ? error.status : undefined, error instanceof Error ? error.message : ""));
@@ -176,18 +202,15 @@ export async function drainPreview(id: string): Promise<DrainPreview> {
 
 /** What the policy of a text would decide now. */
 export async function tryPolicy(policy: string, signal: AbortSignal): Promise<PolicyTrial> {
-  return (await (await call("api/v1/policies/try", { method: "POST", body: JSON.stringify({ policy }), headers: { "Content-Type": "application/json" }, signal })).json()) as PolicyTrial;
+  return (await send<PolicyTrial>("POST", "policies/try", { policy }, { signal })).said;
 }
 
 /** Applies the policy of a text, or tries that; returns what admission says to it. */
 export async function applyPolicy(name: string, policy: string, dry: boolean): Promise<string[]> {
-  const answer = await call(`api/v1/policies/${encodeURIComponent(name)}${dry ? "?dryRun=All" : ""}`, {
-    method: "PUT", body: JSON.stringify({ policy }), headers: { "Content-Type": "application/json" },
-  });
-  return warningsOf(answer.headers.get("Warning"));
+  return (await send("PUT", `policies/${encodeURIComponent(name)}`, { policy }, { dry })).warnings;
 }
 
 /** A policy as a text, as people apply it. */
 export async function policyManifest(name: string): Promise<string> {
-  return ((await (await call(`api/v1/policies/${encodeURIComponent(name)}/manifest`)).json()) as { policy: string }).policy;
+  return ((await (await call(`policies/${encodeURIComponent(name)}/manifest`)).json()) as { policy: string }).policy;
 }

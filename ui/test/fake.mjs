@@ -177,10 +177,11 @@ export function world({ providers = 14, consumers = 5, pods = 60, names = [] } =
 const field = { policies: "policy", advice: "advice", status: "status", activity: "activity", ownoffers: "ownOffer", registries: "registry", market: "market" };
 
 /**
- * Serves dist and a world on a free port; returns its address. me overrides what is said of who calls; of the options that it returns down
- * is whether the API server is, drain the problem that a preview is answered by, and slow after how many ms it is.
+ * Serves dist and a world on a free port; returns its address, and tell, which tells all of a change. me overrides what is said of who calls; of the options that it returns down
+ * is whether the API server is, drain the problem that a preview is answered by, and planned and streamed are what a preview and a stream
+ * wait for.
  */
-export async function serve({ dist, things = world(), me = {}, port = 0, policies = true }) {
+export async function serve({ dist, things = world(), me = {}, port = 0, policies = true, hosted = false }) {
   const options = { down: false, seen: [], texts: [], asked: [], resumed: 0, key: "key" };
   const files = { "/": "index.html", "/index.html": "index.html", "/app.js": "app.js", "/app.css": "app.css", "/licences.txt": "licences.txt" };
   for (const name of readdirSync(dist)) if (name.endsWith(".js.gz")) files[`/${name.slice(0, -3)}`] = name.slice(0, -3);
@@ -190,14 +191,19 @@ export async function serve({ dist, things = world(), me = {}, port = 0, policie
     things[kind][key] = { ...things[kind][key], ...changes };
     [...streams.keys()].forEach((send) => send("set", { kind, key, [as]: things[kind][key] }, "n:1"));
   };
-  const server = createServer((request, answer) => {
+  const server = createServer(async (request, answer) => {
     const url = new URL(request.url, "http://x");
     options.seen.push(`${request.method} ${url.pathname}${url.search}`);
+    if (hosted) {
+      if (!/^\/(ui|api)\//.test(url.pathname) || url.pathname === "/session") return answer.writeHead(404).end();
+      url.pathname = url.pathname.replace(/^\/ui\//, "/");
+    }
     answer.setHeader("Content-Security-Policy", csp);
     const json = (status, body, headers = {}) => answer.writeHead(status, { "Content-Type": status < 300 ? "application/json" : "application/problem+json", ...headers }).end(JSON.stringify(body));
     if (files[url.pathname]) {
       const name = files[url.pathname];
-      answer.writeHead(200, { "Content-Type": types[name.split(".").pop()] }).end(gunzipSync(readFileSync(`${dist}/${name}.gz`)));
+      answer.writeHead(200, { "Content-Type": types[name.split(".").pop()] }).end(hosted && name === "index.html"
+        ? gunzipSync(readFileSync(`${dist}/${name}.gz`)).toString().replace("<html ", "<html data-hosted ") : gunzipSync(readFileSync(`${dist}/${name}.gz`)));
     } else if (url.pathname === "/session") {
       let body = "";
       request.on("data", (part) => (body += part)).on("end", () => (JSON.parse(body).code === "good" ? json(200, { key: options.key }) : json(401, { title: "Unauthorized" })));
@@ -207,6 +213,7 @@ export async function serve({ dist, things = world(), me = {}, port = 0, policie
       json(200, { name: "ada@example.com", may: ["patch providers", "patch consumers", "patch placementpolicies"], broker: { id: "b", name: "north-broker" }, context: "kind-broker", version: "v0.1.0",
         kinds: Object.keys(things).map((kind) => ({ kind })), ...me });
     } else if (url.pathname === "/api/v1/events") {
+      await options.streamed;
       answer.writeHead(200, { "Content-Type": "text/event-stream" });
       const send = (name, data, id) => answer.write(`${id ? `id: ${id}\n` : ""}event: ${name}\ndata: ${JSON.stringify(data)}\n\n`);
       if (request.headers["last-event-id"] !== "n:1") {
@@ -233,7 +240,7 @@ export async function serve({ dist, things = world(), me = {}, port = 0, policie
     } else if (url.pathname.endsWith("/drain") && request.method === "GET") {
       const id = decodeURIComponent(url.pathname.split("/")[4]);
       const said = () => (options.drain ? json(options.drain.status, { status: options.drain.status, title: "no", ...options.drain }) : json(200, preview(things, id)));
-      setTimeout(said, options.slow ?? 0);
+      Promise.resolve(options.planned).then(said);
     } else if (url.pathname.startsWith("/api/v1/policies/") && policies) {
       let body = "";
       request.on("data", (part) => (body += part)).on("end", () => {
@@ -259,7 +266,7 @@ export async function serve({ dist, things = world(), me = {}, port = 0, policie
     }
   });
   await new Promise((done) => server.listen(port, "127.0.0.1", done));
-  return { address: `http://127.0.0.1:${server.address().port}/`, options, cut: () => streams.forEach((answer) => answer.destroy()), close: () => (server.closeAllConnections(), server.close()) };
+  return { address: `http://127.0.0.1:${server.address().port}/${hosted ? "ui/" : ""}`, options, tell: (event) => streams.forEach((_, send) => send("set", event, "n:1")), cut: () => streams.forEach((answer) => answer.destroy()), close: () => (server.closeAllConnections(), server.close()) };
 }
 
 /** The things of a cluster that trades and is no broker. */

@@ -33,6 +33,9 @@ const tradeScreens = [
   "/contracts/needs/nightly", "/offers", "/registries",
 ];
 
+/** In ms; a wait says that something never happens, and what else the machine does is not known. */
+const patience = 60_000;
+
 let browser;
 before(async () => {
   browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"] });
@@ -42,9 +45,10 @@ after(() => browser?.close());
 /** Opens the page with a code; what the browser complains of, and whom it asks besides, are gathered in wrong. */
 async function open(t, { server = {}, context = {}, to = "/", code = "good", clock = false } = {}) {
   const s = await serve({ dist, ...server });
-  const c = await browser.newContext({ viewport: { width: 1440, height: 900 }, bypassCSP: false, ...context });
+  const c = await browser.newContext({ viewport: { width: 1440, height: 900 }, bypassCSP: false, reducedMotion: "reduce", ...context });
   t.after(async () => (await c.close(), s.close()));
   const page = await c.newPage();
+  page.setDefaultTimeout(patience);
   if (clock) await page.clock.install();
   const wrong = [];
   page.on("console", (m) => m.type() === "error" && wrong.push(m.text()));
@@ -80,7 +84,6 @@ for (const colorScheme of ["light", "dark"]) {
         assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth), 0, `${screen} is wider than the window`);
         assert.deepEqual(await page.evaluate(() => [...document.querySelectorAll(".scroll:not(.matrix)")].filter((box) => box.scrollWidth > box.clientWidth + 1).length), 0,
           `${screen} has a table that is wider than its place`);
-        if (width === 900) continue; // To look at all takes seconds.
         assert.deepEqual(await faults(page), [], screen);
       }
       assert.deepEqual(wrong, []);
@@ -235,12 +238,14 @@ test("a drain is tried first, with its warnings, by keyboard", async (t) => {
 
 test("a drain shows first what it would do", async (t) => {
   const { page, s } = await open(t, { to: "/providers/p-0000" });
-  s.options.slow = 800;
+  let plan;
+  s.options.planned = new Promise((done) => (plan = done));
   await page.getByRole("button", { name: "Drain" }).click();
   const dialog = page.getByRole("dialog");
   await dialog.getByText("Planning what it would do").waitFor();
   await dialog.getByText("12 pods would move, 2 stay").waitFor();
   assert.equal(await dialog.getByRole("button", { name: "Drain" }).isDisabled(), true, "before it is said what it would do");
+  plan();
   await dialog.getByText("Of the pods on the provider 3 would move at once, 1 later, and 1 would stay.").waitFor();
   assert.equal(await dialog.getByRole("button", { name: "Drain" }).isDisabled(), false);
   assert.deepEqual(await dialog.locator(".split-of li").allTextContents(), ["1 would stay", "1 would move later", "3 would move at once"]);
@@ -264,7 +269,7 @@ for (const [status, detail, want] of [
     s.options.drain = { status, detail };
     await page.getByRole("button", { name: "Drain" }).click();
     await page.getByText(want, { exact: true }).waitFor();
-    await page.locator("dialog button.main:enabled").waitFor({ timeout: 5000 });
+    await page.locator("dialog button.main:enabled").waitFor();
     s.options.drain = undefined;
     await page.getByRole("button", { name: "Ask again" }).click();
     await page.getByText("1 would stay.").waitFor();
@@ -367,6 +372,72 @@ test("the map has direct, relayed and waiting pods, and a tunnel that is down", 
   await page.locator(".map-picture .line.waits").waitFor({ state: "attached" });
   assert.equal(await page.getByRole("button", { name: "Copy command" }).getAttribute("title"), "kubectl liqo-broker providers -o wide --context kind-broker");
 });
+
+/** In a page of its own: how much two pictures differ, as the contrasts of the pixels that do, the greatest first. */
+function contrasts(blank, before, now) {
+  return blank.evaluate(async (pictures) => {
+    const [a, b] = await Promise.all(pictures.map(async (base64) => {
+      const bitmap = await createImageBitmap(new Blob([Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))], { type: "image/png" }));
+      const canvas = new OffscreenCanvas(bitmap.width, bitmap.height).getContext("2d");
+      canvas.drawImage(bitmap, 0, 0);
+      return canvas.getImageData(0, 0, bitmap.width, bitmap.height).data;
+    }));
+    const linear = (v) => (v <= 10.31 ? v / 3294.6 : ((v / 255 + 0.055) / 1.055) ** 2.4);
+    const light = (of, i) => 0.2126 * linear(of[i]) + 0.7152 * linear(of[i + 1]) + 0.0722 * linear(of[i + 2]) + 0.05;
+    const all = [];
+    for (let i = 0; i < a.length; i += 4) {
+      if (a[i] === b[i] && a[i + 1] === b[i + 1] && a[i + 2] === b[i + 2]) continue;
+      const [x, y] = [light(a, i), light(b, i)];
+      all.push(x > y ? x / y : y / x);
+    }
+    return all.sort((x, y) => y - x);
+  }, [before, now].map((picture) => picture.toString("base64")));
+}
+
+// Of each sort of thing in the picture some are drawn alone, with what they lie on, and without: axe looks at no picture. The edge of a line
+// is blended with its ground, so that of what is drawn the tenth part counts that stands out the most.
+for (const colorScheme of ["light", "dark"]) {
+  for (const [size, number, sorts] of [["single clusters", {}, ["way relay", "way direct", "way down", "line waits", "box ok", "box off", "box problem", "sign", "broker", "name", "sub", "trip", "trip down"]],
+    ["groups", { providers: 300, consumers: 80, pods: 900 }, ["way relay", "tiles ok", "tiles off", "tiles problem", "sub"]]]) {
+    test(`the map of ${size} stands out from its ground in ${colorScheme}`, async (t) => {
+      const { page } = await open(t, { to: "/map", context: { colorScheme, deviceScaleFactor: 2, viewport: { width: 1440, height: 2400 } }, server: { things: world(number) } });
+      await page.locator(".map-picture .way.relay").first().waitFor({ state: "attached" });
+      const blank = await page.context().newPage();
+      await page.bringToFront();
+      const found = await page.evaluate(() => {
+        const all = [...document.querySelectorAll(".map-picture :is(path, rect, text)")];
+        const sorts = new Map();
+        for (const one of all) {
+          const of = one.closest("a");
+          const sort = [of?.getAttribute("class"), one.getAttribute("class") ?? one.tagName].join(" > ");
+          sorts.set(sort, [...(sorts.get(sort) ?? []), one]);
+        }
+        window.picked = [...sorts].flatMap(([sort, those]) => those.slice(0, 2).map((one) => ({ sort, one })));
+        window.only = (n, shown) => {
+          const { one } = window.picked[n];
+          for (const other of all) other.style.visibility = "hidden";
+          const under = one.tagName !== "rect" && one.closest("a.box, a.pill")?.querySelector("rect");
+          if (under) under.style.visibility = "visible";
+          if (one.tagName === "rect") one.style.fill = "none";
+          if (shown) one.style.visibility = "visible";
+          const { x, y, width, height } = one.getBoundingClientRect();
+          return { x: x - 4, y: y - 4, width: width + 8, height: height + 8 };
+        };
+        return window.picked.map(({ sort, one }) => ({ sort, text: one.tagName === "text" }));
+      });
+      for (const sort of sorts) assert.ok(found.some((one) => one.sort.includes(sort)), `nothing is drawn as ${sort}`);
+      for (const [n, { sort, text }] of found.entries()) {
+        const clip = await page.evaluate((n) => window.only(n, false), n);
+        const before = await page.screenshot({ clip });
+        await page.evaluate((n) => window.only(n, true), n);
+        const all = await contrasts(blank, before, await page.screenshot({ clip }));
+        const stands = all[Math.floor(all.length / (text ? 50 : 10))] ?? 1;
+        assert.ok(all.length > 0, `${sort} is not seen`);
+        assert.ok(stands >= (text ? 4.5 : 3), `${sort} has a contrast of ${stands.toFixed(2)}`);
+      }
+    });
+  }
+}
 
 test("the head of a group of rows is as wide as its table", async (t) => {
   for (const width of [360, 900, 1440]) {
@@ -498,10 +569,13 @@ test("only the rows in sight are in the page", async (t) => {
 test("a stream without a sign of life is stale, and is called again", async (t) => {
   const { page, s } = await open(t, { to: "/providers", clock: true });
   await page.getByText("live", { exact: true }).waitFor();
-  await page.clock.fastForward(15_000);
+  await page.clock.fastForward(10_000); // Beside the time that really passes.
   assert.equal(await page.getByText(/stale since/).count(), 0);
+  let tell;
+  s.options.streamed = new Promise((done) => (tell = done));
   await page.clock.fastForward(21_000);
   await page.getByText(/stale since/).waitFor();
+  tell();
   await page.getByRole("link", { name: "turin", exact: true }).waitFor();
   await page.getByText("live", { exact: true }).waitFor();
   assert.equal(s.options.seen.filter((line) => line.includes("/events")).length, 2);

@@ -297,6 +297,7 @@ type Me struct {
 	Version  string      `json:"version,omitempty" doc:"That of the program that answers."`
 	Context  string      `json:"context,omitempty" doc:"That of the kubeconfig by which a program for one person reaches the cluster."`
 	ReadOnly bool        `json:"readOnly,omitempty" doc:"Nothing can be changed here, whatever it may do."`
+	Expires  time.Time   `json:"expires,omitzero" doc:"When the token expires, if it says so."`
 	Kinds    []Watchable `json:"kinds" nullable:"false" doc:"All kinds of events."`
 }
 

@@ -101,7 +101,7 @@ function Needed({ r }: { r: Request }) {
         verb: "End", name: plain(r.name), does: "What was bought for it is ended: workloads leave, and the peering ends. A buyer pays for the time of notice.",
         command: plainKubectl("delete", "capacityrequest", r.name), done: () => withdraw(false),
         attempt: async (dry) => {
-          const { said, warnings } = await send<{ done: string }>("DELETE", `api/v1/requests/${encodeURIComponent(r.name)}${dry ? "?dryRun=All" : ""}`, undefined);
+          const { said, warnings } = await send<{ done: string }>("DELETE", `requests/${encodeURIComponent(r.name)}`, undefined, { dry });
           return { said: `${plain(r.name)} ${said.done}.`, warnings };
         },
       }} />}
@@ -246,7 +246,7 @@ function Decide({ c, deed, done }: { c: Contract; deed: string; done: () => void
       </> } : {}),
       ...(deed === "renew" ? { fields: <Field name="Until" hint="2030-01-31T12:00:00Z" value={until} set={setUntil} required /> } : {}),
       attempt: async (dry) => {
-        const { said, warnings } = await send<{ done: string }>("POST", `api/v1/contracts/${c.sold ? "sells" : "buys"}/${encodeURIComponent(c.name)}/${deed}${dry ? "?dryRun=All" : ""}`, about);
+        const { said, warnings } = await send<{ done: string }>("POST", `contracts/${c.sold ? "sells" : "buys"}/${encodeURIComponent(c.name)}/${deed}`, about, { dry });
         return { said: `${plain(c.name)} ${said.done}.`, warnings };
       },
     }} />

@@ -44,7 +44,7 @@ function useFound(need: Need): { found?: Found; trouble: string; old: boolean } 
   useEffect(() => {
     const gone = new AbortController();
     const later = setTimeout(() => {
-      send<Found>("POST", "api/v1/market/find", need, gone.signal).then(
+      send<Found>("POST", "market/find", need, { signal: gone.signal }).then(
         ({ said }) => (setTrouble(""), setLast({ of, found: said })),
         (error: Error) => gone.signal.aborted || setTrouble(error.message));
     }, last ? pause : 0);
@@ -226,7 +226,7 @@ function Buy({ need, plan, done }: { need: Need; plan?: PlanForSale; done: () =>
   const order = { ...of, name, ...(plan ? { reference: plan.reference } : {}), ...(total ? { maxTotal: total } : {}), ...(renew ? { renew } : {}) };
   const command = kubectl("buy", ...(plan ? [plan.reference] : []), "--name", name || "NAME", ...flagsOf(of), ...(total ? ["--max-total", total] : []), ...(renew ? ["--renew"] : []), "--wait");
   const attempt = async (dry: boolean) => {
-    const { said, warnings } = await send<Ordered>("POST", `api/v1/orders${dry ? "?dryRun=All" : ""}`, order);
+    const { said, warnings } = await send<Ordered>("POST", "orders", order, { dry });
     if (!dry) location.hash = href(said.kind === "Purchase" ? ["contracts", "buys", said.name] : ["contracts", "needs", said.name]).slice(1);
     return { said: `${plain(said.name)} is ordered.`, warnings, shown: <Would of={said.would} /> };
   };

@@ -58,7 +58,7 @@ function Own({ o }: { o: OwnOffer }) {
         verb, name: `of ${plain(o.name)}`, does: o.open ? "Nobody can buy it any more. What was sold before stays sold." : "It is published again, and can be bought.",
         command: plainKubectl("patch", "offers.brokering.liqo.io", o.name, "--type=merge", "-p", JSON.stringify({ spec: { sale } })), done: () => ask(false),
         attempt: async (dry) => {
-          const { warnings } = await send("PUT", `api/v1/ownoffers/${encodeURIComponent(o.name)}/sale${dry ? "?dryRun=All" : ""}`, { sale });
+          const { warnings } = await send("PUT", `ownoffers/${encodeURIComponent(o.name)}/sale`, { sale }, { dry });
           return { said: `The sale of ${plain(o.name)} is ${sale}.`, warnings };
         },
       }} />}

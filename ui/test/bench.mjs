@@ -1,0 +1,140 @@
+// Copyright The liqo-broker Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// What the page takes with 1,000 providers, 100 consumers and 3,000 pods, in a browser without a graphics card: how soon it shows them, how
+// it moves, and what it holds. It prints a table and the limits, and fails above them. The environment says where playwright is (MODULES),
+// the browser (CHROMIUM), and for how many minutes it is watched (BENCH_UI_MINUTES, 1 unless it says so).
+
+import { createRequire } from "node:module";
+import { serve, world } from "./fake.mjs";
+
+const { chromium } = createRequire(`${process.env.MODULES}/`)("playwright-core");
+const dist = new URL("../../pkg/ui/dist", import.meta.url).pathname;
+const minutes = Number(process.env.BENCH_UI_MINUTES ?? 1);
+const mebibyte = 1024 * 1024;
+const loads = 20, changesPerSecond = 20;
+
+const things = world({ providers: 1000, consumers: 100, pods: 3000 });
+const s = await serve({ dist, things });
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu", "--js-flags=--expose-gc"] });
+
+/** The value below which a share of all lies. */
+function quantile(all, share) {
+  return all.toSorted((a, b) => a - b)[Math.min(all.length - 1, Math.ceil(share * all.length) - 1)];
+}
+
+const rows = [];
+let failed = false;
+function says(what, value, unit, limit) {
+  const above = limit !== undefined && value > limit;
+  failed ||= above;
+  rows.push([what, `${value.toFixed(value < 100 ? 1 : 0)} ${unit}`.trim(), limit === undefined ? "" : `${limit} ${unit}`, above ? "ABOVE" : ""]);
+}
+
+async function open(to) {
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
+  const page = await context.newPage();
+  page.setDefaultTimeout(60_000);
+  await page.goto(`${s.address}#code=good&to=${to}`);
+  return page;
+}
+
+/** How long each frame takes while something is done, in ms. */
+async function frames(page, ms, meanwhile = async () => {}) {
+  const counted = page.evaluate((ms) => new Promise((done) => {
+    const all = [], end = performance.now() + ms;
+    let before = performance.now();
+    const frame = (now) => {
+      all.push(now - before);
+      before = now;
+      if (now < end) requestAnimationFrame(frame);
+      else done(all.slice(1));
+    };
+    requestAnimationFrame(frame);
+  }), ms);
+  const end = Date.now() + ms;
+  while (Date.now() < end) await meanwhile();
+  return counted;
+}
+
+const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+
+// How soon: nothing is drawn before the stream has told all.
+const painted = [], shown = [];
+for (let i = 0; i < loads; i++) {
+  const page = await open("/map");
+  await page.locator(".map-picture .box").first().waitFor({ state: "attached" });
+  shown.push(await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now()))))));
+  painted.push(await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? NaN));
+  await page.context().close();
+}
+says("first contentful paint, p50", quantile(painted, 0.5), "ms");
+says("first contentful paint, p95", quantile(painted, 0.95), "ms", 600);
+says("all shown, p50", quantile(shown, 0.5), "ms");
+says("all shown, p95", quantile(shown, 0.95), "ms", 1500);
+
+const page = await open("/map");
+const pane = page.locator(".map-pane");
+await page.locator(".map-picture .box").first().waitFor({ state: "attached" });
+const { x, y, width, height } = await pane.boundingBox();
+const [cx, cy] = [x + width / 2, y + Math.min(height, 700) / 2];
+await page.mouse.move(cx, cy);
+await page.evaluate(() => {
+  window.moves = 0;
+  new MutationObserver(() => window.moves++).observe(document.querySelector(".map-picture"), { attributeFilter: ["style"] });
+});
+let step = 0;
+const moved = await frames(page, 5000, async () => {
+  if (step % 20 < 10) {
+    if (step % 20 === 0) await page.mouse.down();
+    await page.mouse.move(cx + 150 * Math.sin(step / 6), cy + 80 * Math.cos(step / 6));
+    if (step % 20 === 9) await page.mouse.up();
+  } else {
+    if (step % 20 === 10) await page.keyboard.down("Control");
+    await page.mouse.wheel(0, step % 40 < 20 ? -60 : 60);
+    if (step % 20 === 19) await page.keyboard.up("Control");
+  }
+  step++;
+});
+await page.mouse.up();
+await page.keyboard.up("Control");
+const moves = await page.evaluate(() => window.moves);
+if (moves < 20) throw new Error(`the map was moved only ${moves} times`);
+says("moves of the map in 5 s", moves, "");
+says("frame while it is moved and enlarged, p50", quantile(moved, 0.5), "ms", 17);
+says("frame while it is moved and enlarged, p95", quantile(moved, 0.95), "ms", 50);
+await page.mouse.move(5, 5);
+
+// Changes of pods, providers and tunnels, one after the other.
+const kinds = [["workloads", "workload"], ["providers", "provider"], ["links", "link"], ["flows", "flow"]];
+const keys = kinds.map(([kind]) => Object.keys(things[kind]));
+let n = 0;
+const changes = setInterval(() => {
+  const k = n % kinds.length, [kind, field] = kinds[k], key = keys[k][(n * 7) % keys[k].length];
+  const one = things[kind][key];
+  const now = kind === "links" ? { ...one, roundTripSeconds: 0.002 + (n % 100) / 1000 } : kind === "flows" ? { ...one, pods: one.pods + (n % 2) } : { ...one, ready: n % 3 > 0 };
+  s.tell({ kind, key, [field]: now });
+  n++;
+}, 1000 / changesPerSecond);
+
+const session = await page.context().newCDPSession(page);
+async function heap() {
+  await session.send("HeapProfiler.collectGarbage");
+  return (await session.send("Runtime.getHeapUsage")).usedSize / mebibyte;
+}
+const rest = await frames(page, 10_000, () => pause(100));
+says(`frame at rest with ${changesPerSecond} changes a second, p50`, quantile(rest, 0.5), "ms");
+says(`frame at rest with ${changesPerSecond} changes a second, p95`, quantile(rest, 0.95), "ms", 20);
+const first = await heap();
+await pause(minutes * 60_000);
+const last = await heap();
+clearInterval(changes);
+says("heap before", first, "MiB", 150);
+says(`heap after ${minutes} min`, last, "MiB", 150);
+says("growth of the heap", Math.max(0, (100 * (last - first)) / first), "%", 10);
+
+const wide = [0, 1, 2].map((i) => Math.max(...rows.map((row) => row[i].length), 5));
+for (const row of [["what", "is", "limit", ""], ...rows]) console.log(row.map((cell, i) => (i ? cell.padStart(wide[i] ?? 0) : cell.padEnd(wide[0]))).join("  ").trimEnd());
+await browser.close();
+s.close();
+process.exitCode = failed ? 1 : 0;
