@@ -6,16 +6,15 @@
 package e2e
 
 import (
-	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,10 +22,9 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/shown/apiv1"
 	"github.com/capacitorset/liqo-broker/test/federation"
+	"github.com/capacitorset/liqo-broker/test/walk"
+	"github.com/capacitorset/liqo-broker/test/webpage"
 )
-
-// modulesVariable names the folder with what drives a browser, which make test-ui has npm install.
-const modulesVariable = "LIQO_BROKER_UI_MODULES"
 
 // TestBrowser opens the page in a browser. It shows where pods are; a drain does what was foreseen; and a tunnel that breaks is shown
 // broken soon after the broker knows of it, and mended when it is. The browser complains of nothing, and asks nobody else.
@@ -35,14 +33,14 @@ func TestBrowser(t *testing.T) {
 	start(t, v1alpha1.ModeOrchestrated)
 	deploy(t, namespace, federation.Web, 4)
 	pods := copies(t, namespace, 4)
-	p := openPage(t, fed.Broker)
-	b := browse(t, fed.Broker)
+	p := webpage.Open(t, servePage(t))
+	b := webpage.Browse(t, servePage(t))
 
 	// Where pods are, and by which path: three steps from the first screen.
-	b.do("see", map[string]any{"text": "Overview"})
+	b.See("Overview")
 	for _, provider := range fed.Providers() {
-		b.do("go", "/workloads?provider="+string(provider.ID)+"&namespace="+namespace)
-		text := b.do("see", map[string]any{"text": provider.Name})
+		b.Go("/workloads?provider=" + string(provider.ID) + "&namespace=" + namespace)
+		text := b.See(provider.Name)
 		for _, pod := range pods {
 			if on := pod.RunsOn == provider; strings.Contains(text, pod.Name) != on {
 				t.Errorf("pod %s, on %s, is among those at %s: %t\n%s", pod.Name, pod.RunsOn.Name, provider.Name, !on, text)
@@ -52,20 +50,17 @@ func TestBrowser(t *testing.T) {
 
 	// A drain: what is foreseen is shown, and then is what happens.
 	a := fed.ProviderA
-	var foreseen apiv1.DrainPreview
-	if err := json.Unmarshal([]byte(p.ask("GET", "/api/v1/providers/"+string(a.ID)+"/drain", "")), &foreseen); err != nil {
-		t.Fatal(err)
-	}
+	foreseen := webpage.Ask[apiv1.DrainPreview](p, http.MethodGet, "/api/v1/providers/"+string(a.ID)+"/drain", nil)
 	stays := map[string]bool{}
 	for _, pod := range foreseen.Pods {
 		stays[pod.Pod] = pod.Verdict == "Stays"
 	}
-	b.do("go", "/providers/"+string(a.ID))
-	b.do("press", "Drain")
-	b.do("see", map[string]any{"text": foreseen.Message})
-	b.do("press", "Drain")
+	b.Go("/providers/" + string(a.ID))
+	b.Press("Drain")
+	b.See(foreseen.Message)
+	b.Press("Drain")
 	defer mustPlugin(t, fed.Broker, "enable", a.Name)
-	b.do("see", map[string]any{"text": "Drained", "within": 20000})
+	b.See("Drained", 20*time.Second)
 	eventually(t, 3*time.Minute, func(ctx context.Context) error {
 		now, err := fed.Copies(ctx, namespace)
 		if err != nil {
@@ -86,11 +81,11 @@ func TestBrowser(t *testing.T) {
 	mustPlugin(t, fed.Broker, "enable", a.Name)
 
 	// A tunnel that breaks.
-	b.do("go", "/providers/"+string(a.ID))
-	events := p.stream("links")
+	b.Go("/providers/" + string(a.ID))
+	events := p.Stream("links")
 	linked := func(is bool) {
 		t.Helper()
-		events.until(t, func(_ string, e apiv1.Event) bool {
+		webpage.Until(events, func(_ string, e apiv1.Event) bool {
 			return e.Link != nil && e.Link.To.ID == string(a.ID) && e.Link.Kind == "Broker" && e.Link.Connected == is
 		})
 	}
@@ -105,16 +100,113 @@ func TestBrowser(t *testing.T) {
 		}
 	}()
 	linked(false)
-	b.do("see", map[string]any{"text": "down", "within": 5000})
+	b.See("down", 5*time.Second)
 	if err := mend(); err != nil {
 		t.Fatal(err)
 	}
 	linked(true)
-	b.do("see", map[string]any{"not": "down", "within": 5000})
-	p.stream("providers").until(t, func(_ string, e apiv1.Event) bool {
+	b.SeeNot("down", 5*time.Second)
+	webpage.Until(p.Stream("providers"), func(_ string, e apiv1.Event) bool {
 		return e.Provider != nil && e.Provider.ID == string(a.ID) && e.Provider.Ready
 	})
-	b.ends()
+	b.Ends()
+}
+
+// TestBrowserTrial writes a policy in the page, and then another one in its place. What the trial says of each consumer is what is decided when
+// it is applied there.
+func TestBrowserTrial(t *testing.T) {
+	start(t, v1alpha1.ModeOrchestrated)
+	price(t, fed.ProviderA, "0.02")
+	price(t, fed.ProviderB, "0.03")
+	walk.KubectlAtEnd(t, fed.Broker, "delete", "placementpolicy", "cheapest", "--ignore-not-found")
+	p := webpage.Open(t, servePage(t))
+	b := webpage.Browse(t, servePage(t))
+	b.See("Overview")
+	b.Go("/policies/new")
+	policy := fmt.Sprintf(cheapest, fed.Consumer.ID, time.Second)
+	for _, turn := range []struct{ in, out *federation.Cluster }{{fed.ProviderA, fed.ProviderB}, {fed.ProviderB, fed.ProviderA}} {
+		b.Write("Policy as YAML", policy)
+		b.See("goes out " + turn.out.Name)
+		trial := webpage.Ask[apiv1.PolicyTrial](p, http.MethodPost, "/api/v1/policies/try", map[string]string{"policy": policy})
+		b.Press("Apply")
+		b.See("Cancel") // It is tried, and can then be applied.
+		b.Press("Apply")
+		b.See("is applied")
+		chosen(t, "cheapest", turn.in)
+		if len(trial.Consumers) != 1 {
+			t.Fatalf("it is tried for %d consumers", len(trial.Consumers))
+		}
+		for _, tried := range trial.Consumers {
+			_, decision, err := decided(t.Context(), "cheapest")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var would []string
+			for _, provider := range tried.Decision.Providers {
+				if provider.Chosen {
+					would = append(would, provider.ID)
+				}
+			}
+			slices.Sort(would)
+			if is := choiceIn(decision); tried.Decision.Consumer.ID != string(fed.Consumer.ID) || !slices.Equal(is, would) {
+				t.Errorf("for %s it would choose %v, and has chosen %v", tried.Decision.Consumer.ID, would, is)
+			}
+		}
+		// The next text of the same name chooses the dearest.
+		policy = strings.Replace(policy, "priceCPU: -10", "priceCPU: 10", 1)
+		b.Go("/policies/cheapest/edit")
+		b.See("stays " + turn.in.Name)
+	}
+	b.Ends()
+}
+
+// TestBrowserFaults has the page open while the API server stands still, and while it is killed. The page says so soon, keeps what it has,
+// and goes on without being loaded again.
+func TestBrowserFaults(t *testing.T) {
+	const stale = 20 * time.Second
+	start(t, v1alpha1.ModeOrchestrated)
+	b := webpage.Browse(t, servePage(t))
+	b.Go("/providers")
+	all := func() {
+		t.Helper()
+		text := b.See("live", time.Minute)
+		for _, provider := range fed.Providers() {
+			if n := len(regexp.MustCompile(`(?m)^`+provider.Name+`\s*$`).FindAllString(text, -1)); n != 1 {
+				t.Errorf("%s is shown %d times:\n%s", provider.Name, n, text)
+			}
+		}
+	}
+	all()
+	end, err := fed.Broker.FreezeAPIServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, provider := range fed.Providers() {
+		b.See("stale since", stale)
+		b.See(provider.Name)
+	}
+	if err := end(); err != nil {
+		t.Fatal(err)
+	}
+	all()
+	if err := fed.Broker.KillAPIServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, time.Minute, func(ctx context.Context) error {
+		_, err := plugin(ctx, fed.Broker, "cordon", fed.ProviderA.Name)
+		return err
+	})
+	b.See("Cordoned", stale)
+	mustPlugin(t, fed.Broker, "enable", fed.ProviderA.Name)
+	b.SeeNot("Cordoned", stale)
+	all()
+	b.Ends("50", "ERR_INCOMPLETE_CHUNKED_ENCODING")
+}
+
+// servePage serves the page of the broker by the plugin, and returns the link that opens it.
+func servePage(t *testing.T) string {
+	t.Helper()
+	return webpage.Serve(t, fed.Broker.Lab.KubeconfigPath())
 }
 
 // picturesVariable names the folder into which TestPictures writes.
@@ -130,85 +222,15 @@ func TestPictures(t *testing.T) {
 	start(t, v1alpha1.ModeOrchestrated)
 	deploy(t, namespace, federation.Web, 6)
 	copies(t, namespace, 6)
-	b := browse(t, fed.Broker)
+	b := webpage.Browse(t, servePage(t))
 	for route, text := range map[string]string{"/map": fed.Consumer.Name, "/": "Capacity"} {
-		b.do("go", route)
-		b.do("see", map[string]any{"text": text})
+		b.Go(route)
+		b.See(text)
 		for _, scheme := range []string{"light", "dark"} {
-			b.do("colours", scheme)
+			b.Colours(scheme)
 			name := cmp.Or(strings.TrimPrefix(route, "/"), "overview")
-			b.do("picture", filepath.Join(to, fmt.Sprintf("page-%s-%s.png", name, scheme)))
+			b.Picture(filepath.Join(to, fmt.Sprintf("page-%s-%s.png", name, scheme)))
 		}
 	}
-	b.ends()
-}
-
-// browser is a browser that has the page open.
-type browser struct {
-	t       *testing.T
-	deeds   io.WriteCloser
-	answers *bufio.Scanner
-	wrong   []string
-}
-
-// browse opens the page of a cluster in a browser, until the test ends.
-func browse(t *testing.T, c *federation.Cluster) *browser {
-	t.Helper()
-	modules := os.Getenv(modulesVariable)
-	if modules == "" {
-		t.Fatalf("%s does not say where what drives a browser is: run make test-e2e-ui", modulesVariable)
-	}
-	command := exec.CommandContext(t.Context(), "node", "../../ui/test/driver.mjs", servePage(t, c))
-	command.Env = append(os.Environ(), "MODULES="+modules)
-	command.Stderr = os.Stderr
-	deeds, err := command.StdinPipe()
-	answers, err2 := command.StdoutPipe()
-	if err := errors.Join(err, err2, command.Start()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = deeds.Close()
-		if err := command.Wait(); err != nil && t.Context().Err() == nil {
-			t.Error(err)
-		}
-	})
-	lines := bufio.NewScanner(answers)
-	lines.Buffer(nil, 8<<20)
-	return &browser{t: t, deeds: deeds, answers: lines}
-}
-
-// do has the browser do something, and returns the text that the page shows then.
-func (b *browser) do(deed string, about any) string {
-	b.t.Helper()
-	line, err := json.Marshal(map[string]any{deed: about})
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	if _, err := b.deeds.Write(append(line, '\n')); err != nil {
-		b.t.Fatal(err)
-	}
-	var answer struct {
-		Text  string   `json:"text"`
-		Wrong []string `json:"wrong"`
-		Error string   `json:"error"`
-	}
-	if !b.answers.Scan() {
-		b.t.Fatalf("the browser is gone: %v", b.answers.Err())
-	}
-	if err := json.Unmarshal(b.answers.Bytes(), &answer); err != nil {
-		b.t.Fatal(err)
-	}
-	if answer.Error != "" {
-		b.t.Fatalf("%s %v: %s\n%s", deed, about, answer.Error, answer.Text)
-	}
-	b.wrong = answer.Wrong
-	return answer.Text
-}
-
-// ends fails if the browser has complained of something.
-func (b *browser) ends() {
-	b.t.Helper()
-	for _, wrong := range b.wrong {
-		b.t.Errorf("the browser complains: %s", wrong)
-	}
+	b.Ends()
 }

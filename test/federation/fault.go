@@ -289,10 +289,19 @@ func (f *Federation) Restarts(ctx context.Context, namespace string, copied Copy
 	return restarts, nil
 }
 
+// apiServer is the program of an API server.
+const apiServer = "kube-apiserver"
+
 // SlowAPIServer makes the API server of a cluster slow until the returned function is called: answers take seconds.
 func (c *Cluster) SlowAPIServer(ctx context.Context) (end func() error, err error) {
-	return c.Lab.Slow(ctx, "kube-apiserver")
+	return c.Lab.Slow(ctx, apiServer)
 }
+
+// FreezeAPIServer has the API server of a cluster answer nothing until the returned function is called.
+func (c *Cluster) FreezeAPIServer() (end func() error, err error) { return c.Lab.Freeze(apiServer) }
+
+// KillAPIServer kills the API server of a cluster, which starts again soon.
+func (c *Cluster) KillAPIServer(ctx context.Context) error { return c.Lab.Kill(ctx, apiServer) }
 
 // OwnRestarts returns how often each of the project's programs was started again, by cluster, pod and container.
 func (f *Federation) OwnRestarts(ctx context.Context) (map[string]int, error) {

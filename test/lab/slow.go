@@ -47,6 +47,28 @@ func (c *Cluster) Slow(ctx context.Context, component string) (end func() error,
 	}, nil
 }
 
+// Freeze makes a component of the cluster's Kubernetes stand still until the returned function is called. Connections to it stay open, and
+// nothing is answered.
+func (c *Cluster) Freeze(component string) (end func() error, err error) {
+	id, err := c.component(component)
+	if err != nil {
+		return nil, err
+	}
+	if err := id.Signal(unix.SIGSTOP); err != nil {
+		return nil, err
+	}
+	return func() error { return id.Signal(unix.SIGCONT) }, nil
+}
+
+// Kill kills a component of the cluster's Kubernetes, which starts again soon.
+func (c *Cluster) Kill(ctx context.Context, component string) error {
+	id, err := c.component(component)
+	if err != nil {
+		return err
+	}
+	return id.Kill(ctx)
+}
+
 // stutter stops a process most of the time until the context ends. It runs then.
 func stutter(ctx context.Context, id process.ID) error {
 	wait := func(d time.Duration) {

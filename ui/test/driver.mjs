@@ -13,7 +13,7 @@ const { chromium } = load("playwright-core");
 const link = new URL(process.argv[2]);
 const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-gpu"] });
-const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ignoreHTTPSErrors: link.protocol === "https:" });
 const page = await context.newPage();
 
 /** What a browser complains of, and whom it asks but the page's server. */
@@ -23,6 +23,12 @@ page.on("pageerror", (e) => wrong.push(e.message));
 page.on("request", (r) => r.url().startsWith(link.origin) || r.url().startsWith("data:") || wrong.push(`asks ${r.url()}`));
 
 const drawn = () => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+
+/** What can be used now: the dialog if one is open. */
+const front = async () => {
+  const dialog = page.locator("dialog[open]");
+  return (await dialog.count()) ? dialog : page;
+};
 
 const deeds = {
   /** Opens a route of the page. */
@@ -37,9 +43,19 @@ const deeds = {
   },
   /** Presses a button by its name, within the dialog if one is open. */
   async press(name) {
-    const dialog = page.locator("dialog[open]");
-    const at = (await dialog.count()) ? dialog : page;
-    await at.getByRole("button", { name, exact: true }).first().click({ timeout: 10_000 });
+    await (await front()).getByRole("button", { name, exact: true }).first().click({ timeout: 10_000 });
+    await drawn();
+  },
+  /** Opens a link by its name. */
+  async follow(name) {
+    await page.getByRole("link", { name, exact: true }).first().click({ timeout: 10_000 });
+    await drawn();
+  },
+  /** Writes into the field of a label, or chooses there, within the dialog if one is open. */
+  async write({ label, text }) {
+    const field = (await front()).getByLabel(label, { exact: true }).first();
+    const chooses = await field.evaluate((one) => one.tagName === "SELECT", undefined, { timeout: 10_000 });
+    await (chooses ? field.selectOption(text) : field.fill(text));
     await drawn();
   },
   async picture(path) {
