@@ -12,12 +12,16 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/shown/apiv1"
@@ -167,16 +171,7 @@ func TestBrowserFaults(t *testing.T) {
 	start(t, v1alpha1.ModeOrchestrated)
 	b := webpage.Browse(t, servePage(t))
 	b.Go("/providers")
-	all := func() {
-		t.Helper()
-		text := b.See("live", time.Minute)
-		for _, provider := range fed.Providers() {
-			if n := len(regexp.MustCompile(`(?m)^`+provider.Name+`\s*$`).FindAllString(text, -1)); n != 1 {
-				t.Errorf("%s is shown %d times:\n%s", provider.Name, n, text)
-			}
-		}
-	}
-	all()
+	shownOnce(t, b)
 	end, err := fed.Broker.FreezeAPIServer()
 	if err != nil {
 		t.Fatal(err)
@@ -188,7 +183,7 @@ func TestBrowserFaults(t *testing.T) {
 	if err := end(); err != nil {
 		t.Fatal(err)
 	}
-	all()
+	shownOnce(t, b)
 	if err := fed.Broker.KillAPIServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -199,8 +194,115 @@ func TestBrowserFaults(t *testing.T) {
 	b.See("Cordoned", stale)
 	mustPlugin(t, fed.Broker, "enable", fed.ProviderA.Name)
 	b.SeeNot("Cordoned", stale)
-	all()
+	shownOnce(t, b)
 	b.Ends("50", "ERR_INCOMPLETE_CHUNKED_ENCODING")
+}
+
+// TestBrowserHosted opens the page that the daemon itself serves, with the token of a service account that may see all and change nothing, as
+// docs/ui.md says. The page outlives the daemon, and a token that does not count any more.
+func TestBrowserHosted(t *testing.T) {
+	const namespace, account = "liqo-broker", "observer"
+	start(t, v1alpha1.ModeOrchestrated)
+	serveByDaemon(t)
+	for _, example := range []string{"observer.yaml", "observer-account.yaml"} {
+		file := "--filename=" + filepath.Join("..", "..", "deploy", "examples", example)
+		walk.KubectlAtEnd(t, fed.Broker, "delete", file, "--ignore-not-found")
+		if _, err := fed.Broker.Kubectl(t.Context(), "apply", file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	token := func() string {
+		t.Helper()
+		token, err := fed.Broker.Token(t.Context(), namespace, account, "liqo-broker")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token
+	}
+	forward := exec.CommandContext(t.Context(), fed.Broker.Lab.KubectlPath(), "--kubeconfig="+fed.Broker.Lab.KubeconfigPath(),
+		"port-forward", "--namespace="+namespace, "service/liqo-broker", ":8000")
+	port := regexp.MustCompile(`^Forwarding from 127\.0\.0\.1:(\d+) `).FindStringSubmatch(readLine(t, forward))
+	if port == nil {
+		t.Fatal("kubectl port-forward says no port")
+	}
+
+	// It asks for a token, and takes one that counts.
+	b := webpage.Browse(t, "https://localhost:"+port[1]+"/ui/")
+	b.See("This page needs a token")
+	b.Write("Token", "made-up")
+	b.Press("Go on")
+	b.See("does not count")
+	b.Write("Token", token())
+	b.Press("Go on")
+	b.See(account)
+	b.See("until ") // When it expires.
+
+	// It shows all, and changes nothing.
+	b.Go("/providers/" + string(fed.ProviderA.ID))
+	b.See("Ready")
+	b.See("You may not update providers.brokering.liqo.io.")
+	b.Go("/activity")
+	b.See("Activity")
+	b.Go("/providers")
+	shownOnce(t, b)
+
+	// The daemon is killed, and comes again.
+	end, err := fed.Daemon().Kill(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.See("stale since", 20*time.Second)
+	if err := end(); err != nil {
+		t.Fatal(err)
+	}
+	shownOnce(t, b)
+
+	// The account is made anew: the token counts no more.
+	for _, deed := range [][]string{{"delete", "serviceaccount", account}, {"create", "serviceaccount", account}} {
+		if _, err := fed.Broker.Kubectl(t.Context(), append(deed, "--namespace="+namespace)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.See("does not count", time.Minute)
+	b.Write("Token", token())
+	b.Press("Go on")
+	shownOnce(t, b)
+	b.Ends("401", "50", "ERR_")
+}
+
+// serveByDaemon has the daemon serve the page until the test ends.
+func serveByDaemon(t *testing.T) {
+	t.Helper()
+	const namespace, name, path = "liqo-broker", "liqo-broker", "/spec/template/spec/containers/0/args/"
+	patch := func(ctx context.Context, patch string) error {
+		if _, err := fed.Broker.Kubectl(ctx, "patch", "deployment", name, "--namespace="+namespace, "--type=json", "--patch="+patch); err != nil {
+			return err
+		}
+		_, err := fed.Broker.Kubectl(ctx, "rollout", "status", "deployment/"+name, "--namespace="+namespace, "--timeout=2m")
+		return err
+	}
+	var deployment appsv1.Deployment
+	if err := fed.Broker.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &deployment); err != nil {
+		t.Fatal(err)
+	}
+	before := len(deployment.Spec.Template.Spec.Containers[0].Args)
+	walk.AtEnd(t, func(ctx context.Context) error {
+		return patch(ctx, fmt.Sprintf(`[{"op": "remove", "path": "%s%d"}]`, path, before))
+	})
+	if err := patch(t.Context(), fmt.Sprintf(`[{"op": "add", "path": "%s-", "value": "--ui"}]`, path)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// shownOnce fails unless the page with all providers is live soon, and has each of them once.
+func shownOnce(t *testing.T, b *webpage.Browser) {
+	t.Helper()
+	text := b.See("live", 2*time.Minute)
+	for _, provider := range fed.Providers() {
+		if n := len(regexp.MustCompile(`(?m)^`+provider.Name+`\s*$`).FindAllString(text, -1)); n != 1 {
+			t.Errorf("%s is shown %d times:\n%s", provider.Name, n, text)
+		}
+	}
 }
 
 // servePage serves the page of the broker by the plugin, and returns the link that opens it.

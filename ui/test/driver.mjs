@@ -53,7 +53,7 @@ const deeds = {
   },
   /** Writes into the field of a label, or chooses there, within the dialog if one is open. */
   async write({ label, text }) {
-    const field = (await front()).getByLabel(label, { exact: true }).first();
+    const field = (await front()).getByLabel(label, { exact: true }).and(page.locator("input, select, textarea")).first();
     const chooses = await field.evaluate((one) => one.tagName === "SELECT", undefined, { timeout: 10_000 });
     await (chooses ? field.selectOption(text) : field.fill(text));
     await drawn();
