@@ -35,8 +35,8 @@ GRPC_PLUGIN_VERSION := v1.5.1
 OAPI_CODEGEN_VERSION := v2.8.2
 TOPOLOGIES   ?= equal distinct partial nested
 ADDRESS_TESTS := TestAggregator|TestOrchestrator|TestServicesReachTheConsumer|TestProvidersReachEachOther|TestAddressesFollow
-# They run a browser, or a Prometheus in the lab, leave a second broker there, or measure.
-ON_ITS_OWN   := TestBrowser|TestPictures|TestDelay|TestTwoBrokers|TestSpeed|TestBusyNode|TestGrantsReachNodes
+# They restart what others use, run a Prometheus in the lab, leave a second broker there, or measure.
+ON_ITS_OWN   := TestBrowserFaults|TestBrowserHosted|TestBrowserTrial|TestPictures|TestDelay|TestTwoBrokers|TestSpeed|TestBusyNode|TestGrantsReachNodes
 # They go a way that others go for the most part, or take their time for what is not ours alone.
 OTHER_WAYS   := TestAppliedAtOnce|TestAutoscaling|TestClaimsAreRefused|TestDevices|TestDrainOfDatabase|TestFrontDoor/ByHand|TestFrontDoor/Helm|TestGatewayStopped|TestInstallationInTheWrongOrder|TestIPAMPortOpensToVirtualKubelets|TestLongNames|TestNamespacesLeaveNothing|TestOffloadedTwice|TestPeeringByCredentials|TestPodsWaitForTheDaemon|TestPools|TestRelayAddressesEndWithTheirPods|TestRelayAddressesOfEndpointsLast|TestSecondVirtualKubelet|TestSilentGateway|TestUDP|TestVolumesOfProviders|TestVolumesStayAtHome
 # They say for how long nobody may be without an answer, which depends on what else the machine does, or go other ways.
@@ -45,8 +45,11 @@ FULL_ONLY    := TestFaults|TestSlowAPIServers|$(OTHER_WAYS)
 SMOKE        := TestAggregator|TestCatalog|TestEveryPortKnowsItsCallers|TestFailover|TestHostilePeers|TestOrchestrator|TestRemoteIPAM
 # Journeys of the trade that take minutes, and go the way of others for the most part.
 TRADE_REST   := TestKilled|TestNotReachable|TestResell|TestTraders$$
+# What drives a browser: npm puts it there.
+UI_MODULES   := .build/ui-node/node_modules
+BROWSER      := LIQO_BROKER_UI_MODULES=$(CURDIR)/$(UI_MODULES)
 # walk has journeys of test/e2e walked with a line of Liqo: line, time limit, which ones.
-walk          = LIQO_BROKER_LIQO=$(1) $(JOURNEYS) -tags=e2e -count=1 -timeout=$(2) $(3) ./test/e2e
+walk          = LIQO_BROKER_LIQO=$(1) $(BROWSER) $(JOURNEYS) -tags=e2e -count=1 -timeout=$(2) $(3) ./test/e2e
 # What is skipped is so for a journey that is walked once more, too.
 smoke         = $(call walk,$(1),30m,-skip '$(ON_ITS_OWN)|$(FULL_ONLY)' -run '$(SMOKE)')
 # The same source gives the same bytes in any folder: nothing of the machine, and of git only what VERSION says.
@@ -85,7 +88,7 @@ demo-trade: deps build images bin/lab bin/demo bin/helm ## Have clusters that do
 test test-full: LIQO = $(FULL_LIQO)
 
 .PHONY: test
-test: deps test-unit test-virtual-kubelet test-liqo1 test-chart test-release test-values test-e2e test-other test-trade ## Run the unit tests, the page in a browser, the chart, the release, bad values, and the journeys on four clusters, peered and not.
+test: deps test-unit test-ui test-virtual-kubelet test-liqo1 test-chart test-release test-values test-e2e test-other test-trade ## Run the unit tests, the page in a browser, the chart, the release, bad values, and the journeys on four clusters, peered and not.
 
 ##@ Federation
 
@@ -212,7 +215,6 @@ test-release: $(PATCHED) ## Pack small programs as a release does, twice, push t
 
 # Only this needs node and a browser. What comes from npm is what ui/package-lock.json says, and runs nothing when it is installed; npm
 # writes the target when all is there.
-UI_MODULES := .build/ui-node/node_modules
 .PHONY: ui-modules
 ui-modules:
 	@build/deps.sh $(UI_PACKAGES)
@@ -231,12 +233,12 @@ test-ui: ui ui-modules ## Check the types of the page, test its parts, and all i
 
 .PHONY: test-e2e-ui
 test-e2e-ui: deps build images bin/lab $(JOURNEYS) ui-modules ## Open the page of a broker in a browser, on four clusters; it asks npm for what it needs.
-	LIQO_BROKER_UI_MODULES=$(CURDIR)/$(UI_MODULES) $(call walk,$(LIQO),20m,-run '^TestBrowser$$')
+	$(call walk,$(LIQO),20m,-run '^TestBrowser')
 
 # The journeys are run in test/e2e, which is where relative paths would lead.
 .PHONY: ui-pictures
 ui-pictures: deps build images bin/lab $(JOURNEYS) ui-modules ## Take pictures of the page with a lab's broker, to docs/images/.
-	LIQO_BROKER_UI_MODULES=$(CURDIR)/$(UI_MODULES) LIQO_BROKER_PICTURES=$(CURDIR)/docs/images \
+	LIQO_BROKER_PICTURES=$(CURDIR)/docs/images \
 		$(call walk,$(LIQO),20m,-run '^TestPictures$$')
 
 .PHONY: test-virtual-kubelet
@@ -258,7 +260,7 @@ test-values: deps bin/lab ## On a real API server, write junk into all fields th
 	LIQO_BROKER_TEST_PROGRAMS=$$programs go test -C test/chart -count=1 -timeout=10m -v -run '^TestRelease' .
 
 .PHONY: test-e2e
-test-e2e: deps build images bin/lab bin/helm $(JOURNEYS) ## Walk the journeys on four clusters, with LIQO=1.2 those that apply to it; uses a running demo of that line, or brings one up and down.
+test-e2e: deps build images bin/lab bin/helm $(JOURNEYS) ui-modules ## Walk the journeys on four clusters, with LIQO=1.2 those that apply to it; uses a running demo of that line, or brings one up and down.
 	$(call walk,$(LIQO),70m,-skip '$(ON_ITS_OWN)|$(FULL_ONLY)')
 
 .PHONY: test-smoke
@@ -270,8 +272,8 @@ test-other: deps build images bin/lab bin/helm $(JOURNEYS) ## Walk the same with
 	$(call smoke,$(OTHER_LIQO))
 
 .PHONY: test-trade
-test-trade: deps build images bin/lab bin/helm $(JOURNEYS) ## Walk the journeys of the trade on four clusters that do not know each other, and a registry outside of them.
-	$(JOURNEYS) -tags=e2e -count=1 -timeout=40m -skip '^TestNegotiationSpeed$$|$(TRADE_REST)' ./test/trade
+test-trade: deps build images bin/lab bin/helm $(JOURNEYS) ui-modules ## Walk the journeys of the trade on four clusters that do not know each other, and a registry outside of them.
+	$(BROWSER) $(JOURNEYS) -tags=e2e -count=1 -timeout=40m -skip '^TestNegotiationSpeed$$|$(TRADE_REST)' ./test/trade
 
 .PHONY: test-trade-rest
 test-trade-rest: deps build images bin/lab bin/helm $(JOURNEYS) ## Walk those that test-trade leaves out.
@@ -301,7 +303,7 @@ test-worlds: ## Decide in random worlds, other ones each time, for three minutes
 	cat .build/worlds
 
 .PHONY: test-rest
-test-rest: deps build images bin/lab bin/helm bin/metrics-server $(JOURNEYS) ## Walk the journeys that test-e2e leaves out, with faults of 90 s, each kind on a lab of its own; for hours.
+test-rest: deps build images bin/lab bin/helm bin/metrics-server $(JOURNEYS) ui-modules ## Walk the journeys that test-e2e leaves out, with faults of 90 s, each kind on a lab of its own; for hours.
 	bin/lab down
 	LIQO_BROKER_FAULT_SECONDS=90 $(call walk,$(LIQO),90m,-run TestFaults)
 	bin/lab down
