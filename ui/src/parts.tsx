@@ -196,7 +196,8 @@ function compare(a: number | string | undefined, b: number | string | undefined,
   return down ? -order : order;
 }
 
-export function Conditions({ of }: { of: Condition[] | undefined }) {
+/** What is said of an object of the broker or of the trade. */
+export function Conditions({ of }: { of: (Omit<Condition, "status"> & { status: string })[] | undefined }) {
   if (!of?.length) return <p class="muted">None is known.</p>;
   return (
     <ul class="lines">

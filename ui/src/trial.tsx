@@ -50,10 +50,11 @@ export function TrialScreen({ id }: { id?: string }) {
 
 function Editor({ id }: { id?: string }) {
   const [text, setText] = useState(id ? "" : example);
+  const [waits, setWaits] = useState(Boolean(id)); // What is typed before the policy is here would be lost.
   const [last, setLast] = useState<Asked>();
   const [trouble, setTrouble] = useState("");
   useEffect(() => {
-    if (id) policyManifest(id).then(setText, (error: Error) => setTrouble(`The policy cannot be read as a text: ${error.message}`));
+    if (id) policyManifest(id).then(setText).finally(() => setWaits(false)).catch((error: Error) => setTrouble(`The policy cannot be read as a text: ${error.message}`));
   }, []);
   useEffect(() => {
     if (!text.trim()) return;
@@ -79,7 +80,7 @@ function Editor({ id }: { id?: string }) {
         <button type="button" onClick={() => copy(plainKubectl("apply", "-f", "FILE"))}>Copy apply command</button>
       </Head>
       <div class="columns trial">
-        <Section title="Policy"><Text text={text} set={setText} faults={current ? last.faults : []} /></Section>
+        <Section title="Policy"><Text text={text} set={setText} faults={current ? last.faults : []} waits={waits} /></Section>
         <Section title="What it would choose now">
           <div aria-live="polite" aria-busy={!current} class={current ? "" : "old"}>
             {!current && !trouble && <p class="muted">Asking …</p>}
@@ -94,7 +95,7 @@ function Editor({ id }: { id?: string }) {
 }
 
 /** The text, and what is wrong with it: each fault leads to its line. Tab leaves it. */
-function Text({ text, set, faults }: { text: string; set: (text: string) => void; faults: string[] }) {
+function Text({ text, set, faults, waits }: { text: string; set: (text: string) => void; faults: string[]; waits: boolean }) {
   const area = useRef<HTMLTextAreaElement>(null);
   const id = useId();
   const show = (line: number) => {
@@ -105,7 +106,7 @@ function Text({ text, set, faults }: { text: string; set: (text: string) => void
   };
   return (
     <>
-      <textarea ref={area} aria-label="Policy as YAML" aria-invalid={faults.length > 0} aria-describedby={id} spellcheck={false} autocomplete="off" wrap="off" rows={24} value={text}
+      <textarea ref={area} aria-label="Policy as YAML" aria-invalid={faults.length > 0} aria-describedby={id} spellcheck={false} autocomplete="off" wrap="off" rows={24} readOnly={waits} value={text}
         onInput={(event) => set(event.currentTarget.value)} />
       <div id={id} role="status">{faults.length > 0 && <ul class="lines">
         {faults.map((fault) => (

@@ -131,7 +131,7 @@ function One({ c }: { c: Contract }) {
       <div class="columns">
         <div>
           <Section title="What became of it"><Steps c={c} /></Section>
-          <Section title="Conditions"><Conditions of={c.conditions?.map((one) => ({ ...one, message: one.message ?? "" })) as Parameters<typeof Conditions>[0]["of"]} /></Section>
+          <Section title="Conditions"><Conditions of={c.conditions} /></Section>
         </div>
         <div>
           <Section title="In force">

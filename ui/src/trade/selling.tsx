@@ -12,8 +12,6 @@ import type { Condition, OwnOffer, Registry } from "../trade";
 import { Dialog } from "./ask";
 import { amounts, attention, rangeText, why } from "./words";
 
-const conditions = (of: Condition[] | undefined) => of?.map((one) => ({ ...one, message: one.message ?? "" })) as Parameters<typeof Conditions>[0]["of"];
-
 export function OffersScreen() {
   return (
     <Needs title="Own offers" kinds={["ownoffers"]}>{() => {
@@ -53,7 +51,7 @@ function Own({ o }: { o: OwnOffer }) {
         ))}</tbody>
       </table>
       <Facts of={[["Who may buy", <ol>{(o.rules ?? []).map((r) => <li key={r.expression}>{plain(r.verdict)} if <code>{plain(r.expression)}</code></li>)}<li>{o.rules?.length ? "else " : ""}{plain(o.otherwise)}</li></ol>]]} />
-      <details><summary>Conditions</summary><Conditions of={conditions(o.conditions)} /></details>
+      <details><summary>Conditions</summary><Conditions of={o.conditions} /></details>
       {asking && <Dialog task={{
         verb, name: `of ${plain(o.name)}`, does: o.open ? "Nobody can buy it any more. What was sold before stays sold." : "It is published again, and can be bought.",
         command: plainKubectl("patch", "offers.brokering.liqo.io", o.name, "--type=merge", "-p", JSON.stringify({ spec: { sale } })), done: () => ask(false),
@@ -90,7 +88,7 @@ function One({ r }: { r: Registry }) {
         ["Takes us for alive", r.leaseUntil ? <>until {new Date(r.leaseUntil).toLocaleTimeString()}</> : <span class="muted">not</span>],
         ["Known since", <When time={r.created} />],
       ]} />
-      <Conditions of={conditions(r.conditions)} />
+      <Conditions of={r.conditions} />
     </Section>
   );
 }
