@@ -278,8 +278,18 @@ func serveByDaemon(t *testing.T) {
 		if _, err := fed.Broker.Kubectl(ctx, "patch", "deployment", name, "--namespace="+namespace, "--type=json", "--patch="+patch); err != nil {
 			return err
 		}
-		_, err := fed.Broker.Kubectl(ctx, "rollout", "status", "deployment/"+name, "--namespace="+namespace, "--timeout=2m")
-		return err
+		if _, err := fed.Broker.Kubectl(ctx, "rollout", "status", "deployment/"+name, "--namespace="+namespace, "--timeout=2m"); err != nil {
+			return err
+		}
+		// The node may send callers to the pod that was there before, for a moment.
+		return federation.Until(ctx, time.Minute, func(ctx context.Context) error {
+			token, err := fed.APIToken(ctx)
+			if err != nil {
+				return err
+			}
+			_, _, err = fed.AskAPI(ctx, token, "/api/clusters")
+			return err
+		})
 	}
 	var deployment appsv1.Deployment
 	if err := fed.Broker.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &deployment); err != nil {

@@ -182,14 +182,6 @@ test("what a buyer asks for is beside what is in force, and is approved by its n
   assert.deepEqual(wrong.filter((line) => !line.includes("409")), []);
 });
 
-test("who has suspended a contract is said", async (t) => {
-  const { page } = await open(t, { server: { things: trader(), me: traderMay } });
-  await page.getByRole("link", { name: "Contracts" }).click();
-  await page.getByRole("link", { name: "s-quiet" }).click();
-  await page.getByText("by the seller").first().waitFor();
-  await page.getByText("maintenance of the racks").first().waitFor();
-});
-
 test("who may not trade sees why, and changes nothing", async (t) => {
   const { page, s } = await open(t, { server: { things: trader(), me: { ...traderMay, may: [] } }, to: "/contracts/sells/s-grow" });
   await page.getByRole("button", { name: "Approve" }).click({ force: true });
@@ -474,12 +466,33 @@ const questions = {
     await page.getByText("Of the pods on the provider 3 would move at once, 1 later, and 1 would stay.").waitFor();
   },
 };
-for (const [question, answer] of Object.entries(questions)) {
+/** Those of a cluster that trades. */
+const tradeQuestions = {
+  "the cheapest offer for 2 CPU for a day in eu-north": async (page, click, s) => {
+    await click(page.getByRole("link", { name: "Market", exact: true }).first());
+    await page.getByLabel("CPU", { exact: true }).fill("2");
+    await page.getByLabel("For", { exact: true }).fill("24h");
+    await page.getByRole("form", { name: "What you need" }).getByRole("combobox").selectOption("eu-north");
+    await page.getByText("Best choice").waitFor();
+    await page.waitForFunction(() => !document.querySelector("[aria-busy=true]"));
+    assert.deepEqual(s.options.asked.at(-1), { resources: { cpu: "2" }, duration: "24h", regions: ["eu-north"] });
+  },
+  "who has suspended a contract": async (page, click) => {
+    await click(page.getByRole("link", { name: "Contracts", exact: true }).first());
+    await click(page.getByRole("link", { name: "s-quiet" }));
+    await page.getByText("by the seller").first().waitFor();
+    await page.getByText("maintenance of the racks").first().waitFor();
+  },
+};
+for (const [question, [server, begin, answer]] of Object.entries({
+  ...Object.fromEntries(Object.entries(questions).map(([q, answer]) => [q, [{ things: world({ names: ["provider-a", "provider-b"] }) }, "2 things need somebody", answer]])),
+  ...Object.fromEntries(Object.entries(tradeQuestions).map(([q, answer]) => [q, [{ things: trader(), me: traderMay }, "Overview", answer]])),
+})) {
   test(`three clicks say ${question}`, async (t) => {
-    const { page, s, wrong } = await open(t, { server: { things: world({ names: ["provider-a", "provider-b"] }) } });
-    await page.getByText("2 things need somebody").waitFor();
+    const { page, s, wrong } = await open(t, { server });
+    await page.getByText(begin).first().waitFor();
     let clicks = 0;
-    await answer(page, async (at) => (clicks++, at.click()));
+    await answer(page, async (at) => (clicks++, at.click()), s);
     assert.ok(clicks <= 3, `${clicks} clicks`);
     assert.deepEqual(s.options.seen.filter((line) => line.startsWith("PUT") && !line.endsWith("?dryRun=All")), [], "nothing is changed");
     assert.deepEqual(wrong, []);
