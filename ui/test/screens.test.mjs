@@ -5,14 +5,13 @@
 // The environment says where playwright and axe are (MODULES), and the browser (CHROMIUM).
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
+import { faults } from "./axe.mjs";
 import { serve, trader, world } from "./fake.mjs";
 
 const load = createRequire(`${process.env.MODULES}/`);
 const { chromium } = load("playwright-core");
-const axe = load.resolve("axe-core/axe.min.js");
 const dist = new URL("../../pkg/ui/dist", import.meta.url).pathname;
 
 const podOf = (key) => `/workloads/${encodeURIComponent(key)}`;
@@ -63,13 +62,6 @@ const go = async (page, to) => {
   await page.waitForFunction((hash) => location.hash === "#" + hash, to);
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 };
-
-/** What axe finds wrong with the page as it is. */
-async function faults(page) {
-  await page.evaluate(readFileSync(axe, "utf8")); // What the debugger runs is not bound by the policy of the page.
-  const found = await page.evaluate(() => window.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }));
-  return found.violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.html.slice(0, 200)).join(" | ")}`);
-}
 
 for (const colorScheme of ["light", "dark"]) {
   for (const width of [360, 900, 1440]) {
