@@ -22,8 +22,8 @@ import (
 // maxActivities is how much of what has happened is shown: the newest.
 const maxActivities = 1000
 
-// told are the events of which is shown what has happened.
-func told() client.Object {
+// Told are the events of which is shown what has happened.
+func Told() client.Object {
 	return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: cached.NamespaceOfEvents}}
 }
 
@@ -32,13 +32,9 @@ func (o *Objects) activity(ctx context.Context) ([]feed.Item, error) {
 	var (
 		provide v1alpha1.ProviderList
 		consume v1alpha1.ConsumerList
-		events  corev1.EventList
 	)
 	if err := o.readAll(ctx, &provide, &consume); err != nil {
 		return nil, err
-	}
-	if err := o.Reader.List(ctx, &events, client.InNamespace(cached.NamespaceOfEvents), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list events: %w", err)
 	}
 	providers, consumers := map[string]string{}, map[string]string{}
 	for i := range provide.Items {
@@ -47,7 +43,16 @@ func (o *Objects) activity(ctx context.Context) ([]feed.Item, error) {
 	for i := range consume.Items {
 		consumers[consume.Items[i].Name] = consume.Items[i].Status.ClusterName
 	}
-	// The newest.
+	return Happened(ctx, o.Reader, providers, consumers)
+}
+
+// Happened returns the newest of what has happened to objects of the broker's group, as events say, given the names of the providers and
+// consumers that are known, by ID. Both may be nil: a cluster that only trades has none.
+func Happened(ctx context.Context, reader client.Reader, providers, consumers map[string]string) ([]feed.Item, error) {
+	var events corev1.EventList
+	if err := reader.List(ctx, &events, client.InNamespace(cached.NamespaceOfEvents), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list events: %w", err)
+	}
 	found := make([]*corev1.Event, 0, len(events.Items))
 	for i := range events.Items {
 		if e := &events.Items[i]; cached.IsOfBroker(e) {

@@ -59,7 +59,7 @@ func made(liqo line.Kinds) map[client.Object][]feed.Kind {
 		&corev1.Namespace{}:           {Providers, Workloads, Links, Flows, Advice},
 		&corev1.Node{}:                {Providers, Workloads, Flows, Advice},
 		&corev1.Pod{}:                 {Workloads, Flows, Advice},
-		told():                        {Activity},
+		Told():                        {Activity},
 		liqo.Offer:                    {Providers, Status},
 		liqo.Record:                   {Providers, Links, Advice},
 		liqo.Network:                  {Providers, Links},

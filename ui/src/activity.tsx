@@ -33,8 +33,8 @@ function fits(a: Activity): boolean {
 function About({ of: a }: { of: Activity }) {
   const place = placeOf(a);
   const title = `${plain(a.kind)} ${plain(a.name)}`;
-  if (!place || !store.all(place[0]).has(place[1])) return <span class="cut" title={title}>{kindOf(a)} {aboutOf(a)}</span>;
-  return <a class="cut" href={href(place)} title={title}>{kindOf(a)} {aboutOf(a)}</a>;
+  if (!place || missing(place[0]) || !store.all(place[0]).has(place[1])) return <span class="cut" title={title}>{kindOf(a)} {aboutOf(a)}</span>;
+  return <a class="cut" href={href(place[2] ?? [place[0], place[1]])} title={title}>{kindOf(a)} {aboutOf(a)}</a>;
 }
 
 function Who({ of: a }: { of: Activity }) {

@@ -22,12 +22,17 @@ export function whoOf(a: Activity): string {
   return plain(a.by || a.source) || "unknown";
 }
 
-/** The screen and the key of what it is about; undefined where there is no screen of that. */
-export function placeOf(a: Activity): ["providers" | "consumers" | "policies", string] | undefined {
+/** The kind and the key of what it is about, and its screen if that is another; undefined where there is no screen of that. */
+export function placeOf(a: Activity): [kind: "providers" | "consumers" | "policies" | "contracts" | "requests" | "ownoffers" | "registries", key: string, screen?: string[]] | undefined {
   switch (a.kind) {
     case "Provider": return ["providers", a.name];
     case "Consumer": return ["consumers", a.name];
     case "PlacementPolicy": return ["policies", a.name];
+    case "Purchase": return ["contracts", `buys/${a.name}`, ["contracts", "buys", a.name]];
+    case "Sale": return ["contracts", `sells/${a.name}`, ["contracts", "sells", a.name]];
+    case "CapacityRequest": return ["requests", a.name, ["contracts", "needs", a.name]];
+    case "Offer": return ["ownoffers", a.name, ["offers"]];
+    case "Registry": return ["registries", a.name, ["registries"]];
   }
   return undefined;
 }
@@ -40,6 +45,6 @@ export function aboutOf(a: Activity): string {
 
 /** The kind as people say it: PlacementPolicy is a policy. */
 export function kindOf(a: Activity): string {
-  const known: Record<string, string> = { Provider: "provider", Consumer: "consumer", PlacementPolicy: "policy", ProviderQuery: "query" };
-  return Object.hasOwn(known, a.kind) ? known[a.kind]! : plain(a.kind);
+  const known: Record<string, string> = { PlacementPolicy: "policy", ProviderQuery: "query", CapacityRequest: "need" };
+  return Object.hasOwn(known, a.kind) ? known[a.kind]! : plain(a.kind).toLowerCase();
 }

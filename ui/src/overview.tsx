@@ -9,7 +9,8 @@ import { commandIn, count, plain, resourcesOf } from "./format";
 import { Bar, Command, Empty, Head, Icon, Needs, Section, State } from "./parts";
 import { kubectl, matches } from "./place";
 import { href } from "./routes";
-import { store } from "./server";
+import { me, missing, store } from "./server";
+import { TradeScreen } from "./trade/load";
 
 export function OverviewScreen() {
   return (
@@ -19,6 +20,7 @@ export function OverviewScreen() {
         const status = store.list("status")[0];
         return status ? <Shown status={status} /> : <Empty command={kubectl("status")}>The broker has not looked around yet.</Empty>;
       }}</Needs>
+      {me.value && missing("contracts")?.length !== 0 && <TradeScreen parts={["summary"]} />}
       <Happened title="Last activity" most={8} />
     </>
   );

@@ -29,7 +29,7 @@ const plan = `${"a".repeat(52)}/compute/small`;
 const tradeScreens = [
   "/", "/market", "/market?cpu=4&for=24h&region=eu-north", "/market?filter=wrong", `/market/${plan}`, `/market/${plan}?cpu=4&for=24h`, `/market/${"c".repeat(52)}/odd/one`, "/market/none/none/none",
   "/contracts", "/contracts?q=nothing", "/contracts/buys/nightly", "/contracts/sells/s-grow", "/contracts/sells/s-new", "/contracts/sells/s-quiet", "/contracts/buys/old", "/contracts/buys/just", "/contracts/buys/none",
-  "/contracts/needs/nightly", "/offers", "/registries",
+  "/contracts/needs/nightly", "/offers", "/registries", "/activity",
 ];
 
 /** In ms; a wait says that something never happens, and what else the machine does is not known. */
@@ -108,11 +108,30 @@ test("a cluster that trades and is no broker has the screens of trade alone", as
   const { page } = await open(t, { server: { things: trader(), me: traderMay } });
   const rail = page.getByRole("navigation", { name: "Screens" });
   await rail.getByRole("link", { name: "Market" }).waitFor();
-  assert.deepEqual(await rail.getByRole("link").allInnerTexts(), ["Overview", "Market", "Contracts", "Own offers", "Registries", "Licences"]);
+  assert.deepEqual(await rail.getByRole("link").allInnerTexts(), ["Overview", "Activity", "Market", "Contracts", "Own offers", "Registries", "Licences"]);
+  await page.getByRole("link", { name: "purchase nightly" }).click();
+  await page.getByRole("heading", { name: "nightly" }).waitFor();
   assert.equal(await rail.locator(".brand").innerText(), "south-cluster");
   const broker = await open(t);
   await broker.page.getByRole("heading", { name: "Overview" }).waitFor();
   assert.equal(await broker.page.getByRole("link", { name: "Market" }).count(), 0, "A broker that does not trade has no market.");
+});
+
+test("a broker that trades has the screens of both, and says of both what needs somebody", async (t) => {
+  const both = world();
+  const trades = trader();
+  const { page, wrong } = await open(t, { server: { things: { ...both, ...trades, activity: { ...both.activity, ...trades.activity } }, me: { may: traderMay.may } } });
+  await page.getByText("2 things need somebody").waitFor();
+  const trade = page.getByRole("region", { name: "Trade", exact: true });
+  await trade.getByText(/waits? for your decision/).first().waitFor();
+  assert.deepEqual(await page.getByRole("navigation", { name: "Screens" }).getByRole("link").allInnerTexts(),
+    ["Overview", "Map", "Providers", "Consumers", "Workloads", "Policies", "Activity", "Market", "Contracts", "Own offers", "Registries", "Licences"]);
+  assert.deepEqual(await faults(page), []);
+  await go(page, "/activity");
+  await page.locator("tbody tr").nth(13).waitFor();
+  await page.getByRole("link", { name: "purchase nightly" }).click();
+  await page.getByRole("heading", { name: "nightly" }).waitFor();
+  assert.deepEqual(wrong, []);
 });
 
 test("what is needed is in the address, is found in the order of choice, and is bought after it was tried", async (t) => {

@@ -44,6 +44,10 @@ export function traded(at, hostile) {
   return {
     contracts: by(contracts, (c) => `${c.sold ? "sells" : "buys"}/${c.name}`), ownoffers: by(offers, (o) => o.name), registries: by(registries, (r) => r.name),
     requests: { nightly: { name: "nightly", created: at(-day), ready: ready("True", "Active", "In use."), purchase: "nightly", resources: size(2), duration: "48h0m0s", renew: true, maxPrice: price("0.2"), regions: ["eu-north"] } },
+    activity: {
+      bought: { count: 1, warning: false, time: at(-200), kind: "Purchase", name: "nightly", reason: "Changed", by: "ada@example.com", source: "liqo-broker-guard", message: "ada@example.com changed spec.resources.cpu: 2 → 4" },
+      gone: { count: 1, warning: false, time: at(-300), kind: "Sale", name: "s-gone", reason: "Changed", by: hostile, source: "liqo-broker-guard", message: `"${hostile}" deleted it` },
+    },
     market: { market: { revision: "1", sellers: [{ ...north, alive: true, offers: 2, regions: ["eu-north"] }, { ...odd, alive: false, offers: 1 }], offers: 3, leftOut: 1, regions: ["eu-north", "eu-south"] } },
   };
 }

@@ -109,12 +109,12 @@ func (s *sighting) watch(ctx context.Context) error {
 	}
 	s.trade = trading.New(informers)
 	s.feed = feed.New(func(ctx context.Context, kind feed.Kind) ([]feed.Item, error) {
-		if slices.Contains(trading.Kinds(), kind) {
+		if slices.Contains(s.cfg.ofTrade(), kind) {
 			return s.trade.Items(ctx, kind)
 		}
 		return objects.Items(ctx, kind)
 	}, s.cfg.kinds()...)
-	ofBroker, ofTrade := s.seen(shown.Kinds()), s.seen(trading.Kinds())
+	ofBroker, ofTrade := s.seen(s.cfg.ofBroker()), s.seen(s.cfg.ofTrade())
 	if err := objects.Watch(ctx, informers, ofBroker, may.read, s.feed.Changed); err != nil {
 		return err
 	}
@@ -176,14 +176,23 @@ func bare(d *appsv1.Deployment) {
 }
 
 // kinds returns which kinds the cluster can have.
-func (c *Config) kinds() (all []feed.Kind) {
-	if c.Broker {
-		all = shown.Kinds()
+func (c *Config) kinds() []feed.Kind { return slices.Concat(c.ofBroker(), c.ofTrade()) }
+
+// ofBroker returns those that are made of the objects of a broker.
+func (c *Config) ofBroker() []feed.Kind {
+	if !c.Broker {
+		return nil
 	}
-	if c.Trades {
-		all = append(all, trading.Kinds()...)
+	return shown.Kinds()
+}
+
+// ofTrade returns those that are made of the objects of a connector. Of what both have a broker's comes first.
+func (c *Config) ofTrade() []feed.Kind {
+	if !c.Trades {
+		return nil
 	}
-	return all
+	broker := c.ofBroker()
+	return slices.DeleteFunc(trading.Kinds(), func(kind feed.Kind) bool { return slices.Contains(broker, kind) })
 }
 
 // changes returns the rights to change what the page changes.
@@ -294,7 +303,7 @@ func (s *sighting) askRights(ctx context.Context) (may rights, err error) {
 // needs returns the rights without which a kind is not seen, and those that add to it.
 func (s *sighting) needs(kind feed.Kind) (musts, adds []right, err error) {
 	needed, optional := trading.Needs(kind), []client.Object(nil)
-	if len(needed) == 0 {
+	if !slices.Contains(s.cfg.ofTrade(), kind) {
 		needed, optional = shown.Needs(s.cfg.Line.Kinds(), kind)
 	}
 	for i, object := range slices.Concat(needed, optional) {

@@ -36,6 +36,8 @@ const (
 	OwnOffers  feed.Kind = "ownoffers"
 	Registries feed.Kind = "registries"
 	Market     feed.Kind = "market"
+	// Activity is that of a broker: what has happened to objects of one group.
+	Activity = shown.Activity
 )
 
 // TheMarket is the key of the one item of the kind Market.
@@ -47,8 +49,8 @@ const MaxListed = 250
 // oldest is for how long a catalog is kept that has not changed: what is over is counted again then.
 const oldest = 5 * time.Minute
 
-// Kinds returns all kinds.
-func Kinds() []feed.Kind { return []feed.Kind{Contracts, Requests, OwnOffers, Registries, Market} }
+// Kinds returns all kinds. A broker that trades has its own Activity, which has all that this one has.
+func Kinds() []feed.Kind { return []feed.Kind{Contracts, Requests, OwnOffers, Registries, Market, Activity} }
 
 // Needs returns of which objects a kind is made.
 func Needs(kind feed.Kind) []client.Object {
@@ -63,6 +65,8 @@ func Needs(kind feed.Kind) []client.Object {
 		return []client.Object{&connectorv1alpha1.Registry{}}
 	case Market:
 		return []client.Object{&connectorv1alpha1.CatalogPage{}, &connectorv1alpha1.Offer{}}
+	case Activity:
+		return []client.Object{shown.Told()}
 	}
 	return nil
 }
@@ -123,6 +127,8 @@ func (o *Objects) Items(ctx context.Context, kind feed.Kind) ([]feed.Item, error
 			return nil, err
 		}
 		return []feed.Item{{Key: TheMarket, Value: market}}, nil
+	case Activity:
+		return shown.Happened(ctx, o.reader, nil, nil) //nolint:wrapcheck // It says what it does.
 	}
 	return nil, fmt.Errorf("nothing is of the kind %s", kind)
 }

@@ -11,13 +11,16 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/shown/apiv1"
 	"github.com/capacitorset/liqo-broker/pkg/shown/feed"
 	"github.com/capacitorset/liqo-broker/pkg/shown/tradev1"
 	"github.com/capacitorset/liqo-broker/pkg/trade/connector/pages"
@@ -35,6 +38,9 @@ func cluster(t *testing.T, hooks interceptor.Funcs, objects ...client.Object) cl
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := connectorv1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	if err := corev1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	return fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(hooks).WithObjects(objects...).
@@ -235,5 +241,22 @@ func TestOthers(t *testing.T) {
 	}
 	if _, err := o.Items(t.Context(), "providers"); err == nil {
 		t.Error("a kind of a broker has items")
+	}
+}
+
+// TestActivity holds that a cluster which is no broker tells what has happened to the objects of its trade, and to no others.
+func TestActivity(t *testing.T) {
+	about := func(name, version, kind string) *corev1.Event {
+		return &corev1.Event{
+			ObjectMeta:     metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name, UID: types.UID(name)},
+			InvolvedObject: corev1.ObjectReference{APIVersion: version, Kind: kind, Name: "nightly"},
+			Reason:         "Changed", Message: `"` + hostile + `" changed spec.resources.cpu: 2 → 4`, LastTimestamp: metav1.Now(),
+		}
+	}
+	ours := connectorv1alpha1.GroupVersion.String()
+	o := trading.New(cluster(t, interceptor.Funcs{}, about("bought", ours, "Purchase"), about("pod", "v1", "Pod")))
+	a := only[apiv1.Activity](t, o, trading.Activity)
+	if a.Kind != "Purchase" || a.Name != "nightly" || !strings.Contains(a.By, "<img") || strings.ContainsRune(a.By, '\u202e') {
+		t.Errorf("it tells %+v", a)
 	}
 }

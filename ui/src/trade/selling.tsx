@@ -5,6 +5,7 @@
 
 import { useState } from "preact/hooks";
 import { count, plain } from "../format";
+import { Happened } from "../activity";
 import { Command, Conditions, Empty, Facts, Head, Icon, Needs, Section, State, When } from "../parts";
 import { kubectl, matches, plainKubectl, say } from "../place";
 import { missing, refusalOf, send, store } from "../server";
@@ -93,11 +94,21 @@ function One({ r }: { r: Registry }) {
   );
 }
 
-/** What of trade somebody should look at, on a cluster that is no broker. */
+/** What somebody should look at on a cluster that trades and is no broker. */
 export function TradeOverview() {
   return (
     <>
       <Head title="Overview" command={kubectl("contracts")} />
+      <Trade />
+      <Happened title="Last activity" most={8} />
+    </>
+  );
+}
+
+/** What of trade somebody should look at, below what a broker has. */
+export function Trade() {
+  return (
+    <>
       <Verdict />
       <div class="columns">
         <Section title="Contracts"><Needs kinds={["contracts"]}>{() => <Look />}</Needs></Section>
