@@ -257,7 +257,7 @@ func TestBrowserHosted(t *testing.T) {
 	}
 	shownOnce(t, b)
 
-	// The account is made anew: the token counts no more.
+	// The account is another one of the same name: the token counts no more.
 	for _, deed := range [][]string{{"delete", "serviceaccount", account}, {"create", "serviceaccount", account}} {
 		if _, err := fed.Broker.Kubectl(t.Context(), append(deed, "--namespace="+namespace)...); err != nil {
 			t.Fatal(err)

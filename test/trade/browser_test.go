@@ -99,7 +99,9 @@ func TestBrowser(t *testing.T) {
 		eventually(t, 3*time.Minute, func(ctx context.Context) error { return fed.Consumer.HasBought(ctx, fed.ProviderA, want) })
 	}
 	approve()
-	active := told(p, func(c *tradev1.Contract) bool { return c.Name == name && c.State == "Active" && c.Ready.Status == "True" })
+	active := told(p, func(c *tradev1.Contract) bool {
+		return c.Name == name && c.State == "Active" && c.Ready.Status == "True"
+	})
 	if active.Price == nil || active.Price.Text != wanted.Price.Text {
 		t.Errorf("%s was shown, and signed is %+v", wanted.Price.Text, active.Price)
 	}

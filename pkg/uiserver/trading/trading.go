@@ -50,7 +50,9 @@ const MaxListed = 250
 const oldest = 5 * time.Minute
 
 // Kinds returns all kinds. A broker that trades has its own Activity, which has all that this one has.
-func Kinds() []feed.Kind { return []feed.Kind{Contracts, Requests, OwnOffers, Registries, Market, Activity} }
+func Kinds() []feed.Kind {
+	return []feed.Kind{Contracts, Requests, OwnOffers, Registries, Market, Activity}
+}
 
 // Needs returns of which objects a kind is made.
 func Needs(kind feed.Kind) []client.Object {
