@@ -49,7 +49,7 @@ TRADE_REST   := TestKilled|TestNotReachable|TestResell|TestTraders$$
 UI_MODULES   := .build/ui-node/node_modules
 BROWSER      := LIQO_BROKER_UI_MODULES=$(CURDIR)/$(UI_MODULES)
 # walk has journeys of test/e2e walked with a line of Liqo: line, time limit, which ones.
-walk          = LIQO_BROKER_LIQO=$(1) $(BROWSER) $(JOURNEYS) -tags=e2e -count=1 -timeout=$(2) $(3) ./test/e2e
+walk          = $(BROWSER) LIQO_BROKER_LIQO=$(1) $(JOURNEYS) -tags=e2e -count=1 -timeout=$(2) $(3) ./test/e2e
 # What is skipped is so for a journey that is walked once more, too.
 smoke         = $(call walk,$(1),30m,-skip '$(ON_ITS_OWN)|$(FULL_ONLY)' -run '$(SMOKE)')
 # The same source gives the same bytes in any folder: nothing of the machine, and of git only what VERSION says.

@@ -116,8 +116,8 @@ func TestBrowser(t *testing.T) {
 	b.Ends()
 }
 
-// TestBrowserTrial writes a policy in the page, and then another one in its place. What the trial says of each consumer is what is decided when
-// it is applied there.
+// TestBrowserTrial writes a policy in the page, and then another one in its place. What the trial says of each consumer is what is decided
+// when it is applied there.
 func TestBrowserTrial(t *testing.T) {
 	start(t, v1alpha1.ModeOrchestrated)
 	price(t, fed.ProviderA, "0.02")
@@ -198,8 +198,8 @@ func TestBrowserFaults(t *testing.T) {
 	b.Ends("50", "ERR_INCOMPLETE_CHUNKED_ENCODING")
 }
 
-// TestBrowserHosted opens the page that the daemon itself serves, with the token of a service account that may see all and change nothing, as
-// docs/ui.md says. The page outlives the daemon, and a token that does not count any more.
+// TestBrowserHosted opens the page that the daemon itself serves, with the token of a service account that may see all and change nothing,
+// as docs/ui.md says. The page outlives the daemon, and a token that does not count any more.
 func TestBrowserHosted(t *testing.T) {
 	const namespace, account = "liqo-broker", "observer"
 	start(t, v1alpha1.ModeOrchestrated)

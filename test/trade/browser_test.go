@@ -22,8 +22,8 @@ import (
 	"github.com/capacitorset/liqo-broker/test/webpage"
 )
 
-// TestBrowser has a buyer and a seller open the pages of their clusters in browsers. The buyer sees what fits in the order of choice, buys for the
-// price that was shown, asks for more, and ends it; the seller, who has said nothing of who may buy, approves each of the terms.
+// TestBrowser has a buyer and a seller open the pages of their clusters in browsers. The buyer sees what fits in the order of choice, buys
+// for the price that was shown, asks for more, and ends it; the seller, who has said nothing of who may buy, approves each of the terms.
 func TestBrowser(t *testing.T) {
 	const name = "by-browser"
 	clean(t)

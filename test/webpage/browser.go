@@ -99,8 +99,8 @@ func (b *Browser) Colours(scheme string) { b.t.Helper(); b.do("colours", scheme)
 // Picture writes a picture of what is seen to a file.
 func (b *Browser) Picture(path string) { b.t.Helper(); b.do("picture", path) }
 
-// Ends fails the test if the browser has complained of something, other than that a server that the test has stopped does not answer, for which
-// it has a part of what the browser says.
+// Ends fails the test if the browser has complained of something, other than that a server that the test has stopped does not answer, for
+// which it has a part of what the browser says.
 func (b *Browser) Ends(expected ...string) {
 	b.t.Helper()
 	for _, wrong := range b.wrong {

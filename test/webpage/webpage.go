@@ -1,8 +1,8 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package webpage opens the web page as people do: the plugin serves it, and a real browser, or a program that asks what a browser asks, has it
-// open. It knows how the page is reached, and nothing of what it shows.
+// Package webpage opens the web page as people do: the plugin serves it, and a real browser, or a program that asks what a browser asks,
+// has it open. It knows how the page is reached, and nothing of what it shows.
 package webpage
 
 import (
@@ -31,8 +31,8 @@ const (
 	longestEvent = 1 << 20
 )
 
-// Serve has the plugin serve the page of the cluster of a kubeconfig, until the test ends, and returns the link that opens it. Tests that call
-// it are two folders below the root.
+// Serve has the plugin serve the page of the cluster of a kubeconfig, until the test ends, and returns the link that opens it. Tests that
+// call it are two folders below the root.
 func Serve(t *testing.T, kubeconfig string) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
