@@ -5,8 +5,11 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strconv"
@@ -18,7 +21,9 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -31,6 +36,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/httpapi"
+	"github.com/capacitorset/liqo-broker/pkg/shown/apiv1"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/audit"
 )
@@ -68,18 +74,23 @@ func TestAudit(t *testing.T) {
 		patch(alice, drain, client.DryRunAll)
 		return len(warned()) > 0
 	})
-	if got := warned()[0]; !strings.HasPrefix(got, "Provider "+used+" has ") || !strings.HasSuffix(got, " of 1 consumer. They leave, "+
-		"as far as other providers can take them.") {
-		t.Errorf("who tries to drain a provider is told %q", got)
+
+	// She is told what the preview says, and moves nothing by it; then she does it.
+	const want = "Of the pods on the provider 1 would move at once, 1 later, and 0 would stay"
+	if got := s.previewed(used); got != want {
+		t.Errorf("the preview says %q, want %q", got, want)
+	}
+	before := len(warned())
+	patch(alice, `{"spec":{"scheduling":"Cordoned"}}`, client.DryRunAll)
+	patch(alice, drain, client.DryRunAll)
+	patch(alice, drain)
+	cordoned := "Provider " + used + " has 2 pods of 1 consumer. What is there stays, and nothing new comes."
+	if diff := cmp.Diff([]string{cordoned, want, want}, warned()[before:]); diff != "" {
+		t.Errorf("who tries to cordon and to drain a provider, and drains it, is told: -want +got\n%s", diff)
 	}
 
 	// Who changes it is told of, by name. A status and a label are nobody's decision.
 	argo, _ := s.user("system:serviceaccount:argocd:controller")
-	before := len(warned())
-	patch(alice, drain)
-	if len(warned()) != before+1 {
-		t.Errorf("who drains a provider is told %q", warned()[before:])
-	}
 	patch(argo, `{"spec":{"scheduling":null,"price":{"cpu":"500m","currency":"EUR"}}}`)
 	patch(argo, `{"metadata":{"labels":{"certified":"yes"}}}`)
 	status := client.RawPatch(types.MergePatchType, []byte(`{"status":{"clusterName":"x"}}`))
@@ -95,7 +106,7 @@ func TestAudit(t *testing.T) {
 	if err := argo.Create(t.Context(), consumer); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{
+	changes := []string{
 		"Provider " + used + ": alice@example.com changed spec.scheduling: Active → Drained",
 		"Provider " + used + ": system:serviceaccount:argocd:controller changed spec.price.cpu: none → 500m, " +
 			"spec.price.currency: none → EUR, spec.price.period: none → 1h, spec.scheduling: Drained → Active",
@@ -103,9 +114,9 @@ func TestAudit(t *testing.T) {
 		"Consumer somebody: system:serviceaccount:argocd:controller created it with spec.capacity.sharePercent: 100, " +
 			"spec.mode: Aggregated, spec.nodes: One, spec.scheduling: Active, spec.views: Acknowledged",
 	}
-	s.eventually("all events", func() bool { return len(s.recorded()) >= len(want) })
+	s.eventually("all events", func() bool { return len(s.recorded()) >= len(changes) })
 	s.pass(time.Second)
-	if diff := cmp.Diff(want, s.recorded()); diff != "" {
+	if diff := cmp.Diff(changes, s.recorded()); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }
@@ -140,6 +151,35 @@ func TestRescheduledByTheAPI(t *testing.T) {
 	if e := events.Items[0]; e.InvolvedObject != want || e.Message != "alice changed spec.scheduling: Active → Drained" {
 		t.Errorf("%+v: %s", e.InvolvedObject, e.Message)
 	}
+}
+
+// previewed returns what the HTTP API answers who asks what a drain would lead to.
+func (s *server) previewed(provider string) string {
+	s.tb.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "dashboard"}}
+	may := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: account.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}},
+	}
+	for _, object := range []client.Object{account, may} {
+		if err := s.client.Create(s.tb.Context(), object); err != nil {
+			s.tb.Fatal(err)
+		}
+	}
+	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{httpapi.Audience}}}
+	if err := s.client.SubResource("token").Create(s.tb.Context(), account, token); err != nil {
+		s.tb.Fatal(err)
+	}
+	request := httptest.NewRequestWithContext(s.tb.Context(), http.MethodGet, "https://localhost/api/v1/providers/"+provider+"/drain", nil)
+	request.Header.Set("Authorization", "Bearer "+token.Status.Token)
+	answer := httptest.NewRecorder()
+	s.daemon.api.Handler().ServeHTTP(answer, request)
+	var preview apiv1.DrainPreview
+	if err := json.Unmarshal(answer.Body.Bytes(), &preview); err != nil || answer.Code != http.StatusOK {
+		s.tb.Fatalf("status %d, %v: %s", answer.Code, err, answer.Body)
+	}
+	return preview.Message
 }
 
 // usedProvider returns a provider that has pods.

@@ -186,7 +186,7 @@ func (b *broker) setup(ctx context.Context) (*parts, error) {
 		if own, err = b.newBrokering(ctx, liqo, mgr, direct); err != nil {
 			return nil, err
 		}
-		setupBrokeringWebhooks(mgr, own.reader, own.changes, &b.cfg)
+		own.setupWebhooks()
 	}
 	if _, err := mgr.GetCache().GetInformer(ctx, liqo.Kinds().Record); err != nil {
 		return nil, fmt.Errorf("watch the peers: %w", err)
@@ -236,9 +236,7 @@ func (b *broker) setupAPI(
 		}
 		config.Changed = own.rescheduled
 		config.Own, config.Identify, config.Known, authorities = own.own, consumers.identify, consumers.callers.Known, known
-		config.Explainer = &planning.Explainer{
-			Client: mgr.GetClient(), Reader: own.reader, Planner: own.planner, MaxNamespaces: b.cfg.maxNamespaces,
-		}
+		config.Explainer = own.explainer()
 	}
 	trier, err := whatif.New(liqo, mgr.GetClient(), nil)
 	if err != nil {
@@ -305,6 +303,13 @@ func (b *broker) newBrokering(ctx context.Context, liqo line.Line, mgr ctrl.Mana
 		return nil, err
 	}
 	return o, errors.Join(o.metrics.register(metrics.Registry), o.setupControllers(modes))
+}
+
+// explainer returns what explains plans, and says what drains lead to.
+func (o *brokering) explainer() *planning.Explainer {
+	return &planning.Explainer{
+		Client: o.mgr.GetClient(), Reader: o.reader, Planner: o.planner, MaxNamespaces: o.cfg.maxNamespaces,
+	}
 }
 
 // rescheduled tells what somebody has had the HTTP API change. The API server takes it for the daemon's own change.

@@ -30,6 +30,7 @@ import (
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	"github.com/capacitorset/liqo-broker/pkg/httpapi"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
@@ -215,7 +216,7 @@ func (s *server) startDaemon() (stop func()) {
 		options: options{
 			orchestrator: true, anonymousToggle: true, liqoNamespace: liqo.DefaultNamespace, giveBackAfter: defaultGiveBackAfter,
 			pluginAddress: "127.0.0.1:0", apiAddress: "127.0.0.1:0", webhookAddress: cmp.Or(s.webhooks, freeAddress(s.tb)),
-			metricsAddress: "0", healthAddress: "0", inventoryNamespace: s.inventory,
+			metricsAddress: "0", healthAddress: "0", inventoryNamespace: s.inventory, apiAudiences: []string{httpapi.Audience},
 		},
 		mapping: defaultMapping, rest: config, log: logr.Discard(), asker: promquery.None{},
 	})

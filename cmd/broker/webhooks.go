@@ -15,13 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 	"github.com/capacitorset/liqo-broker/pkg/peernet"
 	"github.com/capacitorset/liqo-broker/pkg/serving/lease"
 	"github.com/capacitorset/liqo-broker/pkg/serving/selfsigned"
-	"github.com/capacitorset/liqo-broker/pkg/snapshot"
 	"github.com/capacitorset/liqo-broker/pkg/webhook"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/addresses"
 	"github.com/capacitorset/liqo-broker/pkg/webhook/audit"
@@ -77,22 +77,23 @@ func brokeringPaths() []string {
 // leaveAlone admits everything.
 func leaveAlone(context.Context, admission.Request) admission.Response { return admission.Allowed("") }
 
-// setupBrokeringWebhooks adds what answers the API server where the broker is not a mere
+// setupWebhooks adds what answers the API server where the broker is not a mere
 // catalog: where consumers' pods may run, and what is said of providers.
-func setupBrokeringWebhooks(mgr ctrl.Manager, r *snapshot.Reader, changes *audit.Log, cfg *brokerConfig) {
-	for path, handler := range brokeringHandlers(mgr, r, changes, cfg) {
-		mgr.GetWebhookServer().Register(path, &admission.Webhook{Handler: handler})
+func (o *brokering) setupWebhooks() {
+	for path, handler := range o.handlers() {
+		o.mgr.GetWebhookServer().Register(path, &admission.Webhook{Handler: handler})
 	}
 }
 
-// brokeringHandlers returns the webhooks at brokeringPaths. The API server does not ask about what only another line of Liqo has: of Liqo
+// handlers returns the webhooks at brokeringPaths. The API server does not ask about what only another line of Liqo has: of Liqo
 // 0.9 offers are labelled; of 1.x ResourceSlices get a class, what providers say of addresses is checked, and pods that are moved are kept
 // from ending, which with 0.9 virtual kubelets do.
-func brokeringHandlers(mgr ctrl.Manager, r *snapshot.Reader, changes *audit.Log, cfg *brokerConfig) map[string]admission.Handler {
+func (o *brokering) handlers() map[string]admission.Handler {
+	mgr, r := o.mgr, o.reader
 	handlers := map[string]admission.Handler{
 		pods.Path: pods.New(mgr.GetClient(), r), pods.ConfinePath: pods.NewConfinement(mgr.GetScheme()),
 		opaque.Path: opaque.New(mgr.GetClient(), r),
-		audit.Path:  audit.New(changes, daemonUser, audit.Closing(audit.Count(mgr.GetClient(), r))),
+		audit.Path:  audit.New(o.changes, daemonUser, audit.Closing(audit.Foretell(mgr.GetClient(), r, o.foresee))),
 	}
 	for _, path := range brokeringPaths() {
 		if handlers[path] == nil {
@@ -100,7 +101,7 @@ func brokeringHandlers(mgr ctrl.Manager, r *snapshot.Reader, changes *audit.Log,
 		}
 	}
 	if r.Line().HasPlugin() {
-		handlers[offerlabels.Path] = offerlabels.New(mgr.GetScheme(), r, liqo.ControllerManager(cfg.liqoNamespace))
+		handlers[offerlabels.Path] = offerlabels.New(mgr.GetScheme(), r, liqo.ControllerManager(o.cfg.liqoNamespace))
 		return handlers
 	}
 	handlers[class.Path] = class.Handler{}
@@ -111,6 +112,13 @@ func brokeringHandlers(mgr ctrl.Manager, r *snapshot.Reader, changes *audit.Log,
 		return seenOn(ctx, mgr.GetClient(), r.Own(), node)
 	})
 	return handlers
+}
+
+// foresee says of a provider that is drained what the preview of the HTTP API says, also where another replica leads; nothing of one that
+// the cache does not have.
+func (o *brokering) foresee(ctx context.Context, provider cluster.ID) (string, error) {
+	preview, _, err := o.explainer().PreviewDrain(ctx, provider, v1alpha1.SchedulingDrained)
+	return preview.Message, err
 }
 
 // seenOn returns under which prefixes pods on a node are seen: those of the provider for which it stands; none if it stands for nobody.

@@ -136,7 +136,8 @@ func TestBrokeringHandlers(t *testing.T) {
 	}
 	idle := map[string][]string{"0.9": {class.Path, relocate.Path, addresses.Path}, "1.x": {offerlabels.Path}}
 	for _, of := range lines.All() {
-		got := brokeringHandlers(mgr, snapshot.New(of, mgr.GetClient(), "own", nil), nil, &b.cfg)
+		o := &brokering{cfg: &b.cfg, mgr: mgr, reader: snapshot.New(of, mgr.GetClient(), "own", nil)}
+		got := o.handlers()
 		if at := slices.Sorted(maps.Keys(got)); !slices.Equal(at, slices.Sorted(slices.Values(brokeringPaths()))) {
 			t.Errorf("with Liqo %s there are handlers at %v", of.Name(), at)
 		}

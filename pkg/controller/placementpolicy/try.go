@@ -125,6 +125,9 @@ func Redecide(
 			if !consumers[cluster.ID(c.Name)] {
 				continue
 			}
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
 			// With an error it is the decision before, whose providers are barred: this is what the controller stores, too.
 			d, _, _ := known.decide(now, s, c, had.last(p, c.Name), false)
 			decision := v1alpha1.PlacementDecision{Policy: p.Name, ConsumerDecision: d}

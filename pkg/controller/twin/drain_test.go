@@ -5,6 +5,8 @@ package twin
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -28,6 +30,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
 	"github.com/capacitorset/liqo-broker/pkg/core/resources"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/shown/apiv1"
 	"github.com/capacitorset/liqo-broker/pkg/snapshot/snapshottest"
 	"github.com/capacitorset/liqo-broker/test/worlds"
@@ -356,4 +359,48 @@ func TestPreviewDrain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPreviewDrainEnds ends a preview while it reads the first of three namespaces: it reads no other.
+func TestPreviewDrainEnds(t *testing.T) {
+	objects := slices.Concat([]client.Object{ready(providerA), ready(providerB)}, offloaded(providerA, providerB),
+		workload("liqo-provider-a", "web-0"))
+	for _, name := range []string{namespace + "-2", namespace + "-3"} {
+		shadow := liqotest.ShadowPod(name, "web-0", nil)
+		objects = append(objects, liqotest.TwinNamespace(name, consumer), shadow, liqotest.Pod(shadow, "liqo-provider-a", providerA.ID))
+	}
+	h := start(t, objects...)
+	for _, ends := range []bool{false, true} {
+		read := 0
+		ctx, end := context.WithCancel(t.Context())
+		noting := listing{h.client, func(list client.ObjectList) {
+			if _, is := list.(*metav1.PartialObjectMetadataList); is {
+				if read++; ends {
+					end()
+				}
+			}
+		}}
+		e := &planning.Explainer{Client: noting, Reader: h.r.reader, Planner: h.r.planner}
+		p, ok, err := e.PreviewDrain(ctx, providerA.ID, v1alpha1.SchedulingDrained)
+		end()
+		if !ends && (err != nil || !ok || read != 3 || len(p.Pods) != 3) {
+			t.Errorf("of %d namespaces is foreseen: %t, %v, %+v", read, ok, err, p)
+		}
+		if ends && (!errors.Is(err, context.Canceled) || read != 1) {
+			t.Errorf("once nobody waits for it, %d namespaces are read: %v", read, err)
+		}
+	}
+}
+
+// listing is a reader that says what it lists.
+type listing struct {
+	client.Reader
+
+	says func(client.ObjectList)
+}
+
+// List implements client.Reader.
+func (l listing) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	l.says(list)
+	return l.Reader.List(ctx, list, options...)
 }

@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -233,6 +234,9 @@ func TestConfiguration(t *testing.T) {
 				*w.SideEffects != admissionregistrationv1.SideEffectClassNoneOnDryRun ||
 				*w.MatchPolicy != admissionregistrationv1.Equivalent {
 				t.Errorf("%+v", w)
+			}
+			if limit := time.Duration(*w.TimeoutSeconds) * time.Second; foresightTimeout > previewTimeout/2 || previewTimeout > limit/2 {
+				t.Errorf("the API server waits for %s, a warning may take %s, and to foresee a drain %s", limit, previewTimeout, foresightTimeout)
 			}
 			people := withSpec(t, "../../../deploy/"+tc.kinds)
 			if got := askedAbout(t, w.Rules); !slices.Equal(got, people) {

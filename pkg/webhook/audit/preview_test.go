@@ -4,10 +4,13 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -84,7 +87,7 @@ func TestCount(t *testing.T) {
 				objects = append(objects, tc.other)
 			}
 			c := snapshottest.NewClient(t, interceptor.Funcs{}, objects...)
-			got, err := Count(c, snapshottest.Reader(c, "id-own"))(t.Context(), provider(milan, tc.to, metav1.ConditionTrue))
+			got, err := Foretell(c, snapshottest.Reader(c, "id-own"), nil)(t.Context(), provider(milan, tc.to, metav1.ConditionTrue))
 			if err != nil || got != tc.want {
 				t.Errorf("%s\n%q, %v; want %q", tc.reason, got, err, tc.want)
 			}
@@ -100,7 +103,156 @@ func TestCountFails(t *testing.T) {
 		},
 	})
 	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "id-milan"}}
-	if got, err := Count(c, snapshottest.Reader(c, "id-own"))(t.Context(), p); err == nil || got != "" {
+	if got, err := Foretell(c, snapshottest.Reader(c, "id-own"), nil)(t.Context(), p); err == nil || got != "" {
 		t.Errorf("%q, %v", got, err)
 	}
+}
+
+// What is said of a provider with one pod, and of any if there is no other.
+const (
+	one    = "Provider id-milan has 1 pod of 1 consumer."
+	closed = " No other provider is ready, so that none can take them."
+)
+
+// TestForetell has a drain foreseen: what cannot be foreseen within bounds is counted, and nothing of it is an error.
+func TestForetell(t *testing.T) {
+	const foreseen = "Of the pods on the provider 1 would move at once"
+	says := func(context.Context, cluster.ID) (string, error) { return foreseen, nil }
+	cases := map[string]struct {
+		reason           string
+		to               v1alpha1.Scheduling // Drained if it is empty.
+		pods, namespaces int                 // One of each if they are zero.
+		foresee          Foresight
+		want             string
+		after            time.Duration
+		asked            bool
+	}{
+		"Drained": {reason: "What is foreseen is said.", foresee: says, want: foreseen, asked: true},
+		"Cordoned": {
+			reason: "Nothing moves.", to: v1alpha1.SchedulingCordoned, foresee: says,
+			want: one + " What is there stays, and nothing new comes.",
+		},
+		"Nobody": {reason: "Nobody foresees.", want: one + closed},
+		"Slow": {
+			reason: "Nobody waits for long.", foresee: func(ctx context.Context, _ cluster.ID) (string, error) {
+				<-ctx.Done()
+				return "", fmt.Errorf("plan: %w", ctx.Err())
+			}, want: one + closed, after: foresightTimeout, asked: true,
+		},
+		"Late": {
+			reason: "What is there although it is late is said.", foresee: func(ctx context.Context, _ cluster.ID) (string, error) {
+				<-ctx.Done()
+				return foreseen, nil
+			}, want: foreseen, after: foresightTimeout, asked: true,
+		},
+		"Fails": {
+			reason: "An error is none of the change.", foresee: func(context.Context, cluster.ID) (string, error) {
+				return foreseen, errors.New("boom")
+			}, want: one + closed, asked: true,
+		},
+		"Panics": {
+			reason: "Nor is a fault.", foresee: func(context.Context, cluster.ID) (string, error) { panic("boom") }, want: one + closed, asked: true,
+		},
+		"Unknown": {
+			reason: "Nothing is known of the provider.", foresee: func(context.Context, cluster.ID) (string, error) { return "", nil },
+			want: one + closed, asked: true,
+		},
+		"Full": {
+			reason: "So much is foreseen.", pods: maxForeseenPods, namespaces: maxForeseenNamespaces, foresee: says, want: foreseen, asked: true,
+		},
+		"Pods": {
+			reason: "More pods are only counted.", pods: maxForeseenPods + 1, foresee: says,
+			want: fmt.Sprintf("Provider id-milan has %d pods of 1 consumer.", maxForeseenPods+1) + closed,
+		},
+		"Namespaces": {
+			reason: "So are those of more namespaces.", pods: maxForeseenNamespaces + 1, namespaces: maxForeseenNamespaces + 1, foresee: says,
+			want: fmt.Sprintf("Provider id-milan has %d pods of 1 consumer.", maxForeseenNamespaces+1) + closed,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := full(t, max(tc.pods, 1), max(tc.namespaces, 1))
+			synctest.Test(t, func(t *testing.T) {
+				asked, foresee := false, Foresight(nil)
+				if tc.foresee != nil {
+					foresee = func(ctx context.Context, provider cluster.ID) (string, error) {
+						asked = true
+						if provider != "id-milan" {
+							t.Errorf("%s\nasked about %s", tc.reason, provider)
+						}
+						return tc.foresee(ctx, provider)
+					}
+				}
+				tell, began := Foretell(c, snapshottest.Reader(c, "id-own"), foresee), time.Now()
+				for range 2 { // The first one leaves nothing behind that is in the way of the next.
+					asked = false
+					got, err := tell(t.Context(), milanTo(tc.to))
+					if err != nil || got != tc.want || asked != tc.asked {
+						t.Errorf("%s\n%q, %v, foreseen: %t; want %q, %t", tc.reason, got, err, asked, tc.want, tc.asked)
+					}
+				}
+				if took := time.Since(began); took != 2*tc.after {
+					t.Errorf("%s\nit took %s", tc.reason, took)
+				}
+			})
+		})
+	}
+}
+
+// TestForetellOneAtATime has many ask while a drain is being foreseen: they get the count at once.
+func TestForetellOneAtATime(t *testing.T) {
+	c := full(t, 1, 1)
+	synctest.Test(t, func(t *testing.T) {
+		release, foreseeing := make(chan struct{}), 0
+		tell := Foretell(c, snapshottest.Reader(c, "id-own"), func(context.Context, cluster.ID) (string, error) {
+			foreseeing++
+			<-release
+			return "foreseen", nil
+		})
+		first := make(chan string)
+		go func() {
+			got, _ := tell(t.Context(), milanTo(""))
+			first <- got
+		}()
+		synctest.Wait()
+		for range 3 {
+			got, err := tell(t.Context(), milanTo(""))
+			if want := one + closed; err != nil || got != want {
+				t.Errorf("who asks meanwhile is told %q, %v; want %q", got, err, want)
+			}
+		}
+		if foreseeing != 1 {
+			t.Errorf("%d drains are foreseen at a time", foreseeing)
+		}
+		close(release)
+		if got := <-first; got != "foreseen" {
+			t.Errorf("who asked first is told %q", got)
+		}
+		if got, err := tell(t.Context(), milanTo("")); err != nil || got != "foreseen" {
+			t.Errorf("who asks afterwards is told %q, %v", got, err)
+		}
+	})
+}
+
+// full returns what reads a provider that has pods in some namespaces of one consumer, one after the other.
+func full(t *testing.T, pods, namespaces int) client.Client {
+	t.Helper()
+	milan, rome := cluster.Identity{ID: "id-milan", Name: "milan"}, cluster.Identity{ID: "id-rome", Name: "rome"}
+	objects := []client.Object{liqotest.ForeignCluster(milan, true, false), liqotest.Offer(milan, nil), liqotest.VirtualNode(milan, true)}
+	for i := range namespaces {
+		objects = append(objects, liqotest.TwinNamespace(fmt.Sprint("shop-", i), rome))
+	}
+	for i := range pods {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprint("shop-", i%namespaces), Name: fmt.Sprint("pod-", i)}}
+		p.Spec.NodeName = "liqo-milan"
+		objects = append(objects, p)
+	}
+	return snapshottest.NewClient(t, interceptor.Funcs{}, objects...)
+}
+
+// milanTo is a provider that somebody closes, and drains if nothing else is said.
+func milanTo(to v1alpha1.Scheduling) *v1alpha1.Provider {
+	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "id-milan"}}
+	p.Spec.Scheduling = cmp.Or(to, v1alpha1.SchedulingDrained)
+	return p
 }

@@ -42,7 +42,8 @@ var verdicts = map[placement.Fate]string{placement.Stays: "Stays", placement.Lat
 
 // PreviewDrain returns what would become of the pods on a provider if people let it be scheduled in some way, which is Drained or Cordoned,
 // and the policies had decided without it; ok is false if there is no such provider. For all of it the Planner is asked: it is what the
-// controller would do at this moment, and what would follow as far as [placement.Foresee] can tell.
+// controller would do at this moment, and what would follow as far as [placement.Foresee] can tell. It ends with the error of the context
+// when that has ended, between two consumers or two namespaces.
 func (e *Explainer) PreviewDrain(
 	ctx context.Context, id cluster.ID, as v1alpha1.Scheduling,
 ) (preview apiv1.DrainPreview, ok bool, err error) {
