@@ -11,7 +11,7 @@ import { DrainScreen } from "./drain";
 import { count, plain, when } from "./format";
 import { MapScreen } from "./map/screen";
 import { OverviewScreen } from "./overview";
-import { Command, Head, Icon, State } from "./parts";
+import { Command, Head, Icon, Needs, State } from "./parts";
 import { kubectl, narrow, now, route, said, say, setTheme, theme } from "./place";
 import { PoliciesScreen, PolicyScreen } from "./policies";
 import { ProviderScreen, ProvidersScreen } from "./providers";
@@ -52,9 +52,11 @@ function TheMap() {
   return (
     <>
       <Head title="Map" hint={clusters && `${count(clusters.consumers, "consumer")} and ${count(clusters.providers, "provider")}`} command={kubectl("providers", "-o", "wide")} />
-      <MapScreen providers={providers} consumers={consumers} links={of("links")} flows={of("flows")} missing={[...new Set(lacks)]}
-        brokerName={plain(me.value?.broker?.name) || "broker"} selected={route.value.query.selected} onSelect={(key) => narrow({ selected: key })}
-        ago={(time) => when(time, now.value)} filter={route.value.query.q ?? ""} />
+      <Needs kinds={[]}>{() => (
+        <MapScreen providers={providers} consumers={consumers} links={of("links")} flows={of("flows")} missing={[...new Set(lacks)]}
+          brokerName={plain(me.value?.broker?.name) || "broker"} selected={route.value.query.selected} onSelect={(key) => narrow({ selected: key })}
+          ago={(time) => when(time, now.value)} filter={route.value.query.q ?? ""} />
+      )}</Needs>
     </>
   );
 }

@@ -16,8 +16,8 @@ export interface Deed {
   to: string;
   /** What it does, for who does not know the word. */
   does: string;
-  /** What is shown before it is done. It is not done before settled was called. */
-  before?: (settled: () => void) => ComponentChildren;
+  /** What is shown before it is done. It is not done before settled was called, with what is said then; admission may say the same. */
+  before?: (settled: (said: string) => void) => ComponentChildren;
 }
 
 /** The buttons that change whether a cluster gets anything new. One that may not be used says why. */
@@ -43,7 +43,7 @@ function DeedDialog({ of, cluster, deed, done }: { of: "providers" | "consumers"
   const [warnings, setWarnings] = useState<string[]>();
   const [problem, setProblem] = useState("");
   const [busy, setBusy] = useState(true);
-  const [seen, setSeen] = useState(!deed.before);
+  const [seen, setSeen] = useState<string | undefined>(deed.before ? undefined : "");
   const title = useId();
   const attempt = async (task: () => Promise<void>) => {
     setBusy(true);
@@ -69,15 +69,15 @@ function DeedDialog({ of, cluster, deed, done }: { of: "providers" | "consumers"
     <dialog ref={dialog} class={deed.before ? "large" : undefined} aria-labelledby={title} onClose={done}>
       <h2 id={title}>{deed.verb}<span class="cut" title={titleOf(cluster)}>{nameOf(cluster)}?</span></h2>
       <p>{deed.does}</p>
-      {deed.before?.(() => setSeen(true))}
+      {deed.before?.(setSeen)}
       <div aria-live="polite">
         {busy && <p class="muted">{warnings ? "Doing it …" : "Trying it, without doing it …"}</p>}
-        {warnings && warnings.length > 0 && <ul class="lines">{warnings.map((line) => <li key={line}><State tone="off">{line}</State></li>)}</ul>}
+        {warnings && warnings.length > 0 && <ul class="lines">{warnings.filter((line) => line !== seen).map((line) => <li key={line}><State tone="off">{line}</State></li>)}</ul>}
         {warnings && !busy && warnings.length === 0 && !problem && <p class="muted">It was tried: nothing stands against it.</p>}
         {problem && <p><State tone="problem">{problem}</State></p>}
       </div>
       <p class="tools">
-        <button type="button" class="main" disabled={busy || !warnings || !seen} onClick={act}>{deed.verb}</button>
+        <button type="button" class="main" disabled={busy || !warnings || seen === undefined} onClick={act}>{deed.verb}</button>
         <button type="button" onClick={() => dialog.current?.close()}>Cancel</button>
         <button type="button" onClick={() => copy(kubectl(deed.verb.toLowerCase(), cluster.id))}>Copy command</button>
       </p>

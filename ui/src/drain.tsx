@@ -23,7 +23,7 @@ interface Asked {
   at?: number;
 }
 
-function useDrain(id: string, settled?: () => void): [Asked, () => void] {
+function useDrain(id: string, settled?: (said: string) => void): [Asked, () => void] {
   const [asked, set] = useState<Asked>({});
   const last = useRef(0);
   const ask = () => {
@@ -31,7 +31,7 @@ function useDrain(id: string, settled?: () => void): [Asked, () => void] {
     const answer = (of: Asked) => {
       if (mine !== last.current) return;
       set({ ...of, at: Date.now() });
-      settled?.();
+      settled?.(plain(of.preview?.message));
     };
     set({});
     drainPreview(id).then((preview) => answer({ preview }), (error: Error) => answer({ problem: error.message }));
@@ -44,7 +44,7 @@ function useDrain(id: string, settled?: () => void): [Asked, () => void] {
 }
 
 /** What the dialog shows before a provider is drained. */
-export function Foreseen({ provider, settled }: { provider: Provider; settled: () => void }) {
+export function Foreseen({ provider, settled }: { provider: Provider; settled: (said: string) => void }) {
   const [asked, ask] = useDrain(provider.id, settled);
   return (
     <>

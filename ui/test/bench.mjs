@@ -15,7 +15,7 @@ const mebibyte = 1024 * 1024;
 const loads = 20, changesPerSecond = 20;
 
 const things = world({ providers: 1000, consumers: 100, pods: 3000 });
-const s = await serve({ dist, things });
+const s = await serve({ dist, things, still: true });
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu", "--js-flags=--expose-gc"] });
 
 /** The value below which a share of all lies. */
@@ -34,6 +34,12 @@ function says(what, value, unit, limit) {
 async function open(to) {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
   const page = await context.newPage();
+  // The page itself takes the time at which the map and the tables below it are drawn: whoever asks it from outside adds how long asking takes.
+  await page.addInitScript(() => new MutationObserver((_, observer) => {
+    if (!document.querySelector(".map-picture .box") || !document.querySelector(".map-tables tbody tr")) return;
+    observer.disconnect();
+    requestAnimationFrame(() => requestAnimationFrame(() => (window.shown = performance.now())));
+  }).observe(document, { childList: true, subtree: true }));
   page.setDefaultTimeout(60_000);
   await page.goto(`${s.address}#code=good&to=${to}`);
   return page;
@@ -63,8 +69,10 @@ const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 const painted = [], shown = [];
 for (let i = 0; i < loads; i++) {
   const page = await open("/map");
-  await page.locator(".map-picture .box").first().waitFor({ state: "attached" });
-  shown.push(await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now()))))));
+  await page.waitForFunction(() => window.shown);
+  const told = await page.locator(".titles p").first().textContent();
+  if (told !== "100 consumers and 1,000 providers") throw new Error(`the map is drawn, and says ${told}`);
+  shown.push(await page.evaluate(() => window.shown));
   painted.push(await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? NaN));
   await page.context().close();
 }

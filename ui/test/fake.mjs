@@ -31,6 +31,14 @@ function scored(j, i, near) {
   return { score: Math.round(100 * terms.reduce((sum, t) => sum + t.points, 0)) / 100, terms, why: j === 0 ? [...why, "stands in for one that cannot be used"] : why };
 }
 
+/** Of a ranking what the broker explains: the first of each sort. Those that are chosen besides come last, with nothing but their names. */
+function explained(ranking) {
+  const most = 8, of = { chosen: 0, passed: 0, excluded: 0 };
+  const all = ranking.filter((c) => ++of[c.chosen ? "chosen" : c.excluded ? "excluded" : "passed"] <= most);
+  const known = new Set(all);
+  return { complete: all.length === ranking.length, providers: [...all, ...ranking.filter((c) => c.chosen && !known.has(c)).map(({ id, name, chosen }) => ({ id, name, chosen }))] };
+}
+
 /** What a drain of a provider would do with the pods of a world that are there, as the broker sorts them. */
 function preview(things, id) {
   const order = ["Stays", "Later", "Moves"];
@@ -90,7 +98,7 @@ export function world({ providers = 14, consumers = 5, pods = 60, names = [] } =
       history: i === 3 ? [] : i === 4 ? undefined : [
         { name: "availability1h", slotSeconds: 300, slots: 12, upSeconds: Array.from({ length: 12 }, (_, n) => (n === 11 ? 120 : i === 7 && n > 9 ? 0 : 300)), lastSeconds: 130 },
         { name: "availability24h", slotSeconds: 3600, slots: 24, upSeconds: Array.from({ length: 24 - (i % 8) }, (_, n) => (n === 5 ? 3300 : n === 9 ? 0 : 3600)), lastSeconds: 3600 },
-        { name: "availability30d", slotSeconds: 86400, slots: 30, upSeconds: Array.from({ length: 9 + i }, (_, n) => (n % 7 === 3 ? 86000 - i * 900 : 86400)), lastSeconds: 40000 },
+        { name: "availability30d", slotSeconds: 86400, slots: 30, upSeconds: Array.from({ length: Math.min(9 + i, 30) }, (_, n) => (n % 7 === 3 ? Math.max(86000 - i * 900, 0) : 86400)), lastSeconds: 40000 },
       ],
     };
     ps.push(all.providers[id] = p);
@@ -116,16 +124,16 @@ export function world({ providers = 14, consumers = 5, pods = 60, names = [] } =
     };
     for (const policy of ["cheapest", "near"]) {
       all.decisions[`${policy}/${id}`] = {
-        policy, consumer: who, complete: true,
+        policy, consumer: who,
         better: policy === "cheapest" && i === 0 ? [{ id: ps[1].id, name: ps[1].name, since: at(-310), due: at(590) }] : undefined,
         scaling: policy === "near" && i < 3 ? {
           unit: "ratio", offloadAbove: 0.8, unoffloadBelow: 0.3, windowSeconds: 300, count: 2, min: 1, max: i === 2 ? undefined : 4, groupBy: i === 1 ? "topology.kubernetes.io/region" : undefined,
           ...(i === 0 ? { value: 0.86, direction: "Up", since: at(-140), measured: at(-12) } : i === 1 ? { value: 0.52, measured: at(-20) } : { unknown: "the query answers nothing" }),
         } : undefined,
-        providers: ps.map((p, j) => (p.ready && j % 5 !== 4
+        ...explained(ps.map((p, j) => (p.ready && j % 5 !== 4
           ? { id: p.id, name: p.name, chosen: (j + i) % 4 === 0, ...scored(j, i, policy === "near") }
           : { id: p.id, name: p.name, chosen: false, excluded: p.ready ? "filter region == \"it\"" : `it is ${p.reason}`, why: [p.ready ? "filter region == \"it\"" : `it is ${p.reason}`] }))
-          .sort((x, y) => (y.score ?? -1) - (x.score ?? -1)),
+          .sort((x, y) => (y.score ?? -1) - (x.score ?? -1))),
       };
     }
   }
@@ -176,17 +184,37 @@ export function world({ providers = 14, consumers = 5, pods = 60, names = [] } =
 
 const field = { policies: "policy", advice: "advice", status: "status", activity: "activity", ownoffers: "ownOffer", registries: "registry", market: "market" };
 
+/** An event as it is sent. */
+const told = (name, data, id) => `${id ? `id: ${id}\n` : ""}event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
+
+/** What a stream tells first, in the blocks that it is sent in. */
+function all(things, kinds) {
+  const blocks = [];
+  let block = told("reset", {}, "0");
+  for (const kind of kinds) {
+    for (const [key, value] of Object.entries(things[kind])) {
+      block += told("set", { kind, key, [field[kind] ?? kind.slice(0, -1)]: value });
+      if (block.length > 65536) {
+        blocks.push(Buffer.from(block));
+        block = "";
+      }
+    }
+  }
+  return [...blocks, Buffer.from(block + told("synced", {}, "n:1"))];
+}
+
 /**
- * Serves dist and a world on a free port; returns its address, and tell, which tells all of a change. me overrides what is said of who calls; of the options that it returns down
- * is whether the API server is, drain the problem that a preview is answered by, and planned and streamed are what a preview and a stream
- * wait for.
+ * Serves dist and a world on a free port; returns its address, and tell, which tells all of a change. me overrides what is said of who calls;
+ * a world that is still does not change, and what a stream tells first is made once, so that it costs no time when it is asked for. Of the options
+ * that it returns down is whether the API server is, drain the problem that a preview is answered by, and planned and streamed are what a
+ * preview and a stream wait for.
  */
-export async function serve({ dist, things = world(), me = {}, port = 0, policies = true, hosted = false }) {
+export async function serve({ dist, things = world(), me = {}, port = 0, policies = true, hosted = false, still = false }) {
   const options = { down: false, seen: [], texts: [], asked: [], resumed: 0, key: "key" };
   const files = { "/": "index.html", "/index.html": "index.html", "/app.js": "app.js", "/app.css": "app.css", "/licences.txt": "licences.txt" };
   for (const name of readdirSync(dist)) if (name.endsWith(".js.gz")) files[`/${name.slice(0, -3)}`] = name.slice(0, -3);
   const types = { html: "text/html; charset=utf-8", js: "text/javascript", css: "text/css", txt: "text/plain; charset=utf-8" };
-  const streams = new Map();
+  const streams = new Map(), whole = new Map();
   options.tell = (kind, key, as, changes) => {
     things[kind][key] = { ...things[kind][key], ...changes };
     [...streams.keys()].forEach((send) => send("set", { kind, key, [as]: things[kind][key] }, "n:1"));
@@ -215,13 +243,12 @@ export async function serve({ dist, things = world(), me = {}, port = 0, policie
     } else if (url.pathname === "/api/v1/events") {
       await options.streamed;
       answer.writeHead(200, { "Content-Type": "text/event-stream" });
-      const send = (name, data, id) => answer.write(`${id ? `id: ${id}\n` : ""}event: ${name}\ndata: ${JSON.stringify(data)}\n\n`);
+      const send = (name, data, id) => answer.write(told(name, data, id));
       if (request.headers["last-event-id"] !== "n:1") {
-        send("reset", {}, "0");
-        for (const kind of url.searchParams.get("kinds").split(",")) {
-          for (const [key, value] of Object.entries(things[kind])) send("set", { kind, key, [field[kind] ?? kind.slice(0, -1)]: value });
-        }
-        send("synced", {}, "n:1");
+        const asked = url.searchParams.get("kinds");
+        const blocks = (still && whole.get(asked)) || all(things, asked.split(","));
+        if (still) whole.set(asked, blocks);
+        blocks.forEach((block) => answer.write(block));
       } else options.resumed++;
       streams.set(send, answer);
       const alive = setInterval(() => answer.write(": alive\nid: n:1\n\n"), 5000);
@@ -235,7 +262,7 @@ export async function serve({ dist, things = world(), me = {}, port = 0, policie
           things[kind][id] = { ...things[kind][id], scheduling };
           [...streams.keys()].forEach((send) => send("set", { kind, key: id, [kind.slice(0, -1)]: things[kind][id] }, "n:1"));
         }
-        json(200, { scheduling }, { Warning: scheduling === "Drained" ? ['299 - "12 pods would move, 2 stay"', '299 - "web/\\"one\\", alone: its last ready copy"'] : [] });
+        json(200, { scheduling }, { Warning: scheduling === "Drained" ? ['299 - "12 pods would move, 2 stay"', '299 - "Of the pods on the provider 3 would move at once, 1 later, and 1 would stay."', '299 - "web/\\"one\\", alone: its last ready copy"'] : [] });
       });
     } else if (url.pathname.endsWith("/drain") && request.method === "GET") {
       const id = decodeURIComponent(url.pathname.split("/")[4]);

@@ -5,7 +5,7 @@
 // draws what it is given; where that comes from it does not know.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { layOut, memberAt, type Box, type Drawing, type Grouping, type Line } from "./layout";
 import { read, total, type Data, type Model, type Node, type Path, type Tunnel } from "./model";
 import { plain, trip } from "./text";
@@ -66,7 +66,8 @@ export function MapScreen(props: MapProps) {
   const [hovered, hover] = useState<string>();
   const [width, setWidth] = useState(0);
   const frame = useRef<HTMLDivElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
+    setWidth(frame.current!.clientWidth); // It is drawn in its first frame.
     const sized = new ResizeObserver((entries) => setWidth(Math.floor(entries[0]!.contentRect.width)));
     sized.observe(frame.current!);
     return () => sized.disconnect();
