@@ -7,9 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,6 +30,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/ui"
 	"github.com/capacitorset/liqo-broker/pkg/uiserver"
 	"github.com/capacitorset/liqo-broker/pkg/uiserver/answer"
+	"github.com/capacitorset/liqo-broker/pkg/uiserver/saving"
 	"github.com/capacitorset/liqo-broker/pkg/version"
 )
 
@@ -35,6 +39,9 @@ type page struct {
 	port             uint16
 	route            string
 	noOpen, readOnly bool
+	// save is the file that the page is written into instead of being served; empty if it is served.
+	save string
+	hide bool
 	// browse opens a link in a browser until its context ends, and returns [errNoBrowser] where there is none.
 	browse func(ctx context.Context, link string) error
 }
@@ -48,26 +55,97 @@ func (r *reading) uiCommand() *cobra.Command {
 			"federation.\nOf a cluster that trades: what is for sale, its contracts and its offers, and what can be done with them.\n\n" +
 			"The page is served on loopback of this machine, until the command is interrupted or nobody has used it for 12 hours. " +
 			"It reads and\nchanges the cluster with the rights of your kubeconfig. It needs a link that the command prints, and that " +
-			"opens it once, within a\nminute. From another machine the link works through ssh -L PORT:127.0.0.1:PORT.",
+			"opens it once, within a\nminute. From another machine the link works through ssh -L PORT:127.0.0.1:PORT.\n\n" +
+			"With --save nothing is served: the page as it is now becomes a file that any browser opens without a network, and that changes\n" +
+			"nothing. It shows all that you may see. With --hide-names pseudonyms stand for names, IDs, addresses and users, and what others\n" +
+			"have written is left out.",
 		Example: "  kubectl liqo-broker ui\n  kubectl liqo-broker ui --open /map --read-only\n" +
-			"  kubectl liqo-broker ui --port 8443 --no-open",
+			"  kubectl liqo-broker ui --port 8443 --no-open\n" +
+			"  kubectl liqo-broker ui --save page.html --hide-names",
 		Args:              usage(cobra.NoArgs),
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(command *cobra.Command, _ []string) error { return r.showPage(command.Context(), &p) },
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := p.checkFlags(command.Flags()); err != nil {
+				return program.Usage(err)
+			}
+			if p.save != "" {
+				return r.savePage(command.Context(), &p)
+			}
+			return r.showPage(command.Context(), &p)
+		},
 	}
 	flags := command.Flags()
 	flags.Uint16Var(&p.port, "port", 0, "port on loopback; 0 is one that is free")
 	flags.StringVar(&p.route, "open", "", "what of the page is opened, as /providers")
 	flags.BoolVar(&p.noOpen, "no-open", false, "open no browser: the link is printed only")
 	flags.BoolVar(&p.readOnly, "read-only", false, "let the page change nothing")
+	flags.StringVar(&p.save, "save", "", "write the page as it is now into this file, such as page.html, and end")
+	flags.BoolVar(&p.hide, "hide-names", false, "put pseudonyms in the place of names into the saved file")
 	return command
+}
+
+// checkFlags returns what does not go together.
+func (p *page) checkFlags(flags *pflag.FlagSet) error {
+	for _, other := range []string{"port", "open"} {
+		if flags.Changed("save") && flags.Changed(other) {
+			return fmt.Errorf("--save does not go with --%s: a page that is a file is not served", other)
+		}
+	}
+	switch {
+	case flags.Changed("save") && p.save == "":
+		return errors.New("--save needs the name of a file")
+	case p.hide && p.save == "":
+		return errors.New("--hide-names needs --save: only a saved page can be without names")
+	case strings.ContainsAny(p.route, "#&\n"):
+		return fmt.Errorf("--open %q is no route of the page: they are as /providers", p.route)
+	}
+	return nil
+}
+
+// savePage writes the page as it is now into a file.
+func (r *reading) savePage(ctx context.Context, p *page) error {
+	if err := saving.Check(p.save); err != nil {
+		return err // It is known before anything is read.
+	}
+	answers, err := r.answers(ctx, p.readOnly)
+	if err != nil {
+		return r.clear(err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return answers.Run(ctx) })
+	group.Go(func() error {
+		defer cancel()
+		return r.save(ctx, p, answers)
+	})
+	return group.Wait()
+}
+
+// save writes a file of what answers the page.
+func (r *reading) save(ctx context.Context, p *page, data http.Handler) error {
+	m, err := saving.Read(ctx, data, r.now)
+	if err != nil {
+		return err
+	}
+	if p.hide {
+		if m, err = saving.Hide(m); err != nil {
+			return err
+		}
+	}
+	files, err := ui.New()
+	if err != nil {
+		return err
+	}
+	if err := saving.Write(p.save, files, m); err != nil {
+		return err
+	}
+	fmt.Fprintf(r.Out, "The page of %s is saved in %s, as it was at %s\n", r.where(), p.save, m.At.Format(time.RFC3339))
+	return nil
 }
 
 // showPage serves the page until ctx ends, or nobody uses it.
 func (r *reading) showPage(ctx context.Context, p *page) error {
-	if strings.ContainsAny(p.route, "#&\n") {
-		return program.Usage(fmt.Errorf("--open %q is no route of the page: they are as /providers", p.route))
-	}
 	// Whether there is a broker is said here, and not in a browser.
 	answers, err := r.answers(ctx, p.readOnly)
 	if err != nil {

@@ -6,6 +6,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,9 +19,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/capacitorset/liqo-broker/pkg/program"
+	"github.com/capacitorset/liqo-broker/pkg/uiserver"
 )
 
 // TestUI serves the page until it is interrupted: with a link that opens it, and data for who has opened it.
@@ -76,10 +79,71 @@ func TestUI(t *testing.T) {
 	}
 }
 
-// TestUIElsewhere asks for the page where there is no broker, and for what is no route.
-func TestUIElsewhere(t *testing.T) {
-	if _, _, err := newCLI(t, well()...).run(t, "ui --open a#b"); program.ExitCode(err) != program.ExitUsage {
-		t.Errorf("what is no route: %v", err)
+// TestUIUsage asks for what is no route, and for what does not go together.
+func TestUIUsage(t *testing.T) {
+	for line, says := range map[string]string{
+		"ui --open a#b":                      "no route",
+		"ui --save page.html --port 8443":    "--save does not go with --port",
+		"ui --save page.html --open /map":    "--save does not go with --open",
+		"ui --save= --hide-names":            "--save needs the name of a file",
+		"ui --hide-names":                    "--hide-names needs --save",
+		"ui --save page.html --port 0":       "--save does not go with --port",
+		"ui --save page.html another.html":   "another.html",
+		"ui --hide-names --no-open --port 0": "--hide-names needs --save",
+	} {
+		if _, _, err := newCLI(t, well()...).run(t, line); program.ExitCode(err) != program.ExitUsage || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+}
+
+// TestUISave writes the page into a file: all of it or without names, and not over what is no regular file.
+func TestUISave(t *testing.T) {
+	const milan = `{"kind":"providers","key":"milan","provider":{"id":"milan","name":"</script><script>alert(1)</script>"}}`
+	data := http.NewServeMux()
+	data.HandleFunc("GET /api/v1/me", func(w http.ResponseWriter, _ *http.Request) {
+		uiserver.Answer(w, json.RawMessage(`{"name":"ada","context":"kind-secret","may":[],"kinds":[{"kind":"providers"}]}`))
+	})
+	data.HandleFunc("GET /api/v1/events", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, "event: reset\ndata: {}\n\nevent: set\ndata: %s\n\nevent: synced\ndata: {}\n\n", milan)
+	})
+	for name, tc := range map[string]struct {
+		hide bool
+		has  string
+	}{
+		"Names":   {false, `"name":"\u003c/script\u003e\u003cscript\u003ealert(1)\u003c/script\u003e"`},
+		"NoNames": {true, `{"id":"provider-1","name":"provider-1"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "page.html")
+			var out strings.Builder
+			t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+			r := newReading(&session{IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: io.Discard}})
+			r.to.addFlags(pflag.NewFlagSet("", pflag.ContinueOnError))
+			if err := r.save(t.Context(), &page{save: file, hide: tc.hide}, data); err != nil {
+				t.Fatal(err)
+			}
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if document := string(text); !strings.Contains(document, tc.has) || strings.Contains(document, "alert(1)</script>") ||
+				strings.Contains(document, "kind-secret") || tc.hide == strings.Contains(document, "milan") {
+				_, found, _ := strings.Cut(document, `id="data"`)
+				t.Errorf("the data are %.400s", found)
+			}
+			if !strings.Contains(out.String(), "is saved in "+file) {
+				t.Errorf("it says %q", out.String())
+			}
+		})
+	}
+	link := filepath.Join(t.TempDir(), "page.html")
+	if err := os.Symlink("elsewhere.html", link); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := newCLI(t, well()...).run(t, "ui --save "+link)
+	if err == nil || !strings.Contains(err.Error(), "no regular file") {
+		t.Errorf("over a link: %v", err)
 	}
 }
 

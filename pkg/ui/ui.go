@@ -34,6 +34,8 @@ const maxFile = 4 << 20
 // A Page serves the files of the page.
 type Page struct {
 	files map[string]file
+	// saved is the script of a page that is a file.
+	saved []byte
 }
 
 type file struct {
@@ -43,7 +45,7 @@ type file struct {
 
 // New reads the files. The error says which one is broken, which tests would have seen.
 func New() (*Page, error) {
-	const folder, end = "dist", ".gz"
+	const folder, end, saved = "dist", ".gz", "saved.js"
 	entries, err := dist.ReadDir(folder)
 	if err != nil {
 		return nil, fmt.Errorf("read the page: %w", err)
@@ -59,16 +61,25 @@ func New() (*Page, error) {
 			return nil, fmt.Errorf("read %s of the page: %w", entry.Name(), err)
 		}
 		name := strings.TrimSuffix(entry.Name(), end)
+		if name == saved {
+			p.saved = unpacked
+			continue
+		}
 		sum := sha256.Sum256(unpacked)
 		p.files["/"+name] = file{
 			kind: mime.FormatMediaType(kindOf(name), map[string]string{"charset": "utf-8"}), tag: hex.EncodeToString(sum[:16]),
 			packed: packed, unpacked: unpacked,
 		}
 	}
+
+	// What browsers ask for, and what files are made of.
 	const index = "/index.html"
 	p.files["/"] = p.files[index]
 	if len(p.files["/"].packed) == 0 {
 		return nil, fmt.Errorf("the page has no %s", index)
+	}
+	if len(p.saved) == 0 {
+		return nil, fmt.Errorf("the page has no %s", saved)
 	}
 	return p, nil
 }
@@ -98,7 +109,7 @@ func unpack(packed []byte) ([]byte, error) {
 // person gives. It learns so from an attribute of its document.
 func (p *Page) Hosted() (*Page, error) {
 	const element, index = "<html ", "/index.html"
-	h := &Page{files: maps.Clone(p.files)}
+	h := &Page{files: maps.Clone(p.files), saved: p.saved}
 	before := p.files[index]
 	marked := bytes.Replace(before.unpacked, []byte(element), []byte(element+"data-hosted "), 1)
 	if len(marked) == len(before.unpacked) {

@@ -16,7 +16,7 @@ import { kubectl, narrow, now, route, said, say, setTheme, theme } from "./place
 import { PoliciesScreen, PolicyScreen } from "./policies";
 import { ProviderScreen, ProvidersScreen } from "./providers";
 import { codeIn, href, parse } from "./routes";
-import { askForLink, connection, hosted, me, missing, reopen, start, store, useToken } from "./server";
+import { askForLink, connection, hosted, kept, me, missing, reopen, start, store, useToken } from "./server";
 import type { Kind } from "./store";
 import { TradeScreen } from "./trade/load";
 import { TrialScreen } from "./trial";
@@ -77,9 +77,17 @@ function Screen() {
   return <div class="empty"><h1 tabIndex={-1}>There is nothing at this address.</h1><a href="#/">Overview</a></div>;
 }
 
+/** Of when a saved page is. */
+function SavedAt() {
+  const at = new Date(kept!.at);
+  const words = at.toLocaleString("en-GB", { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" });
+  return <span class="chip saved" title={`This page shows what was there at ${at.toLocaleString()}${kept!.hidden ? "; other names stand for those that were there" : ""}.`}>saved {words}</span>;
+}
+
 function Stream() {
+  if (SAVED) return <SavedAt />;
   const { state, detail, since } = connection.value;
-  const words = { starting: "connecting", live: "live", stale: `stale since ${new Date(since).toLocaleTimeString()}`, closed: "closed" };
+  const words = { starting: "connecting", live: "live", stale: `stale since ${new Date(since).toLocaleTimeString()}`, closed: "closed", saved: "" };
   return (
     <span class="stream" role="status" title={detail ?? `Last heard ${when(new Date(since).toISOString(), now.value)}`}>
       <State tone={state === "live" ? "ok" : state === "starting" ? "unknown" : "problem"}>{words[state]}</State>
@@ -178,7 +186,7 @@ function App() {
             </li>
           ))}
         </ul>
-        <p class="foot muted">{plain(who?.version)} <a href="licences.txt">Licences</a></p>
+        <p class="foot muted">{plain(who?.version)} {!SAVED && <a href="licences.txt">Licences</a>}</p>
       </nav>
       <header class="top">
         <label class="filter">
@@ -203,7 +211,7 @@ function App() {
   );
 }
 
-const code = hosted ? undefined : codeIn(location.hash);
+const code = SAVED || hosted ? undefined : codeIn(location.hash);
 if (code) {
   history.replaceState(null, "", "#" + code.to);
   route.value = parse(location.hash);

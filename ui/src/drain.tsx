@@ -90,7 +90,7 @@ function Preview({ of: { preview, problem, at }, ask, fits, screen }: {
     return (
       <div class="notice" role="status" aria-busy={!problem}>
         <Icon of={problem ? "off" : "later"} />
-        <span>{problem ? `${problem} It can be drained all the same.` : "Planning what it would do …"}</span>
+        <span>{problem ? (SAVED ? problem : `${problem} It can be drained all the same.`) : "Planning what it would do …"}</span>
         {problem && !screen && <button type="button" class="small" onClick={ask}>Ask again</button>}
       </div>
     );

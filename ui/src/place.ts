@@ -6,19 +6,20 @@
 import { signal } from "@preact/signals";
 import { quoted } from "./format";
 import { codeIn, href, parse, type Route } from "./routes";
-import { hosted, me } from "./server";
+import { hosted, kept, me } from "./server";
 
 export const route = signal<Route>(parse(location.hash));
-export const now = signal(Date.now());
+/** What times are seen from: in a saved page it stands still. */
+export const now = signal(SAVED ? Date.parse(kept!.at) : Date.now());
 /** What was copied or done, for some seconds. */
 export const said = signal("");
-export const theme = signal(localStorage.getItem("liqo-broker-theme") ?? "auto");
+export const theme = signal((!SAVED && localStorage.getItem("liqo-broker-theme")) || "auto");
 
 addEventListener("hashchange", () => {
-  if (!hosted && codeIn(location.hash)) location.reload(); // The page was opened again in a tab that has it.
+  if (!SAVED && !hosted && codeIn(location.hash)) location.reload(); // The page was opened again in a tab that has it.
   else route.value = parse(location.hash);
 });
-setInterval(() => (now.value = Date.now()), 5000);
+if (!SAVED) setInterval(() => (now.value = Date.now()), 5000);
 
 /** Goes to a place; what is only narrowed is no step of its own in the tab's history. */
 export function narrow(query: Record<string, string | undefined>): void {
@@ -29,7 +30,7 @@ export function narrow(query: Record<string, string | undefined>): void {
 
 export function setTheme(to: string): void {
   theme.value = to;
-  localStorage.setItem("liqo-broker-theme", to);
+  if (!SAVED) localStorage.setItem("liqo-broker-theme", to); // Who shows files may have no storage.
   document.documentElement.dataset.theme = to;
 }
 

@@ -10,7 +10,7 @@ import { Deeds } from "./deeds";
 import { Foreseen } from "./drain";
 import { amount, digits, nameOf, plain, quantity, resourcesOf, titleOf, trip, usedOf, usedText } from "./format";
 import { Amounts, Bar, type Column, Conditions, Empty, Facts, Gone, Head, Needs, providerState, Section, shownOf, State, Table, When } from "./parts";
-import { kubectl, matches } from "./place";
+import { kubectl, matches, now } from "./place";
 import { href } from "./routes";
 import { Seen } from "./seen";
 import { store } from "./server";
@@ -102,7 +102,7 @@ function One({ p }: { p: Provider }) {
                     <th scope="row" title={`measured by ${kpi.source}`}>{plain(kpi.name)}</th>
                     <td class="num">{digits(kpi.value)} {plain(kpi.unit)}</td>
                     <td class="mid"><When time={kpi.measured} /></td>
-                    <td>{Date.parse(kpi.expires) < Date.now() ? <State tone="off">expired</State> : <When time={kpi.expires} />}</td>
+                    <td>{Date.parse(kpi.expires) < now.value ? <State tone="off">expired</State> : <When time={kpi.expires} />}</td>
                   </tr>
                 ))}</tbody>
               </table>

@@ -12,7 +12,7 @@ import { type Kind, kinds, Store } from "./store";
 
 /** How the page stands to the server. Since is when the last bytes came, in ms. */
 export interface Connection {
-  state: "starting" | "live" | "stale" | "closed";
+  state: "starting" | "live" | "stale" | "closed" | "saved";
   detail?: string;
   since: number;
 }
@@ -21,10 +21,13 @@ const silence = 20_000;
 const patience = 30_000; // To plan for thousands of pods takes seconds.
 const keyName = "liqo-broker-key";
 /** Whether the page is served by the broker itself: there is no session then, and its person gives a token of the cluster. */
-export const hosted = document.documentElement.hasAttribute("data-hosted");
+export const hosted = !SAVED && document.documentElement.hasAttribute("data-hosted");
 const base = hosted ? "../api/v1" : "api/v1";
 /** What a page says that has lost its server, or never had one. */
 export const reopen = "kubectl liqo-broker ui";
+
+/** What a saved page shows, and of when it is. */
+export const kept = SAVED ? (JSON.parse(document.getElementById("data")!.textContent!) as { at: string; hidden?: boolean; me: Me; events: { kind: string }[] }) : undefined;
 
 export const me = signal<Me | undefined>(undefined);
 export const connection = signal<Connection>({ state: "starting", since: Date.now() });
@@ -39,6 +42,7 @@ export class Refusal extends Error {
 
 /** Asks for what is at a path below version 1 of the API. It fails with a {@link Refusal}, or with why there is no answer. */
 async function call(path: string, options: RequestInit = {}): Promise<Response> {
+  if (SAVED) throw new Refusal(0, "A saved page cannot ask the cluster.");
   const headers = new Headers(options.headers);
   headers.set("Authorization", `Bearer ${sessionStorage.getItem(keyName) ?? ""}`);
   const answer = await fetch(`${base}/${path}`, { signal: AbortSignal.timeout(15_000), ...options, headers, cache: "no-store" });
@@ -67,6 +71,14 @@ async function another(detail: string): Promise<void> {
 
 /** Begins: with a code, exchanges it for a key, and watches for as long as the page is open. */
 export async function start(code: string | undefined): Promise<void> {
+  if (SAVED) {
+    me.value = kept!.me;
+    store.take({ name: "reset", data: "", id: "" });
+    for (const event of kept!.events) store.take({ name: "set", data: JSON.stringify(event), id: "" });
+    store.take({ name: "synced", data: "", id: "" });
+    connection.value = { state: "saved", since: Date.parse(kept!.at) };
+    return;
+  }
   if (hosted) {
     if (!sessionStorage.getItem(keyName)) await another("This page needs a token of the broker's cluster.");
   } else if (code) {
@@ -166,6 +178,7 @@ export async function askForLink(): Promise<string> {
 
 /** Why somebody may not do something that is written as it is; empty if nothing stands against it. */
 export function refusalOf(right: string): string {
+  if (SAVED) return "This is a saved page.";
   if (!me.value || connection.value.state !== "live") return "There is no connection to the cluster.";
   if (me.value.readOnly) return "This page was opened with --read-only.";
   return me.value.may.includes(right) ? "" : `You may not ${right}.brokering.liqo.io.`;

@@ -262,7 +262,7 @@ export async function serve({ dist, things = world(), me = {}, port = 0, policie
           things[kind][id] = { ...things[kind][id], scheduling };
           [...streams.keys()].forEach((send) => send("set", { kind, key: id, [kind.slice(0, -1)]: things[kind][id] }, "n:1"));
         }
-        json(200, { scheduling }, { Warning: scheduling === "Drained" ? ['299 - "12 pods would move, 2 stay"', '299 - "Of the pods on the provider 3 would move at once, 1 later, and 1 would stay."', '299 - "web/\\"one\\", alone: its last ready copy"'] : [] });
+        json(200, { scheduling }, { Warning: scheduling === "Drained" ? ['299 - "12 pods would move, 2 stay"', '299 - "Of the pods on the provider 3 would move at once, 1 later, and 1 would stay"', '299 - "web/\\"one\\", alone: its last ready copy"'] : [] });
       });
     } else if (url.pathname.endsWith("/drain") && request.method === "GET") {
       const id = decodeURIComponent(url.pathname.split("/")[4]);

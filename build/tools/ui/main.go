@@ -30,6 +30,9 @@ const (
 	// The documents of the types that the page uses: of the API, and of trade.
 	document, tradeDocument = "docs/api/openapi.yaml", "docs/api/trade.yaml"
 
+	// saved is the script of a page that is a file: all in one, since there is nobody from whom it could load the rest.
+	saved = "saved.js"
+
 	// How many bytes may be sent, compressed: scripts and styles before anything is shown, all scripts, and all that is embedded.
 	maxScript, maxStyle, maxScripts, maxAll = 45 << 10, 8 << 10, 60 << 10, 150_000
 )
@@ -82,10 +85,9 @@ func writeTypes(document, file string, needed, wanted []string) error {
 func page(packages []vendoredPackage) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for _, source := range []string{"app.tsx", "app.css"} {
-		options := bundling(packages)
+		options := minified(bundling(packages))
 		options.EntryPoints = []string{filepath.Join(sources, source)}
 		options.Splitting, options.ChunkNames = true, "[name]-[hash]" // What is imported when it is needed is a file of its own.
-		options.MinifyWhitespace, options.MinifyIdentifiers, options.MinifySyntax = true, true, true
 		built, err := bundle(options)
 		if err != nil {
 			return nil, err
@@ -94,12 +96,26 @@ func page(packages []vendoredPackage) (map[string][]byte, error) {
 			files[filepath.Base(file.Path)] = file.Contents
 		}
 	}
-	var err error
+	options := minified(bundling(packages))
+	options.EntryPoints, options.Define = []string{filepath.Join(sources, "app.tsx")}, map[string]string{isSaved: "true"}
+	built, err := bundle(options)
+	if err != nil {
+		return nil, err
+	}
+	files[saved] = built[0].Contents
 	if files["index.html"], err = os.ReadFile(filepath.Join(sources, "index.html")); err != nil {
 		return nil, err
 	}
 	files["licences.txt"] = licencesOf(packages)
 	return files, nil
+}
+
+// isSaved is the name by which sources ask whether they are those of a saved page. What is for the other is left out.
+const isSaved = "SAVED"
+
+func minified(options api.BuildOptions) api.BuildOptions {
+	options.MinifyWhitespace, options.MinifyIdentifiers, options.MinifySyntax = true, true, true
+	return options
 }
 
 // bundling returns how sources of the page are bundled, with the packages of others under the names by which they are imported.
@@ -115,6 +131,7 @@ func bundling(packages []vendoredPackage) api.BuildOptions {
 	return api.BuildOptions{
 		Bundle: true, Alias: aliases, Outdir: "out", Target: api.ES2024, Format: api.FormatESModule, Charset: api.CharsetASCII,
 		JSX: api.JSXAutomatic, JSXImportSource: "preact", LegalComments: api.LegalCommentsNone, LogLevel: api.LogLevelSilent,
+		Define:      map[string]string{isSaved: "false"},
 		TsconfigRaw: "{}", // What ui/tsconfig.json says is for who checks types.
 	}
 }
@@ -166,7 +183,7 @@ func write(files map[string][]byte) error {
 	}
 	first, scripts := 0, 0
 	for name, data := range packed {
-		if !strings.HasSuffix(name, ".js.gz") {
+		if !strings.HasSuffix(name, ".js.gz") || name == saved+".gz" { // A browser is not sent the latter.
 			continue
 		}
 		scripts += len(data)
