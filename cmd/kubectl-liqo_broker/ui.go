@@ -50,9 +50,10 @@ func (r *reading) uiCommand() *cobra.Command {
 	p := page{browse: browse}
 	command := &cobra.Command{
 		Use:   "ui",
-		Short: "Show a broker, and what a cluster trades, in a browser",
+		Short: "Show a broker, a consumer, or what a cluster trades, in a browser",
 		Long: "Show a broker in a browser: what should be looked at, providers, consumers, where pods run and why, and the map of the " +
-			"federation.\nOf a cluster that trades: what is for sale, its contracts and its offers, and what can be done with them.\n\n" +
+			"federation.\nOf a consumer: which of its own pods are at brokers, and by which path they are reached.\n" +
+			"Of a cluster that trades: what is for sale, its contracts and its offers, and what can be done with them.\n\n" +
 			"The page is served on loopback of this machine, until the command is interrupted or nobody has used it for 12 hours. " +
 			"It reads and\nchanges the cluster with the rights of your kubeconfig. It needs a link that the command prints, and that " +
 			"opens it once, within a\nminute. From another machine the link works through ssh -L PORT:127.0.0.1:PORT.\n\n" +
@@ -107,7 +108,7 @@ func (r *reading) savePage(ctx context.Context, p *page) error {
 	if err := saving.Check(p.save); err != nil {
 		return err // It is known before anything is read.
 	}
-	answers, err := r.answers(ctx, p.readOnly)
+	answers, err := r.answers(p.readOnly)
 	if err != nil {
 		return r.clear(err)
 	}
@@ -146,8 +147,8 @@ func (r *reading) save(ctx context.Context, p *page, data http.Handler) error {
 
 // showPage serves the page until ctx ends, or nobody uses it.
 func (r *reading) showPage(ctx context.Context, p *page) error {
-	// Whether there is a broker is said here, and not in a browser.
-	answers, err := r.answers(ctx, p.readOnly)
+	// Whether there is a cluster with Liqo is said here, and not in a browser.
+	answers, err := r.answers(p.readOnly)
 	if err != nil {
 		return r.clear(err)
 	}
@@ -214,8 +215,8 @@ func has(c client.Client, kind string) (bool, error) {
 	return err == nil, nil
 }
 
-// answers returns what answers the page. The error says what a cluster is that neither is a broker nor trades.
-func (r *reading) answers(ctx context.Context, readOnly bool) (*answer.Answers, error) {
+// answers returns what answers the page. The error may be lines.ErrNone.
+func (r *reading) answers(readOnly bool) (*answer.Answers, error) {
 	config, err := r.config()
 	if err != nil {
 		return nil, err
@@ -232,7 +233,7 @@ func (r *reading) answers(ctx context.Context, readOnly bool) (*answer.Answers, 
 	if err != nil {
 		return nil, err
 	}
-	// A cluster that is a broker, trades, or both has something to show.
+	// Of a cluster that is no broker its own pods are shown, whether it trades or not.
 	broker, err := has(c, "Provider")
 	if err != nil {
 		return nil, err
@@ -240,10 +241,6 @@ func (r *reading) answers(ctx context.Context, readOnly bool) (*answer.Answers, 
 	trades, err := has(c, "Purchase")
 	if err != nil {
 		return nil, err
-	}
-	if !broker && !trades {
-		_, err := c.RESTMapper().RESTMapping(v1alpha1.GroupVersion.WithKind("Provider").GroupKind(), v1alpha1.GroupVersion.Version)
-		return nil, r.onBroker(ctx, c, err)
 	}
 
 	// What it asks besides is answered with the same rights.
@@ -259,7 +256,7 @@ func (r *reading) answers(ctx context.Context, readOnly bool) (*answer.Answers, 
 			return r.tryPolicy(ctx, c, of, text)
 		}},
 		Rest: config, Scheme: scheme, Line: of, Context: r.to.context(), Version: version.String(), ReadOnly: readOnly,
-		Preview: preview, Broker: broker, Trades: trades,
+		Preview: preview, Broker: broker, Trades: trades, Consumes: !broker,
 		Programs: shown.Programs{
 			Daemon: client.ObjectKey{Namespace: install.BrokerNamespace, Name: install.BrokerName}, Liqo: liqo.DefaultNamespace,
 		},

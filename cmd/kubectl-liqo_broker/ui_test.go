@@ -20,8 +20,16 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 	"github.com/capacitorset/liqo-broker/pkg/program"
 	"github.com/capacitorset/liqo-broker/pkg/uiserver"
 )
@@ -144,6 +152,52 @@ func TestUISave(t *testing.T) {
 	_, _, err := newCLI(t, well()...).run(t, "ui --save "+link)
 	if err == nil || !strings.Contains(err.Error(), "no regular file") {
 		t.Errorf("over a link: %v", err)
+	}
+}
+
+// TestUIAnywhere opens the page of clusters with either line of Liqo that know nothing of brokers, but not of one without Liqo.
+func TestUIAnywhere(t *testing.T) {
+	for name, tc := range map[string]struct {
+		adds []func(*k8sruntime.Scheme) error
+		says string
+	}{
+		"Liqo 0.9":  {[]func(*k8sruntime.Scheme) error{v09.Line{}.AddToScheme}, "is shown at http://127.0.0.1:"},
+		"Liqo 1.x":  {[]func(*k8sruntime.Scheme) error{v1.Line{}.AddToScheme}, "is shown at http://127.0.0.1:"},
+		"a trader":  {[]func(*k8sruntime.Scheme) error{v09.Line{}.AddToScheme, connectorv1alpha1.AddToScheme}, "is shown at http://127.0.0.1:"},
+		"no Liqo":   {nil, "it has no Liqo"},
+		"no broker": {[]func(*k8sruntime.Scheme) error{v1alpha1.AddToScheme}, "it has no Liqo"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scheme := k8sruntime.NewScheme()
+			for _, add := range append(tc.adds, clientgoscheme.AddToScheme) {
+				if err := add(scheme); err != nil {
+					t.Fatal(err)
+				}
+			}
+			mapper := testrestmapper.TestOnlyStaticRESTMapper(scheme)
+			c := &cli{client: fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).Build()}
+			ctx, cancel := context.WithCancel(t.Context())
+			read, write := io.Pipe()
+			root := c.rootTo(t, genericiooptions.IOStreams{In: strings.NewReader(""), Out: write, ErrOut: io.Discard})
+			root.SetArgs([]string{"ui", "--no-open", "--server", "https://127.0.0.1:1"})
+			ran := make(chan error, 1)
+			go func() {
+				err := root.ExecuteContext(ctx)
+				write.CloseWithError(io.EOF)
+				ran <- err
+			}()
+			lines := bufio.NewScanner(read)
+			lines.Scan()
+			said := lines.Text()
+			cancel()
+			go func() { _, _ = io.Copy(io.Discard, read) }()
+			if err := <-ran; err != nil {
+				said += err.Error()
+			}
+			if !strings.Contains(said, tc.says) {
+				t.Errorf("it says %q", said)
+			}
+		})
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -221,17 +220,11 @@ func identitiesOf(ctx context.Context, c client.Client, of line.Line) ([]cluster
 
 // usesNone says that a cluster has no node of a broker, given how it reaches pods at those that it has.
 func (r *reading) usesNone(ways *liqo.Ways) error {
-	switch {
-	case ways.Noted:
-		return fmt.Errorf("%s neither is a broker's nor uses one: it knows no Providers, and has no virtual node with the label %s",
-			r.where(), liqo.LabelVirtualKubelet)
-	case len(ways.Through) > 0:
-		brokers := slices.Sorted(maps.Keys(ways.Through))
-		return fmt.Errorf("%s has no virtual node of its broker %s yet: kubectl liqo-broker diagnose", r.where(), brokers[0])
-	default:
-		return fmt.Errorf("%s neither is a broker's nor uses one: it knows no Providers, and nobody has said that a peer is a broker: "+
-			"kubectl liqo-broker prepare", r.where())
+	what, do := overview.NoBroker(ways, r.where())
+	if do != "" {
+		return fmt.Errorf("%s: %s", what, do)
 	}
+	return errors.New(what)
 }
 
 // exists returns an error if there is no namespace of a name: the API server lists the pods of such a one as well, and finds none. Who may

@@ -8,8 +8,10 @@
 package cached
 
 import (
+	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -46,6 +48,50 @@ func ByBroker(of line.Line, annotations ...string) map[client.Object]cache.ByObj
 		kept[object] = cache.ByObject{Transform: Without(drop)}
 	}
 	return kept
+}
+
+// ByConsumer returns what a cache keeps for who reads which of a cluster's own pods are at brokers: virtual nodes, all pods and namespaces,
+// and of them and of Liqo's kinds only what is read.
+func ByConsumer(of line.Line) map[client.Object]cache.ByObject {
+	kept := map[client.Object]cache.ByObject{
+		&corev1.Node{}:      {Label: labels.SelectorFromSet(labels.Set{liqo.LabelNodeType: liqo.NodeTypeVirtual}), Transform: node},
+		&corev1.Pod{}:       {Transform: ownPod},
+		&corev1.Namespace{}: {Transform: Metadata},
+	}
+	for object, drop := range of.Dropped(&liqo.Compactor{}) {
+		kept[object] = cache.ByObject{Transform: Without(drop)}
+	}
+	return kept
+}
+
+// ownPod keeps of a pod where it is, how it does and is reached, and what has made it; of one that tolerates virtual nodes besides what it
+// requests. Of the others a cluster has tens of thousands.
+func ownPod(o any) (any, error) {
+	pod, ok := o.(*corev1.Pod)
+	if !ok {
+		return o, nil
+	}
+	kept := podOf(pod, nil)
+	kept.Labels, kept.Spec.Affinity, kept.Spec.Tolerations = nil, nil, nil
+	if hash := pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; hash != "" {
+		metav1.SetMetaDataLabel(&kept.ObjectMeta, appsv1.DefaultDeploymentUniqueLabelKey, hash)
+	}
+	if made := metav1.GetControllerOf(pod); made != nil {
+		kept.OwnerReferences = []metav1.OwnerReference{{Kind: made.Kind, Name: made.Name, Controller: made.Controller}}
+	}
+	for _, name := range liqo.PathAnnotations() {
+		if value, ok := pod.Annotations[name]; ok {
+			metav1.SetMetaDataAnnotation(&kept.ObjectMeta, name, strings.Clone(excerpt.Of(value, maxWord)))
+		}
+	}
+	if !liqo.Admitted(pod) {
+		kept.Spec.Containers = nil
+		return kept, nil
+	}
+	kept.Spec.Tolerations = slices.DeleteFunc(slices.Clone(pod.Spec.Tolerations), func(t corev1.Toleration) bool {
+		return !liqo.Admitted(&corev1.Pod{Spec: corev1.PodSpec{Tolerations: []corev1.Toleration{t}}})
+	})
+	return kept, nil
 }
 
 // Decisions is what a cache keeps of a broker's PlacementDecisions. Nobody changes one that was read, and each may name a thousand

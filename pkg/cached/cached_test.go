@@ -4,15 +4,19 @@
 package cached
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
+	"github.com/capacitorset/liqo-broker/pkg/core/podstate"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 )
 
@@ -65,5 +69,65 @@ func TestEvents(t *testing.T) {
 	}
 	if size := e.Size(); size > 2<<10 || !strings.HasSuffix(e.Message, "é...") || len(e.Message) < 1000 {
 		t.Errorf("kept are %d bytes, %d of the message", size, len(e.Message))
+	}
+}
+
+// TestByConsumer holds that of a consumer's own pods nothing is kept that is not read, and least of those that cannot be at a broker.
+func TestByConsumer(t *testing.T) {
+	kept := map[string]cache.ByObject{}
+	for object, by := range ByConsumer(v09.Line{}) {
+		kept[fmt.Sprintf("%T", object)] = by
+	}
+	if by := kept["*v1.Pod"]; by.Label != nil || by.Field != nil || kept["*v1.Namespace"].Label != nil || kept["*v1.Node"].Label == nil {
+		t.Errorf("not all pods and namespaces are kept, or all nodes: %+v", kept)
+	}
+	long := strings.Repeat("x", 10<<10)
+	pod := func(tolerates ...string) *corev1.Pod {
+		p := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: "web", Namespace: "shop", Labels: map[string]string{"pod-template-hash": "h", "x": "y"},
+				Annotations:     map[string]string{liqo.AnnotationPath: "direct", liqo.AnnotationProviderName: long, "x": long},
+				OwnerReferences: []metav1.OwnerReference{{Kind: "Other", Name: "o"}, {Kind: "ReplicaSet", Name: "web-h", Controller: new(true)}},
+			},
+			Spec: corev1.PodSpec{
+				NodeName: "athens", Volumes: []corev1.Volume{{Name: long}}, Affinity: &corev1.Affinity{},
+				Containers: []corev1.Container{{
+					Image: long, Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}},
+				}},
+			},
+			Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.1.0.7", Conditions: []corev1.PodCondition{
+				{Type: corev1.PodReady, Status: corev1.ConditionTrue}, {Type: "Other", Message: long},
+			}},
+		}
+		for _, key := range tolerates {
+			p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: key})
+		}
+		return p
+	}
+	for name, tc := range map[string]struct {
+		pod      *corev1.Pod
+		admitted bool
+	}{
+		"it tolerates virtual nodes": {pod("node.kubernetes.io/not-ready", "virtual-node.liqo.io/not-allowed"), true},
+		"it does not":                {pod("node.kubernetes.io/not-ready"), false},
+	} {
+		got, err := kept["*v1.Pod"].Transform(tc.pod)
+		p, is := got.(*corev1.Pod)
+		if err != nil || !is {
+			t.Fatalf("%s: %T, %v", name, got, err)
+		}
+		if owner := metav1.GetControllerOf(p); owner == nil || owner.Name != "web-h" || len(p.OwnerReferences) != 1 || len(p.Labels) != 1 ||
+			p.Labels["pod-template-hash"] != "h" || p.Spec.NodeName != "athens" || !podstate.Ready(p) || p.Status.PodIP != "10.1.0.7" {
+			t.Errorf("%s: what is read is not kept: %+v", name, p)
+		}
+		if len(p.Annotations) != 2 || p.Annotations[liqo.AnnotationPath] != "direct" || p.Size() > 1<<10 || p.Spec.Affinity != nil {
+			t.Errorf("%s: %d bytes are kept, with %d annotations", name, p.Size(), len(p.Annotations))
+		}
+		if liqo.Admitted(p) != tc.admitted || (len(p.Spec.Containers) == 1) != tc.admitted || (len(p.Spec.Tolerations) == 1) != tc.admitted {
+			t.Errorf("%s: of its spec is kept %+v", name, p.Spec)
+		}
+		if tc.admitted && p.Spec.Containers[0].Resources.Requests.Cpu().String() != "1" {
+			t.Errorf("%s: it requests %v", name, p.Spec.Containers[0].Resources.Requests)
+		}
 	}
 }

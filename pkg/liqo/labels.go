@@ -128,6 +128,11 @@ const (
 	AnnotationPathSince = "brokering.liqo.io/path-since"
 )
 
+// PathAnnotations returns the names of all annotations that say how a pod is reached.
+func PathAnnotations() []string {
+	return []string{AnnotationPath, AnnotationProvider, AnnotationProviderName, AnnotationPathSince}
+}
+
 // annotationCorePrice is on the ForeignCluster of a cluster whose resources are bought by contract: what one of its cores costs.
 const annotationCorePrice = "brokering.liqo.io/core-price"
 

@@ -60,6 +60,25 @@ func AtHome(namespaces []corev1.Namespace, offloadings []liqo.Offloading, nodes 
 	return all
 }
 
+// mostMade is how many pods or what makes them a finding names at most: a namespace may have thousands.
+const mostMade = 20
+
+// NoBroker says that a cluster, which people call so, has no node of a broker, given how it reaches pods at those that it has, and what to
+// do about it; empty if nothing says that there is to be one.
+func NoBroker(ways *liqo.Ways, called string) (what, do string) {
+	switch {
+	case ways.Noted:
+		return fmt.Sprintf("%s neither is a broker's nor uses one: it knows no Providers, and has no virtual node with the label %s", called,
+			liqo.LabelVirtualKubelet), ""
+	case len(ways.Through) > 0:
+		brokers := slices.Sorted(maps.Keys(ways.Through))
+		return fmt.Sprintf("%s has no virtual node of its broker %s yet", called, brokers[0]), "kubectl liqo-broker diagnose"
+	default:
+		return called + " neither is a broker's nor uses one: it knows no Providers, and nobody has said that a peer is a broker",
+			"kubectl liqo-broker prepare"
+	}
+}
+
 // ofNode reports whether a pod belongs to its node.
 func ofNode(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)
@@ -68,6 +87,7 @@ func ofNode(pod *corev1.Pod) bool {
 
 // remake says how pods of a namespace are made again: what made them does it. Those that nothing made are named.
 func remake(namespace string, pods []*corev1.Pod) string {
+	// By what is done about them.
 	var restart, remove, alone []string
 	for _, pod := range pods {
 		owner := metav1.GetControllerOf(pod)
@@ -87,16 +107,22 @@ func remake(namespace string, pods []*corev1.Pod) string {
 			remove = append(remove, pod.Name)
 		}
 	}
+
+	// As commands, which name not too many.
 	slices.Sort(restart)
 	var commands []string
-	if restart = slices.Compact(restart); len(restart) > 0 {
-		commands = append(commands, "kubectl rollout restart -n "+namespace+" "+strings.Join(restart, " "))
+	again := func(command string, all []string) {
+		if len(all) > 0 {
+			commands = append(commands, "kubectl "+command+" -n "+namespace+" "+strings.Join(all[:min(len(all), mostMade)], " "))
+		}
+		if more := len(all) - mostMade; more > 0 {
+			commands = append(commands, fmt.Sprintf("then the same for %d more", more))
+		}
 	}
-	if len(remove) > 0 {
-		commands = append(commands, "kubectl delete pod -n "+namespace+" "+strings.Join(remove, " "))
-	}
+	again("rollout restart", slices.Compact(restart))
+	again("delete pod", remove)
 	if len(alone) > 0 {
-		commands = append(commands, "delete and create yourself what nothing else creates again: "+strings.Join(alone, ", "))
+		commands = append(commands, "delete and create yourself what nothing else creates again: "+excerpt.Names(alone, mostMade))
 	}
 	return strings.Join(commands, "; ")
 }

@@ -4,6 +4,8 @@
 package overview
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -94,5 +96,20 @@ func TestWhys(t *testing.T) {
 		if got := why(&tc.placed); got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
+	}
+}
+
+// TestAtHomeIsBounded holds that of a namespace with thousands of pods at home not all are named.
+func TestAtHomeIsBounded(t *testing.T) {
+	var pods []corev1.Pod
+	for i := range 5000 {
+		p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("job-%04d", i)}}
+		p.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: "job", Controller: new(true)}}
+		pods = append(pods, p)
+	}
+	found := AtHome(nil, []liqo.Offloading{{Namespace: "shop", Remote: true}}, nil, pods)
+	const rest = "job-0019; then the same for 4980 more"
+	if len(found) != 1 || len(found[0].Do) > 1<<10 || !strings.HasSuffix(found[0].Do, rest) {
+		t.Errorf("to do is %+v", found)
 	}
 }

@@ -953,7 +953,8 @@ type Finding struct {
 
 // Flow defines model for Flow.
 type Flow struct {
-	Consumer Cluster `json:"consumer"`
+	Broker   *Cluster `json:"broker,omitempty"`
+	Consumer Cluster  `json:"consumer"`
 
 	// Path As of workloads.
 	Path *FlowPath `json:"path,omitempty"`
@@ -1087,6 +1088,9 @@ type ListWorkload struct {
 type Me struct {
 	Broker  *Cluster `json:"broker,omitempty"`
 	Cluster *Cluster `json:"cluster,omitempty"`
+
+	// Consumes The cluster is no broker: workloads are its own pods at brokers, if it uses any.
+	Consumes *bool `json:"consumes,omitempty"`
 
 	// Context That of the kubeconfig by which a program for one person reaches the cluster.
 	Context *string `json:"context,omitempty"`
@@ -1332,8 +1336,10 @@ type SchedulingOfConsumerScheduling string
 
 // Status defines model for Status.
 type Status struct {
-	Consumers Group     `json:"consumers"`
-	Decisions Decisions `json:"decisions"`
+	// Brokers Those whose virtual nodes there are. A consumer that is asked itself says so.
+	Brokers   *[]Cluster `json:"brokers,omitempty"`
+	Consumers Group      `json:"consumers"`
+	Decisions Decisions  `json:"decisions"`
 
 	// Free What is offered and not used.
 	Free *map[string]string `json:"free,omitempty"`
@@ -1449,8 +1455,9 @@ type Window struct {
 
 // Workload defines model for Workload.
 type Workload struct {
-	// Address Under which the broker's cluster reaches it. The consumer's own cluster knows it by another one.
-	Address *string `json:"address,omitempty"`
+	// Address Under which the cluster that is asked reaches it. A consumer's own cluster knows it by another one than the broker's.
+	Address *string  `json:"address,omitempty"`
+	Broker  *Cluster `json:"broker,omitempty"`
 
 	// BrokerNamespace As the broker calls it.
 	BrokerNamespace string  `json:"brokerNamespace"`
@@ -1458,6 +1465,9 @@ type Workload struct {
 
 	// Namespace As the consumer calls it.
 	Namespace string `json:"namespace"`
+
+	// Node The virtual node that it is on. A consumer that is asked itself says so.
+	Node *string `json:"node,omitempty"`
 
 	// Path By which path the consumer reaches it, as far as the broker knows.
 	Path *WorkloadPath `json:"path,omitempty"`
@@ -1471,7 +1481,7 @@ type Workload struct {
 	// Requests What it takes of its node.
 	Requests *map[string]string `json:"requests,omitempty"`
 
-	// Since Since when it is bound to its node.
+	// Since Since when it is bound to its node; with a consumer that is asked itself, since when by its path, if that is known.
 	Since *time.Time `json:"since,omitempty"`
 
 	// Status Its phase, or Waiting or Terminating.

@@ -240,6 +240,8 @@ export interface Finding {
 }
 
 export interface Flow {
+  /** As of workloads. */
+  broker?: Cluster;
   consumer: Cluster;
   /** As of workloads. */
   path?: "direct" | "relay";
@@ -287,6 +289,8 @@ export interface Me {
   broker?: Cluster;
   /** The cluster, whatever it is. */
   cluster?: Cluster;
+  /** The cluster is no broker: workloads are its own pods at brokers, if it uses any. */
+  consumes?: boolean;
   /** That of the kubeconfig by which a program for one person reaches the cluster. */
   context?: string;
   /** When the token expires, if it says so. */
@@ -453,6 +457,8 @@ export interface SchedulingOfConsumer {
 }
 
 export interface Status {
+  /** Those whose virtual nodes there are. A consumer that is asked itself says so. */
+  brokers?: Cluster[];
   consumers: Group;
   decisions: Decisions;
   /** What is offered and not used. */
@@ -532,13 +538,17 @@ export interface Window {
 }
 
 export interface Workload {
-  /** Under which the broker's cluster reaches it. The consumer's own cluster knows it by another one. */
+  /** Under which the cluster that is asked reaches it. A consumer's own cluster knows it by another one than the broker's. */
   address?: string;
+  /** Whose virtual node it is on. A consumer that is asked itself says so. */
+  broker?: Cluster;
   /** As the broker calls it. */
   brokerNamespace: string;
   consumer: Cluster;
   /** As the consumer calls it. */
   namespace: string;
+  /** The virtual node that it is on. A consumer that is asked itself says so. */
+  node?: string;
   /** By which path the consumer reaches it, as far as the broker knows. */
   path?: "direct" | "relay";
   pod: string;
@@ -549,7 +559,7 @@ export interface Workload {
   ready: boolean;
   /** What it takes of its node. */
   requests?: Record<string, string>;
-  /** Since when it is bound to its node. */
+  /** Since when it is bound to its node; with a consumer that is asked itself, since when by its path, if that is known. */
   since?: string;
   /** Its phase, or Waiting or Terminating. */
   status: string;

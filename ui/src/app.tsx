@@ -9,6 +9,7 @@ import { ActivityScreen } from "./activity";
 import { ConsumerScreen, ConsumersScreen } from "./consumers";
 import { DrainScreen } from "./drain";
 import { count, plain, when } from "./format";
+import { LoadedScreen } from "./load";
 import { MapScreen } from "./map/screen";
 import { OverviewScreen } from "./overview";
 import { Command, Head, Icon, Needs, State } from "./parts";
@@ -18,7 +19,6 @@ import { ProviderScreen, ProvidersScreen } from "./providers";
 import { codeIn, href, parse } from "./routes";
 import { askForLink, connection, hosted, kept, me, missing, reopen, start, store, useToken } from "./server";
 import type { Kind } from "./store";
-import { TradeScreen } from "./trade/load";
 import { TrialScreen } from "./trial";
 import { WorkloadScreen, WorkloadsScreen } from "./workloads";
 
@@ -37,9 +37,18 @@ const kindOf: Record<string, Kind> = { map: "providers", offers: "ownoffers" };
 /** The entries of trade. Most clusters have none: they come when it is known that this one has. */
 const ofTrade = ["market", "contracts", "offers", "registries"];
 
+/** What a consumer shows of its own pods. */
+const ofConsumer = ["map", "workloads"];
+
+/** Whether the cluster is a consumer, or neither that nor anything else: what trades and has no pods elsewhere is shown as that. */
+function consumes(): boolean {
+  return !!me.value?.consumes && (!has("contracts") || !!store.list("status")[0]?.brokers || store.all("flows").size > 0);
+}
+
 /** Whether a cluster has what an entry is about; what one may not see is there, and says so. */
 function has(path: string): boolean {
   if (!me.value) return !ofTrade.includes(path);
+  if (me.value.consumes && ofConsumer.includes(path)) return consumes();
   return path === "" || missing(kindOf[path] ?? (path as Kind))?.length !== 0;
 }
 
@@ -63,9 +72,10 @@ function TheMap() {
 
 function Screen() {
   const [first = "", id, more] = route.value.parts;
+  if (me.value?.consumes && (first ? ofConsumer.includes(first) : consumes())) return <LoadedScreen of="Own" parts={route.value.parts} />;
   switch (first) {
-    case "": return has("status") || !has("contracts") ? <OverviewScreen /> : <TradeScreen parts={[]} />;
-    case "market": case "contracts": case "offers": case "registries": return <TradeScreen parts={route.value.parts} />;
+    case "": return (has("status") && !me.value?.consumes) || !has("contracts") ? <OverviewScreen /> : <LoadedScreen of="Trade" parts={[]} />;
+    case "market": case "contracts": case "offers": case "registries": return <LoadedScreen of="Trade" parts={route.value.parts} />;
     case "map": return <TheMap />;
     case "providers": return id && more === "drain" ? <DrainScreen key={id} id={id} /> : id ? <ProviderScreen key={id} id={id} /> : <ProvidersScreen />;
     case "consumers": return id ? <ConsumerScreen key={id} id={id} /> : <ConsumersScreen />;

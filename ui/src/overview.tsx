@@ -10,7 +10,7 @@ import { Bar, Command, Empty, Head, Icon, Needs, Section, State } from "./parts"
 import { kubectl, matches } from "./place";
 import { href } from "./routes";
 import { me, missing, store } from "./server";
-import { TradeScreen } from "./trade/load";
+import { LoadedScreen } from "./load";
 
 export function OverviewScreen() {
   return (
@@ -20,7 +20,7 @@ export function OverviewScreen() {
         const status = store.list("status")[0];
         return status ? <Shown status={status} /> : <Empty command={kubectl("status")}>The broker has not looked around yet.</Empty>;
       }}</Needs>
-      {me.value && missing("contracts")?.length !== 0 && <TradeScreen parts={["summary"]} />}
+      {me.value && missing("contracts")?.length !== 0 && <LoadedScreen of="Trade" parts={["summary"]} />}
       <Happened title="Last activity" most={8} />
     </>
   );

@@ -46,6 +46,7 @@ export function When({ time }: { time: string | undefined }) {
 
 export function Named({ of, as }: { of: Cluster | undefined; as: "providers" | "consumers" }) {
   if (!of) return <span class="muted">none</span>;
+  if (missing(as)?.length === 0) return <span class="cut" title={titleOf(of)}>{nameOf(of)}</span>; // There is no such screen.
   return <a class="cut" href={href([as, of.id])} title={titleOf(of)}>{nameOf(of)}</a>;
 }
 

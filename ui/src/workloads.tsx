@@ -14,7 +14,7 @@ import { Candidates, Outlook } from "./score";
 import { store } from "./server";
 
 /** A workload with its key in the stream. */
-interface Pod {
+export interface Pod {
   key: string;
   w: Workload;
 }
@@ -24,7 +24,7 @@ function tone(w: Workload): Tone {
   return w.status === "Succeeded" || w.status === "Terminating" ? "off" : w.status === "Waiting" || w.status === "Pending" ? "unknown" : "problem";
 }
 
-function Status({ of: w, children }: { of: Workload; children: ComponentChildren }) {
+export function Status({ of: w, children }: { of: Workload; children: ComponentChildren }) {
   const is = tone(w);
   return <State tone={is} icon={is === "unknown" ? "later" : undefined} title={plain(w.why)}>{children}</State>;
 }
@@ -34,7 +34,7 @@ function Way({ of: w }: { of: Workload }) {
   return w.provider || w.path ? <Path of={w.path} /> : <span class="muted">none</span>;
 }
 
-const columns: Column<Pod>[] = [
+export const columns: Column<Pod>[] = [
   { name: "Pod", width: 12, by: ({ w }) => plain(w.pod), cell: ({ key, w }) => <a class="cut" href={href(["workloads", key])} title={plain(w.pod)}>{plain(w.pod)}</a> },
   { name: "Status", width: 9, by: ({ w }) => w.status, cell: ({ w }) => <Status of={w}>{w.status === "Running" && !w.ready ? "Not ready" : plain(w.status)}</Status> },
   { name: "Provider", width: 10, by: ({ w }) => nameOf(w.provider), cell: ({ w }) => <Named as="providers" of={w.provider} /> },
@@ -44,9 +44,9 @@ const columns: Column<Pod>[] = [
   { name: "Since", width: 6, from: "wide", by: ({ w }) => w.since, cell: ({ w }) => <When time={w.since} /> },
 ];
 
-type Narrowed = Partial<Record<"consumer" | "provider" | "path" | "namespace", string>>;
+export type Narrowed = Partial<Record<"consumer" | "provider" | "path" | "namespace", string>>;
 
-function pods(only: Narrowed): Pod[] {
+export function pods(only: Narrowed): Pod[] {
   const all: Pod[] = [];
   for (const [key, w] of store.all("workloads")) {
     if ((!only.consumer || w.consumer.id === only.consumer) && (!only.provider || w.provider?.id === only.provider)
@@ -98,11 +98,11 @@ export function WorkloadsScreen() {
   );
 }
 
-function clusters(of: Cluster[]): [string, string][] {
+export function clusters(of: Cluster[]): [string, string][] {
   return [...new Map(of.map((c) => [c.id, nameOf(c)]))].sort((a, b) => (a[1] < b[1] ? -1 : 1));
 }
 
-function Choice({ name, options }: { name: keyof Narrowed; options: [string, string][] }) {
+export function Choice({ name, options }: { name: keyof Narrowed; options: [string, string][] }) {
   const chosen = route.value.query[name] ?? "";
   const known = chosen && !options.some(([value]) => value === chosen) ? [...options, [chosen, plain(chosen)] as [string, string]] : options;
   return (

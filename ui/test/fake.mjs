@@ -300,3 +300,37 @@ export async function serve({ dist, things = world(), me = {}, port = 0, policie
 export function trader() {
   return traded(at, hostile);
 }
+
+/** The things of a consumer: its own pods at its brokers. Of those at an aggregating one it is told no provider. */
+export function consumer({ brokers = ["north-broker"], providers = 6, pods = 40, hides = false } = {}) {
+  const all = { workloads: {}, flows: {}, status: {} };
+  const own = { id: "c-own", name: "shop" };
+  const at0 = brokers.map((name, i) => ({ id: `b-${i}`, name }));
+  const cities = ["milan", "turin", hostile, "oslo", "bergen", "lyon"];
+  for (let i = 0; i < pods; i++) {
+    const broker = pick(at0, i), n = (i * i) % Math.max(providers, 1);
+    const provider = hides || i % 9 === 8 ? undefined : { id: `p-${String(n).padStart(4, "0")}`, name: cities[n] ?? `city-${n}` };
+    const namespace = pick(["web", "batch", "db"], i), pod = `${namespace}-${i.toString(36)}-7d9f`;
+    const w = all.workloads[`${namespace}/${pod}`] = {
+      consumer: own, namespace, brokerNamespace: "", pod, status: "Running", ready: i % 11 !== 10, provider, broker, node: `liqo-${broker.name}${i % 4 ? "" : `-${n}`}`,
+      path: hides ? "relay" : i % 13 === 12 ? undefined : n % 3 ? "relay" : "direct", requests: i % 5 ? { cpu: "250m", memory: "512Mi" } : undefined, address: i % 13 === 12 ? undefined : `10.71.${i % 250}.7`, since: at(-60 * i),
+    };
+    const flow = (all.flows[`${broker.id}/${provider?.id ?? ""}/${w.path ?? ""}`] ??= { consumer: own, provider, broker, path: w.path, pods: 0, ready: 0 });
+    flow.pods++;
+    if (w.ready) flow.ready++;
+  }
+  const none = { total: 0 };
+  all.status.consumer = {
+    healthy: pods === 0, modes: [], brokers: brokers.length ? at0 : undefined, providers: none, consumers: none, policies: none, queries: none, decisions: { total: 0, empty: 0 },
+    next: brokers.length === 0 ? [
+      { problem: false, what: "This cluster neither is a broker's nor uses one: it knows no Providers, and has no virtual node with the label brokering.liqo.io/virtual-kubelet", do: "To use a broker, run there, with the context of this cluster: kubectl liqo-broker join --consumer CONTEXT" },
+      { problem: false, what: "It does not trade: it has no connector", do: "To buy or sell, install the chart of the connector, and then: kubectl liqo-broker guard" },
+    ] : pods === 0 ? [] : [
+      { problem: true, what: "Pods of namespace web run at home, though all are to run elsewhere: they were made before Liqo had labelled the namespace. There are 3: cache-1, cache-2, cache-3",
+        do: "Make them again: kubectl rollout restart -n web deployment/cache; kubectl delete pod -n web job-1; delete and create yourself what nothing else creates again: alone" },
+      { problem: true, what: "Pods of namespace db run at home, though all are to run elsewhere: they were made before Liqo had labelled the namespace. There are 1: pg-0",
+        do: "Liqo has not labelled the namespace yet. See why: kubectl describe namespaceoffloading -n db offloading. Then: kubectl rollout restart -n db statefulset/pg" },
+    ],
+  };
+  return all;
+}

@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
 import { faults } from "./axe.mjs";
-import { serve, trader, world } from "./fake.mjs";
+import { consumer, serve, trader, world } from "./fake.mjs";
 
 const load = createRequire(`${process.env.MODULES}/`);
 const { chromium } = load("playwright-core");
@@ -103,6 +103,96 @@ for (const colorScheme of ["light", "dark"]) {
     });
   }
 }
+
+/** Who looks at a consumer. */
+const consumerIs = { may: [], broker: undefined, cluster: { id: "c-own", name: "shop" }, consumes: true };
+const consumerScreens = ["/", "/?q=db", "/map", "/workloads", "/workloads?path=direct", podOf("web/web-0-7d9f"), podOf("db/db-8-7d9f"), podOf("web/none"), "/providers"];
+const consumers = {
+  usual: consumer(), several: consumer({ brokers: ["north-broker", "south-broker", "<b>\u202e" + "x".repeat(80)], providers: 60, pods: 400 }),
+  aggregated: consumer({ hides: true }), idle: consumer({ pods: 0 }), none: consumer({ brokers: [], pods: 0 }),
+};
+
+for (const colorScheme of ["light", "dark"]) {
+  for (const width of [360, 900, 1440]) {
+    test(`screens of a consumer in ${colorScheme} of ${width} px`, async (t) => {
+      for (const [name, things] of Object.entries(consumers)) {
+        const { page, s, wrong } = await open(t, { server: { things, me: consumerIs }, context: { colorScheme, viewport: { width, height: 900 } } });
+        await page.getByText(/of this cluster (are|is) at|uses no broker/).first().waitFor();
+        for (const screen of name === "usual" ? consumerScreens : ["/", "/map", "/workloads"]) {
+          await go(page, screen);
+          await page.locator("h1").waitFor();
+          if (screen === "/map" && name !== "none") await page.locator("svg.map-picture").waitFor();
+          if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/${name}-${colorScheme}-${width}-${consumerScreens.indexOf(screen)}.png`, fullPage: true });
+          assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth), 0, `${name} ${screen} is wider than the window`);
+          assert.deepEqual(await page.evaluate(() => [...document.querySelectorAll(".scroll:not(.matrix)")].filter((box) => box.scrollWidth > box.clientWidth + 1).length), 0,
+            `${name} ${screen} has a table that is wider than its place`);
+          if (width !== 900) assert.deepEqual(await faults(page), [], `${name} ${screen}`);
+        }
+        assert.deepEqual(wrong, []);
+        await page.close();
+        s.close();
+      }
+    });
+  }
+}
+
+test("a consumer has the screens of its own pods alone, and no link that leads nowhere", async (t) => {
+  const { page, s, wrong } = await open(t, { server: { things: consumers.usual, me: consumerIs } });
+  const rail = page.getByRole("navigation", { name: "Screens" });
+  await page.getByText("40 pods of this cluster are at north-broker, and 3 are not ready.").waitFor();
+  assert.deepEqual(await rail.getByRole("link").allInnerTexts(), ["Overview", "Map", "Workloads", "Licences"]);
+  for (const screen of consumerScreens.slice(0, -1)) {
+    await go(page, screen);
+    await page.locator("h1").waitFor();
+    assert.equal(await page.locator('main a[href^="#/providers"], main a[href^="#/consumers"], main a[href^="#/policies"]').count(), 0, screen);
+  }
+
+  // What it says is what there is: by path, and of one pod.
+  await go(page, "/");
+  const flows = Object.values(consumers.usual.flows);
+  const number = (path) => flows.filter((f) => f.path === path).reduce((n, f) => n + f.pods, 0);
+  assert.deepEqual(await page.locator(".own-counts a").allInnerTexts().then((all) => all.map((text) => text.replace(/\s+/g, " "))),
+    [`${number("direct")} direct`, `${number("relay")} relay`, `${number(undefined)} unknown`]);
+  assert.deepEqual(await page.locator(".lines code").allInnerTexts(), ["kubectl rollout restart -n web deployment/cache", "kubectl delete pod -n web job-1",
+    "kubectl describe namespaceoffloading -n db offloading", "kubectl rollout restart -n db statefulset/pg"]);
+  await page.locator(".own-counts a").first().click();
+  await page.getByText(`${number("direct")} of 40 pods`).waitFor();
+  await go(page, podOf("web/web-0-7d9f"));
+  const chain = page.getByRole("list", { name: "Where it is" });
+  assert.match(await chain.innerText(), /broker\s+north-broker\s+provider\s+milan\s+path\s+direct/);
+
+  // A change of its path comes by the stream.
+  s.options.tell("workloads", "web/web-0-7d9f", "workload", { path: "relay" });
+  await chain.getByText("relay").waitFor();
+  await go(page, "/map");
+  await page.getByRole("link", { name: /^Provider milan: / }).click();
+  await page.waitForFunction(() => location.hash.startsWith("#/workloads?provider=p-0000"));
+  assert.deepEqual(wrong, []);
+});
+
+test("a cluster that uses no broker and does not trade says so, and how it would", async (t) => {
+  const { page } = await open(t, { server: { things: consumers.none, me: consumerIs } });
+  await page.getByText("This cluster uses no broker.").waitFor();
+  await page.getByText("It does not trade").waitFor();
+  assert.deepEqual(await page.locator(".lines code").allInnerTexts(), ["kubectl liqo-broker join --consumer CONTEXT", "kubectl liqo-broker guard"]);
+});
+
+test("a cluster that trades and consumes has both, and one that only trades opens as that", async (t) => {
+  const rail = (page) => page.getByRole("navigation", { name: "Screens" }).getByRole("link").allInnerTexts();
+  const both = await open(t, { server: { things: { ...trader(), ...consumers.usual }, me: { ...traderMay, consumes: true } } });
+  await both.page.getByText("40 pods of this cluster are at north-broker").waitFor();
+  assert.deepEqual(await rail(both.page), ["Overview", "Map", "Workloads", "Market", "Contracts", "Own offers", "Registries", "Licences"]);
+  const trades = await open(t, { server: { things: { ...trader(), ...consumers.none }, me: { ...traderMay, consumes: true } } });
+  await trades.page.getByText("Nothing waits for you.").or(trades.page.getByText("wait for your decision").first()).waitFor();
+  assert.deepEqual(await rail(trades.page), ["Overview", "Market", "Contracts", "Own offers", "Registries", "Licences"]);
+});
+
+test("a consumer that may not be seen wholly says which rights lack", async (t) => {
+  const kinds = [{ kind: "workloads" }, { kind: "flows" }, { kind: "status", missing: ["list namespaces"] }];
+  const { page } = await open(t, { server: { things: consumers.usual, me: { ...consumerIs, kinds } } });
+  await page.getByText("40 pods of this cluster are at brokers").waitFor();
+  await page.getByText("You may not list namespaces, which status need.").waitFor();
+});
 
 test("a cluster that trades and is no broker has the screens of trade alone", async (t) => {
   const { page } = await open(t, { server: { things: trader(), me: traderMay } });

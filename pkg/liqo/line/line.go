@@ -163,6 +163,9 @@ type Kinds struct {
 	// OwnNetwork has networks of this cluster itself, and OwnNetworks is an empty list of those.
 	OwnNetwork  client.Object
 	OwnNetworks client.ObjectList
+	// Saying are the kinds that say which peers are brokers of this cluster, without which there are no Ways; none where its nodes say it.
+	// Views are those that besides say what is reached through brokers: who may not read them sees less.
+	Saying, Views []client.Object
 }
 
 // Empty returns a new object of the kind of one of the Kinds, which is empty itself.

@@ -54,6 +54,8 @@ func (Line) Kinds() line.Kinds {
 		Offloading: &api.NamespaceOffloading{}, Offloadings: &api.NamespaceOffloadingList{},
 		Network: &api.Configuration{}, Tunnels: []client.Object{&api.Connection{}},
 		Peering: []client.Object{&api.Tenant{}, &api.Identity{}},
+		Saying:  []client.Object{&api.ForeignCluster{}},
+		Views:   []client.Object{&api.Configuration{}, &corev1.Namespace{}, &api.ResourceSlice{}},
 	}
 }
 

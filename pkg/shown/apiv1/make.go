@@ -79,13 +79,18 @@ func StatusOf(s *overview.Status) Status {
 		Providers: group(s.Providers), Consumers: group(s.Consumers), Policies: group(s.Policies), Queries: group(s.Queries),
 		Decisions: Decisions{s.Decisions.Total, s.Decisions.Empty},
 		Offered:   quantities(s.Capacity.Offered), Used: quantities(s.Capacity.Used), Free: quantities(s.Capacity.Free),
-		Next: []Finding{},
 	}
-	for _, f := range s.Next[:min(len(s.Next), maxFindings)] {
-		shown.Next = append(shown.Next, Finding{f.Problem, f.What, f.Do})
-	}
-	shown.More = len(s.Next) - len(shown.Next)
+	shown.Next, shown.More = FindingsOf(s.Next)
 	return shown
+}
+
+// FindingsOf returns the first of some findings, and how many there are besides.
+func FindingsOf(all []overview.Finding) (first []Finding, more int) {
+	first = []Finding{}
+	for _, f := range all[:min(len(all), maxFindings)] {
+		first = append(first, Finding{f.Problem, f.What, f.Do})
+	}
+	return first, len(all) - len(first)
 }
 
 // LinkOf returns a link.

@@ -215,10 +215,12 @@ type Workload struct {
 	Pod             string    `json:"pod"`
 	Provider        *Cluster  `json:"provider,omitempty" doc:"Missing while it is on none, and for who must not learn of providers."`
 	Path            string    `json:"path,omitempty" enum:"direct,relay" doc:"By which path the consumer reaches it, as far as the broker knows."`
-	Address         string    `json:"address,omitempty" doc:"Under which the broker's cluster reaches it. The consumer's own cluster knows it by another one."`
+	Broker          *Cluster  `json:"broker,omitempty" doc:"Whose virtual node it is on. A consumer that is asked itself says so."`
+	Node            string    `json:"node,omitempty" doc:"The virtual node that it is on. A consumer that is asked itself says so."`
+	Address         string    `json:"address,omitempty" doc:"Under which the cluster that is asked reaches it. A consumer's own cluster knows it by another one than the broker's."`
 	Status          string    `json:"status" doc:"Its phase, or Waiting or Terminating."`
 	Ready           bool      `json:"ready"`
-	Since           time.Time `json:"since,omitzero" doc:"Since when it is bound to its node."`
+	Since           time.Time `json:"since,omitzero" doc:"Since when it is bound to its node; with a consumer that is asked itself, since when by its path, if that is known."`
 	Requests        Resources `json:"requests,omitempty" doc:"What it takes of its node."`
 	Policy          string    `json:"policy,omitempty" doc:"The policy that its namespace follows. Missing if it follows none, and for consumers."`
 	Why             string    `json:"why,omitempty" doc:"Why it waits, or why it stays where it is not to be, as far as that is known. Missing for consumers."`
@@ -228,15 +230,17 @@ type Workload struct {
 type Flow struct {
 	Consumer Cluster  `json:"consumer"`
 	Provider *Cluster `json:"provider,omitempty" doc:"Missing for pods that are on none."`
+	Broker   *Cluster `json:"broker,omitempty" doc:"As of workloads."`
 	Path     string   `json:"path,omitempty" enum:"direct,relay" doc:"As of workloads."`
 	Pods     int      `json:"pods" doc:"How many workloads."`
 	Ready    int      `json:"ready" doc:"How many of them are ready."`
 }
 
-// Status is the broker at one moment, and what should be looked at.
+// Status is the broker at one moment, and what should be looked at; a consumer that is asked itself says what of its own should be.
 type Status struct {
 	Healthy   bool      `json:"healthy" doc:"Nothing in next is a problem."`
 	Modes     []string  `json:"modes" nullable:"false" doc:"Those that the broker runs: catalog, orchestrator, aggregator."`
+	Brokers   []Cluster `json:"brokers,omitempty" nullable:"false" doc:"Those whose virtual nodes there are. A consumer that is asked itself says so."`
 	Providers Group     `json:"providers"`
 	Consumers Group     `json:"consumers"`
 	Policies  Group     `json:"policies"`
@@ -294,6 +298,7 @@ type Me struct {
 	May      []string    `json:"may" nullable:"false" doc:"What it may do with the resources of brokering.liqo.io, as verb and resource, such as update providers."`
 	Broker   *Cluster    `json:"broker,omitempty" doc:"The cluster, if it is a broker."`
 	Cluster  *Cluster    `json:"cluster,omitempty" doc:"The cluster, whatever it is."`
+	Consumes bool        `json:"consumes,omitempty" doc:"The cluster is no broker: workloads are its own pods at brokers, if it uses any."`
 	Version  string      `json:"version,omitempty" doc:"That of the program that answers."`
 	Context  string      `json:"context,omitempty" doc:"That of the kubeconfig by which a program for one person reaches the cluster."`
 	ReadOnly bool        `json:"readOnly,omitempty" doc:"Nothing can be changed here, whatever it may do."`

@@ -71,8 +71,8 @@ func TestFlowsOf(t *testing.T) {
 // TestConsumersSeeOfPods holds which fields a consumer sees of its pod: one that is added is not among them before somebody adds it here.
 func TestConsumersSeeOfPods(t *testing.T) {
 	all := Workload{
-		Cluster{"c", "rome"}, "shop", "shop-rome", "web", &Cluster{"p", "milan"}, "direct", "10.0.0.1", "Running", true, time.Now(),
-		Resources{"cpu": "1"}, "policy", "why",
+		Cluster{"c", "rome"}, "shop", "shop-rome", "web", &Cluster{"p", "milan"}, "direct", &Cluster{"b", "athens"}, "node", "10.0.0.1",
+		"Running", true, time.Now(), Resources{"cpu": "1"}, "policy", "why",
 	}
 	for i := range reflect.ValueOf(all).NumField() {
 		if reflect.ValueOf(all).Field(i).IsZero() {
@@ -81,7 +81,7 @@ func TestConsumersSeeOfPods(t *testing.T) {
 	}
 	hidden := []string{"brokerNamespace", "consumer", "namespace", "path", "pod", "ready", "requests", "since", "status"}
 	for hides, want := range map[bool][]string{
-		true: hidden, false: slices.Sorted(slices.Values(append([]string{"address", "provider"}, hidden...))),
+		true: hidden, false: slices.Sorted(slices.Values(append([]string{"address", "broker", "node", "provider"}, hidden...))),
 	} {
 		text, err := json.Marshal(all.Own(hides))
 		fields := map[string]json.RawMessage{}

@@ -1,8 +1,8 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package answer answers what the page asks of a cluster that is a broker, or trades, with the rights of one person: from a cache of what
-// that person may read, as the API of the daemon answers it, and by changes that the API server sees under the person's name.
+// Package answer answers what the page asks of a cluster that is a broker, uses one, or trades, with the rights of one person: from a cache
+// of what that person may read, as the API of the daemon answers it, and by changes that the API server sees under the person's name.
 //
 // It does not know how requests come, nor whether the person has made them.
 package answer
@@ -71,6 +71,8 @@ type Config struct {
 	Policies Policies
 	// Broker is whether the cluster has the objects of a broker, and Trades whether it has those of a connector.
 	Broker, Trades bool
+	// Consumes has the pods of the cluster itself shown that are at brokers; it is no broker.
+	Consumes bool
 	// ReadOnly refuses all changes.
 	ReadOnly bool
 }

@@ -13,12 +13,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/lines"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/serving/eventstream"
@@ -100,6 +103,12 @@ func startKubernetes(t *testing.T) *kubernetes {
 // serve answers with the rights of a user; of who has all rights if that is empty. The way to the API server is that which can be cut.
 func (k *kubernetes) serve(user string) *httptest.Server {
 	k.t.Helper()
+	return k.serveAs(user, Config{Broker: true})
+}
+
+// serveAs answers so, of a cluster that is what is said of it.
+func (k *kubernetes) serveAs(user string, cfg Config) *httptest.Server {
+	k.t.Helper()
 	config := rest.CopyConfig(k.config)
 	config.Impersonate.UserName = user
 	config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -114,10 +123,9 @@ func (k *kubernetes) serve(user string) *httptest.Server {
 		}
 		return c, err
 	}
-	answers, err := New(Config{Broker: true,
-		Rest: config, Scheme: k.scheme, Line: v09.Line{}, Context: "here", Version: "v1.2.3",
-		Programs: shown.Programs{Daemon: client.ObjectKey{Namespace: "liqo-broker", Name: "liqo-broker"}, Liqo: "liqo"},
-	})
+	cfg.Rest, cfg.Scheme, cfg.Line, cfg.Context, cfg.Version = config, k.scheme, v09.Line{}, "here", "v1.2.3"
+	cfg.Programs = shown.Programs{Daemon: client.ObjectKey{Namespace: "liqo-broker", Name: "liqo-broker"}, Liqo: "liqo"}
+	answers, err := New(cfg)
 	if err != nil {
 		k.t.Fatal(err)
 	}
@@ -179,7 +187,7 @@ type watching struct {
 
 func (k *kubernetes) watch(s *httptest.Server) *watching {
 	k.t.Helper()
-	path := s.URL + "/api/v1/events?kinds=providers,status,workloads"
+	path := s.URL + "/api/v1/events?kinds=providers,status,workloads,flows"
 	r, err := http.NewRequestWithContext(k.t.Context(), http.MethodGet, path, http.NoBody)
 	k.do(err)
 	answer, err := s.Client().Do(r) //nolint:bodyclose // The stream is read until it ends, or is closed by its reader.
@@ -341,6 +349,8 @@ func TestCluster(t *testing.T) {
 		}
 	})
 
+	t.Run("Consumer", k.consumer)
+
 	t.Run("RightTaken", func(t *testing.T) {
 		s := k.serve("carol")
 		w := k.watch(s)
@@ -355,6 +365,69 @@ func TestCluster(t *testing.T) {
 			t.Errorf("without a right a stream is answered with %d", status)
 		}
 	})
+}
+
+// consumer answers of a cluster that is no broker: which of its pods are at brokers as they come and as their paths change, and what of
+// that who may read only some of it sees.
+func (k *kubernetes) consumer(t *testing.T) {
+	cfg := Config{Consumes: true}
+	core := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes", "pods"}, Verbs: []string{"list", "watch"}}
+	k.grant("erin", core)
+	var me apiv1.Me
+	erin := k.serveAs("erin", cfg)
+	status := k.ask(erin, http.MethodGet, "/api/v1/me", "", &me)
+	if status != http.StatusOK || !me.Consumes || me.Broker != nil || len(me.May) > 0 {
+		t.Fatalf("%d: %+v", status, me)
+	}
+	lacks := map[string][]string{}
+	for _, kind := range me.Kinds {
+		lacks[kind.Kind] = kind.Missing
+	}
+	want := map[string][]string{"workloads": nil, "flows": nil, "status": {
+		"list namespaceoffloadings", "list namespaces", "watch namespaceoffloadings", "watch namespaces",
+	}}
+	if !reflect.DeepEqual(lacks, want) {
+		t.Errorf("erin lacks %q", lacks)
+	}
+
+	// Without a broker there is nothing but how one would be used.
+	all := k.watch(k.serveAs("", cfg))
+	began := all.until(synced)
+	if len(began) != 3 || !strings.Contains(string(began[1].Data), "neither is a broker's nor uses one") {
+		t.Errorf("without a broker there is %q", began)
+	}
+
+	// A pod comes, and takes another path.
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "athens", Labels: map[string]string{
+		liqo.LabelNodeType: liqo.NodeTypeVirtual, liqo.LabelRemoteClusterID: "athens-id", liqo.LabelVirtualKubelet: "v1",
+	}}}
+	k.do(k.client.Create(t.Context(), node))
+	k.do(k.client.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "default"}}))
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", Annotations: map[string]string{liqo.AnnotationPath: "direct"}},
+		Spec: corev1.PodSpec{NodeName: "athens", Containers: []corev1.Container{{Name: "web", Image: "web"}},
+			Tolerations: []corev1.Toleration{{Key: "virtual-node.liqo.io/not-allowed", Operator: corev1.TolerationOpExists}}},
+	}
+	elsewhere := pod.DeepCopy()
+	elsewhere.Name, elsewhere.Spec.NodeName = "elsewhere", "worker"
+	k.do(errors.Join(k.client.Create(t.Context(), elsewhere), k.client.Create(t.Context(), pod)))
+	some := k.watch(erin)
+	for who, w := range map[string]*watching{"all": all, "erin": some} {
+		for _, e := range w.until(func(_ eventstream.Event, about apiv1.Event) bool {
+			return about.Workload != nil && about.Workload.Pod == "web" && about.Workload.Path == "direct" && about.Workload.Broker.ID == "athens-id"
+		}) {
+			if strings.Contains(string(e.Data), "elsewhere") {
+				t.Errorf("%s sees what is not at a broker: %s", who, e.Data)
+			}
+		}
+	}
+	pod.Annotations[liqo.AnnotationPath] = "relay"
+	k.do(k.client.Update(t.Context(), pod))
+	for _, w := range []*watching{all, some} {
+		w.until(func(_ eventstream.Event, about apiv1.Event) bool {
+			return about.Flow != nil && about.Flow.Path == "relay" && about.Flow.Pods == 1
+		})
+	}
 }
 
 // grant gives a user rights in the whole cluster.

@@ -18,7 +18,7 @@ func TestKinds(t *testing.T) {
 	if len(all) != len(shown.Kinds())+len(trading.Kinds())-1 {
 		t.Errorf("a broker that trades has %v", all)
 	}
-	if slices.Contains(both.ofTrade(), trading.Activity) || !slices.Contains(both.ofBroker(), shown.Activity) {
+	if slices.Contains(both.ofTrade(), trading.Activity) || !slices.Contains(both.ofCluster(), shown.Activity) {
 		t.Error("the activity of a broker that trades does not know its providers")
 	}
 	if !slices.Contains(trades.kinds(), trading.Activity) || slices.Contains(trades.kinds(), shown.Providers) {

@@ -23,6 +23,7 @@ import (
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 	"github.com/capacitorset/liqo-broker/pkg/shown"
+	"github.com/capacitorset/liqo-broker/pkg/uiserver/consuming"
 )
 
 // TestObserver holds that the example of who may see all of the page grants what that takes with either line of Liqo, and no writes.
@@ -59,6 +60,10 @@ func TestObserver(t *testing.T) {
 		var all []client.Object
 		for _, kind := range shown.Kinds() {
 			musts, adds := shown.Needs(of.Kinds(), kind)
+			all = slices.Concat(all, musts, adds)
+		}
+		for _, kind := range consuming.Kinds() {
+			musts, adds := consuming.Needs(of.Kinds(), kind)
 			all = slices.Concat(all, musts, adds)
 		}
 		for _, object := range all {

@@ -15,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -30,6 +31,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/shown"
 	"github.com/capacitorset/liqo-broker/pkg/shown/apiv1"
 	"github.com/capacitorset/liqo-broker/pkg/shown/feed"
+	"github.com/capacitorset/liqo-broker/pkg/uiserver/consuming"
 	"github.com/capacitorset/liqo-broker/pkg/uiserver/trading"
 )
 
@@ -103,19 +105,37 @@ func (s *sighting) watch(ctx context.Context) error {
 	if err := line.AddIndexes(ctx, informers, indexes); err != nil {
 		return err
 	}
+	if s.cfg.Consumes && may.read(&corev1.Pod{}) { // Of its pods only those on some nodes are read.
+		if err := line.AddIndexes(ctx, informers, []line.Index{consuming.Index()}); err != nil {
+			return err
+		}
+	}
+
+	// What there is of each kind.
+	own := consuming.Objects{Reader: informers, Line: s.cfg.Line, Own: may.own, Trades: s.cfg.Trades}
 	objects := shown.Objects{Reader: informers, Line: s.cfg.Line, Own: may.own}
 	if may.programs {
 		objects.Programs = &s.cfg.Programs
 	}
 	s.trade = trading.New(informers)
 	s.feed = feed.New(func(ctx context.Context, kind feed.Kind) ([]feed.Item, error) {
-		if slices.Contains(s.cfg.ofTrade(), kind) {
+		switch {
+		case slices.Contains(s.cfg.ofTrade(), kind):
 			return s.trade.Items(ctx, kind)
+		case s.cfg.Consumes:
+			return own.Items(ctx, kind)
 		}
 		return objects.Items(ctx, kind)
 	}, s.cfg.kinds()...)
-	ofBroker, ofTrade := s.seen(s.cfg.ofBroker()), s.seen(s.cfg.ofTrade())
-	if err := objects.Watch(ctx, informers, ofBroker, may.read, s.feed.Changed); err != nil {
+
+	// Of what is seen each change is told.
+	ofCluster, ofTrade := s.seen(s.cfg.ofCluster()), s.seen(s.cfg.ofTrade())
+	if s.cfg.Consumes {
+		err = consuming.Watch(ctx, informers, s.cfg.Line.Kinds(), ofCluster, may.read, s.feed.Changed)
+	} else {
+		err = objects.Watch(ctx, informers, ofCluster, may.read, s.feed.Changed)
+	}
+	if err != nil {
 		return err
 	}
 	if err := trading.Watch(ctx, informers, ofTrade, s.feed.Changed); err != nil {
@@ -148,6 +168,9 @@ func (s *sighting) seen(of []feed.Kind) []feed.Kind {
 // cache returns what is kept in memory, and what happens if it cannot be read any more.
 func (s *sighting) cache() cache.Options {
 	kept := cached.ByBroker(s.cfg.Line)
+	if s.cfg.Consumes {
+		kept = cached.ByConsumer(s.cfg.Line)
+	}
 	if s.cfg.Broker {
 		kept[&v1alpha1.PlacementDecision{}] = cached.Decisions()
 		kept[&v1alpha1.ProviderHistory{}] = cache.ByObject{Transform: cached.Without(shown.KeepWindows)}
@@ -176,23 +199,26 @@ func bare(d *appsv1.Deployment) {
 }
 
 // kinds returns which kinds the cluster can have.
-func (c *Config) kinds() []feed.Kind { return slices.Concat(c.ofBroker(), c.ofTrade()) }
+func (c *Config) kinds() []feed.Kind { return slices.Concat(c.ofCluster(), c.ofTrade()) }
 
-// ofBroker returns those that are made of the objects of a broker.
-func (c *Config) ofBroker() []feed.Kind {
-	if !c.Broker {
-		return nil
+// ofCluster returns those of a broker or of a consumer.
+func (c *Config) ofCluster() []feed.Kind {
+	switch {
+	case c.Broker:
+		return shown.Kinds()
+	case c.Consumes:
+		return consuming.Kinds()
 	}
-	return shown.Kinds()
+	return nil
 }
 
-// ofTrade returns those that are made of the objects of a connector. Of what both have a broker's comes first.
+// ofTrade returns those that are made of the objects of a connector. Of what a broker has too its own counts.
 func (c *Config) ofTrade() []feed.Kind {
 	if !c.Trades {
 		return nil
 	}
-	broker := c.ofBroker()
-	return slices.DeleteFunc(trading.Kinds(), func(kind feed.Kind) bool { return slices.Contains(broker, kind) })
+	cluster := c.ofCluster()
+	return slices.DeleteFunc(trading.Kinds(), func(kind feed.Kind) bool { return slices.Contains(cluster, kind) })
 }
 
 // changes returns the rights to change what the page changes.
@@ -223,7 +249,7 @@ type rights struct {
 // askRights asks the API server who the person is, and what they may. What they may read is asked for all objects, wherever they are,
 // unless all that are read are in one namespace.
 func (s *sighting) askRights(ctx context.Context) (may rights, err error) {
-	s.me = apiv1.Me{Context: s.cfg.Context, Version: s.cfg.Version, ReadOnly: s.cfg.ReadOnly, May: []string{}}
+	s.me = apiv1.Me{Context: s.cfg.Context, Version: s.cfg.Version, ReadOnly: s.cfg.ReadOnly, May: []string{}, Consumes: s.cfg.Consumes}
 	if s.me.Name, err = whoIs(ctx, s.client); err != nil {
 		s.me.Name = "" // An old API server does not say.
 	}
@@ -239,7 +265,7 @@ func (s *sighting) askRights(ctx context.Context) (may rights, err error) {
 	// All questions at once: a right is asked once, whatever needs it.
 	var (
 		mu      sync.Mutex
-		lacking = map[string]bool{}
+		granted = map[string]bool{}
 		needed  = map[feed.Kind][]right{}
 		asked   = map[right]bool{}
 	)
@@ -266,7 +292,7 @@ func (s *sighting) askRights(ctx context.Context) (may rights, err error) {
 			ok, err := r.has(ctx, s.client)
 			mu.Lock()
 			defer mu.Unlock()
-			lacking[r.String()] = !ok
+			granted[r.String()] = ok
 			return err
 		})
 	}
@@ -275,19 +301,19 @@ func (s *sighting) askRights(ctx context.Context) (may rights, err error) {
 	}
 
 	// What follows from the answers.
-	may.programs = !lacking[deployments.String()]
+	may.programs = granted[deployments.String()]
 	may.read = func(object client.Object) bool {
 		rights, err := s.reading(object)
-		return err == nil && !slices.ContainsFunc(rights, func(r right) bool { return lacking[r.String()] })
+		return err == nil && !slices.ContainsFunc(rights, func(r right) bool { return !granted[r.String()] })
 	}
 	for _, r := range changes {
-		if !lacking[r.String()] {
+		if granted[r.String()] {
 			s.me.May = append(s.me.May, r.String())
 		}
 	}
 	s.me.Kinds, s.kinds = accessOf(s.cfg.kinds(), func(kind feed.Kind) (missing []string) {
 		for _, r := range needed[kind] {
-			if lacking[r.String()] {
+			if !granted[r.String()] {
 				missing = append(missing, r.String())
 			}
 		}
@@ -303,7 +329,11 @@ func (s *sighting) askRights(ctx context.Context) (may rights, err error) {
 // needs returns the rights without which a kind is not seen, and those that add to it.
 func (s *sighting) needs(kind feed.Kind) (musts, adds []right, err error) {
 	needed, optional := trading.Needs(kind), []client.Object(nil)
-	if !slices.Contains(s.cfg.ofTrade(), kind) {
+	switch {
+	case slices.Contains(s.cfg.ofTrade(), kind):
+	case s.cfg.Consumes:
+		needed, optional = consuming.Needs(s.cfg.Line.Kinds(), kind)
+	default:
 		needed, optional = shown.Needs(s.cfg.Line.Kinds(), kind)
 	}
 	for i, object := range slices.Concat(needed, optional) {

@@ -369,9 +369,10 @@ func (h *hider) event(kind string, event map[string]any) map[string]any {
 	}
 	key, _ := event["key"].(string)
 	parts := strings.SplitN(key, "/", len(of.key))
+	ofParts := of.key[len(of.key)-len(parts):] // A pod of the cluster itself has no consumer before it.
 	for i, part := range parts {
 		// What is empty stays so.
-		parts[i], _ = of.key[i](h, part, event).(string)
+		parts[i], _ = ofParts[i](h, part, event).(string)
 	}
 	out["key"] = strings.Join(parts, "/")
 	return out

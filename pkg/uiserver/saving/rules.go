@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/capacitorset/liqo-broker/pkg/core/kpi"
+	"github.com/capacitorset/liqo-broker/pkg/uiserver/consuming"
 )
 
 // inTurn are the kinds in the order in which their things get pseudonyms: first those that clusters are called after.
@@ -83,7 +84,7 @@ func titled(h *hider, _ any, in map[string]any) any { return name("offer")(h, in
 // whoSees is what may be told of who has seen the page.
 func whoSees(h *hider, value any, _ map[string]any) any {
 	return object(map[string]rule{
-		"name": name("person"), "may": all(shaped(`^[a-z]+ [a-z]+$`)), "readOnly": number, "version": version,
+		"consumes": number, "name": name("person"), "may": all(shaped(`^[a-z]+ [a-z]+$`)), "readOnly": number, "version": version,
 		"broker": with("broker", nil), "cluster": with("broker", nil),
 		"kinds": all(object(map[string]rule{"kind": word, "missing": all(shaped(`^[a-z]+ [a-z.]+$`))})),
 	})(h, value, nil)
@@ -101,7 +102,16 @@ func makeThings() map[string]thing {
 		"incoming": word, "outgoing": word,
 	})
 	group := object(map[string]rule{"total": number, "states": by(word, number)})
-	finding := object(map[string]rule{"problem": number, "what": found, "do": found})
+	// What a consumer has at home is of no other kind: its names are not known.
+	findings, athome := object(map[string]rule{"problem": number, "what": found, "do": found}),
+		object(map[string]rule{"problem": number, "what": always(leftOut), "do": always("")})
+	status := func(finding rule) rule {
+		return object(map[string]rule{
+			"healthy": number, "modes": all(word), "offered": amounts, "used": amounts, "free": amounts, "more": number, "providers": group,
+			"consumers": group, "policies": group, "queries": group, "decisions": object(map[string]rule{"total": number, "empty": number}),
+			"brokers": all(with("broker", nil)), "next": all(finding),
+		})
+	}
 	kinds := map[string]thing{
 		"providers": {"provider", []rule{id("provider")}, with("provider", map[string]rule{
 			"scheduling": word, "ready": number, "reason": word, "created": moment, "unreachableSince": moment, "conditions": conditions,
@@ -148,11 +158,12 @@ func makeThings() map[string]thing {
 		"workloads": {"workload", []rule{id("consumer"), name("namespace"), name("pod")}, object(map[string]rule{
 			"consumer": consumer, "provider": provider, "namespace": name("namespace"), "brokerNamespace": name("namespace"), "pod": name("pod"),
 			"status": word, "ready": number, "path": word, "requests": amounts, "policy": name("policy"), "address": name("address"),
+			"broker": with("broker", nil), "node": name("node"),
 			"since": moment,
 		})},
 		"links": {"link", []rule{id(clusters), id(clusters)}, link},
 		"flows": {"flow", []rule{id("consumer"), id("provider"), word}, object(map[string]rule{
-			"consumer": consumer, "provider": provider, "path": word, "pods": number, "ready": number,
+			"broker": with("broker", nil), "consumer": consumer, "provider": provider, "path": word, "pods": number, "ready": number,
 		})},
 		"advice": {"advice", []rule{id("consumer")}, object(map[string]rule{
 			"consumer": consumer, "done": number, "message": said, "more": number,
@@ -160,11 +171,12 @@ func makeThings() map[string]thing {
 				"provider": provider, "running": number, "connected": number, "reasons": all(said), "check": said, "policies": all(name("policy")),
 			})),
 		})},
-		"status": {"status", []rule{word}, object(map[string]rule{
-			"healthy": number, "modes": all(word), "offered": amounts, "used": amounts, "free": amounts, "more": number, "providers": group,
-			"consumers": group, "policies": group, "queries": group, "decisions": object(map[string]rule{"total": number, "empty": number}),
-			"next": all(finding),
-		})},
+		"status": {"status", []rule{word}, func(h *hider, value any, event map[string]any) any {
+			if event["key"] == consuming.TheStatus {
+				return status(athome)(h, value, event)
+			}
+			return status(findings)(h, value, event)
+		}},
 		"activity": {"activity", []rule{name("event")}, object(map[string]rule{
 			"by": name("person"), "consumer": consumer, "provider": provider, "count": number, "first": moment, "kind": word,
 			"message": always(""), "name": about, "reason": word, "time": moment, "warning": number,

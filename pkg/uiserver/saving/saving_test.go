@@ -238,6 +238,19 @@ func TestHide(t *testing.T) {
 			`{"key":"consumer-1/namespace-1/pod-1","kind":"workloads","workload":{"address":"address-1","brokerNamespace":"namespace-1",` +
 				`"consumer":{"id":"consumer-1","name":"consumer-1"},"namespace":"namespace-2","pod":"pod-1","ready":true,"status":"Running"}}`,
 		},
+		"OwnPod": {
+			"A consumer's own pods have no consumer before them, and brokers have one pseudonym.",
+			[]string{`{"kind":"workloads","key":"web/db-0","workload":{"broker":{"id":"milan","name":"Milan"},"consumer":{"id":"me","name":"Me"},` +
+				`"node":"liqo-milan","namespace":"web","pod":"db-0","ready":true}}`},
+			`{"key":"namespace-1/pod-1","kind":"workloads","workload":{"broker":{"id":"broker-2","name":"broker-2"},` +
+				`"consumer":{"id":"consumer-1","name":"consumer-1"},"namespace":"namespace-1","node":"node-1","pod":"pod-1","ready":true}}`,
+		},
+		"AtHome": {
+			"What a consumer has at home is known from nowhere else.",
+			[]string{`{"kind":"status","key":"consumer","status":{"healthy":false,"next":[{"problem":true,"what":"Pods of namespace acme run at home",` +
+				`"do":"Make them again: kubectl -n acme delete pod db-0"}]}}`},
+			`"next":[{"do":"","problem":true,"what":"` + leftOut + `"}]`,
+		},
 		"Sentence": {
 			"Names in sentences, too.", []string{milan, finding("Provider Milan is away, MILAN")},
 			`"Provider provider-1 is away, provider-1"`,

@@ -5,7 +5,7 @@
 
 import { ContractScreen, ContractsScreen, RequestScreen } from "./contracts";
 import { MarketScreen, PlanScreen } from "./market";
-import { OffersScreen, RegistriesScreen, Trade, TradeOverview } from "./selling";
+import { OffersScreen, RegistriesScreen, Summary, TradeOverview } from "./selling";
 
 export function Screen({ parts }: { parts: string[] }) {
   const [first, ...rest] = parts;
@@ -16,7 +16,7 @@ export function Screen({ parts }: { parts: string[] }) {
       return rest[0] === "needs" ? <RequestScreen key={rest[1]} name={rest[1]!} /> : <ContractScreen key={rest.join("/")} side={rest[0]!} name={rest[1]!} />;
     case "offers": return <OffersScreen />;
     case "registries": return <RegistriesScreen />;
-    case "summary": return <div role="region" aria-label="Trade"><h2>Trade</h2><Trade /></div>;
+    case "summary": return <Summary />;
   }
   return <TradeOverview />;
 }

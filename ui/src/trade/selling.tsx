@@ -105,8 +105,12 @@ export function TradeOverview() {
   );
 }
 
-/** What of trade somebody should look at, below what a broker has. */
-export function Trade() {
+/** The same, below what a broker or a consumer has. */
+export function Summary() {
+  return <div role="region" aria-label="Trade"><h2>Trade</h2><Trade /></div>;
+}
+
+function Trade() {
   return (
     <>
       <Verdict />

@@ -135,7 +135,8 @@ func (w *World) ofKind(kind client.Object) []client.Object {
 // kinds returns all that the line watches.
 func (w *World) kinds() []client.Object {
 	kinds := w.Line.Kinds()
-	return slices.Concat([]client.Object{kinds.Record, kinds.Offer, kinds.Network, kinds.Offloading}, kinds.Tunnels, kinds.Peering)
+	return slices.Concat([]client.Object{kinds.Record, kinds.Offer, kinds.Network, kinds.Offloading}, kinds.Tunnels, kinds.Peering,
+		kinds.Saying, kinds.Views)
 }
 
 // checkKinds checks that a client with the scheme of the line can read and list what is watched, and that nothing is shared by two callers.
