@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -132,10 +133,18 @@ func newPage(o *options) (page http.Handler, hosts []string, err error) {
 		name, more := apiNames(o.namespace)
 		hosts = append([]string{name}, more...)
 		for _, name := range o.tlsNames {
-			hosts = append(hosts, strings.ToLower(name))
+			hosts = append(hosts, asBrowsersSay(name))
 		}
 	}
 	return hosted, hosts, nil
+}
+
+// asBrowsersSay returns a DNS name or an IP address as browsers write it into their requests.
+func asBrowsersSay(name string) string {
+	if address, err := netip.ParseAddr(name); err == nil {
+		return address.String()
+	}
+	return strings.ToLower(strings.TrimSuffix(name, "."))
 }
 
 // newReaders returns who knows the callers of the metrics. Prometheus sends the token of

@@ -214,3 +214,23 @@ func TestPorts(t *testing.T) {
 		t.Errorf("an orchestrator without the optional ports opens %v, want %v", got, want)
 	}
 }
+
+// TestPageNames has the page called as browsers write the names that somebody has said; without any it is called as one likes.
+func TestPageNames(t *testing.T) {
+	_, hosts, err := newPage(&options{namespace: "liqo-broker"})
+	if err != nil || hosts != nil {
+		t.Errorf("Without names: %v, %v", hosts, err)
+	}
+	names := []string{"Broker.Example.", "2001:DB8:0:0::1", "192.0.2.1", "*.Wild.example"}
+	_, hosts, err = newPage(&options{namespace: "liqo-broker", tlsNames: names})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"broker.example", "2001:db8::1", "192.0.2.1", "*.wild.example", "localhost", "127.0.0.1", "::1", "liqo-broker.liqo-broker.svc",
+	} {
+		if !slices.Contains(hosts, want) {
+			t.Errorf("%s is not among %v", want, hosts)
+		}
+	}
+}

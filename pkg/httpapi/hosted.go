@@ -23,7 +23,7 @@ func (a *API) page() http.Handler {
 		switch {
 		case r.TLS == nil:
 			rest.Write(w, rest.Refusal(http.StatusForbidden, messagePageTLS))
-		case a.cfg.Hosts != nil && !slices.Contains(a.cfg.Hosts, hostOf(r)):
+		case a.cfg.Hosts != nil && !isCalled(a.cfg.Hosts, hostOf(r)):
 			rest.Write(w, rest.Refusal(http.StatusMisdirectedRequest, messageHost))
 		default:
 			files.ServeHTTP(w, r)
@@ -38,4 +38,10 @@ func hostOf(r *http.Request) string {
 		host = strings.Trim(r.Host, "[]")
 	}
 	return strings.ToLower(strings.TrimSuffix(host, "."))
+}
+
+// isCalled reports whether a host is one of some names, of which one that begins with *. stands for all with another first part.
+func isCalled(names []string, host string) bool {
+	_, parent, _ := strings.Cut(host, ".")
+	return slices.Contains(names, host) || parent != "" && slices.Contains(names, "*."+parent)
 }

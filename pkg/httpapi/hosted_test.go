@@ -29,7 +29,7 @@ func hostedPage(t *testing.T) http.Handler {
 
 // TestPage asks for the page as strangers do.
 func TestPage(t *testing.T) {
-	page, names := hostedPage(t), []string{"broker.example", "::1"}
+	page, names := hostedPage(t), []string{"broker.example", "::1", "*.wild.example"}
 	cases := map[string]struct {
 		reason, method, target string
 		off                    bool
@@ -57,8 +57,13 @@ func TestPage(t *testing.T) {
 			reason: "Nobody gives a token to what came in clear.",
 			target: "http://broker.example/ui/", want: http.StatusForbidden,
 		},
-		"Name":    {reason: "It has its name.", target: "https://Broker.Example:30800/ui/", names: names, want: http.StatusOK},
-		"Address": {reason: "Addresses are names too.", target: "https://[::1]:8000/ui/", names: names, want: http.StatusOK},
+		"Name":     {reason: "It has its name.", target: "https://Broker.Example:30800/ui/", names: names, want: http.StatusOK},
+		"Address":  {reason: "Addresses are names too.", target: "https://[::1]:8000/ui/", names: names, want: http.StatusOK},
+		"Wildcard": {reason: "It may have many names.", target: "https://a.wild.example/ui/", names: names, want: http.StatusOK},
+		"Deeper": {
+			reason: "Certificates go no deeper.",
+			target: "https://a.b.wild.example/ui/", names: names, want: http.StatusMisdirectedRequest,
+		},
 		"OtherName": {
 			reason: "It has no other.",
 			target: "https://evil.example/ui/", names: names, want: http.StatusMisdirectedRequest,

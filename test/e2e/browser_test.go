@@ -104,12 +104,12 @@ func TestBrowser(t *testing.T) {
 		}
 	}()
 	linked(false)
-	b.See("down", 5*time.Second)
+	b.See("down", 20*time.Second)
 	if err := mend(); err != nil {
 		t.Fatal(err)
 	}
 	linked(true)
-	b.SeeNot("down", 5*time.Second)
+	b.SeeNot("down", 20*time.Second)
 	webpage.Until(p.Stream("providers"), func(_ string, e apiv1.Event) bool {
 		return e.Provider != nil && e.Provider.ID == string(a.ID) && e.Provider.Ready
 	})
@@ -167,7 +167,7 @@ func TestBrowserTrial(t *testing.T) {
 // TestBrowserFaults has the page open while the API server stands still, and while it is killed. The page says so soon, keeps what it has,
 // and goes on without being loaded again.
 func TestBrowserFaults(t *testing.T) {
-	const stale = 20 * time.Second
+	const stale = 30 * time.Second
 	start(t, v1alpha1.ModeOrchestrated)
 	b := webpage.Browse(t, servePage(t))
 	b.Go("/providers")
@@ -195,7 +195,7 @@ func TestBrowserFaults(t *testing.T) {
 	mustPlugin(t, fed.Broker, "enable", fed.ProviderA.Name)
 	b.SeeNot("Cordoned", stale)
 	shownOnce(t, b)
-	b.Ends("50", "ERR_INCOMPLETE_CHUNKED_ENCODING")
+	b.Ends("status of 50", "ERR_INCOMPLETE_CHUNKED_ENCODING")
 }
 
 // TestBrowserHosted opens the page that the daemon itself serves, with the token of a service account that may see all and change nothing,
@@ -242,7 +242,7 @@ func TestBrowserHosted(t *testing.T) {
 	b.See("Ready")
 	b.See("You may not update providers.brokering.liqo.io.")
 	b.Go("/activity")
-	b.See("Activity")
+	b.See("as long as the cluster keeps them")
 	b.Go("/providers")
 	shownOnce(t, b)
 
@@ -251,7 +251,7 @@ func TestBrowserHosted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.See("stale since", 20*time.Second)
+	b.See("stale since", 30*time.Second)
 	if err := end(); err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +267,7 @@ func TestBrowserHosted(t *testing.T) {
 	b.Write("Token", token())
 	b.Press("Go on")
 	shownOnce(t, b)
-	b.Ends("401", "50", "ERR_")
+	b.Ends("status of 401", "status of 50", "net::ERR_")
 }
 
 // serveByDaemon has the daemon serve the page until the test ends.

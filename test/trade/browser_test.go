@@ -105,7 +105,7 @@ func TestBrowser(t *testing.T) {
 	if active.Price == nil || active.Price.Text != wanted.Price.Text {
 		t.Errorf("%s was shown, and signed is %+v", wanted.Price.Text, active.Price)
 	}
-	buyer.See("Active", time.Minute)
+	buyer.SeeLabelled("Active, is", time.Minute)
 	buyer.Press("Resize")
 	buyer.Write("CPU", "500m")
 	buyer.Press("Try it")
@@ -122,7 +122,7 @@ func TestBrowser(t *testing.T) {
 	buyer.Press("Try it")
 	buyer.See("which cannot be taken back: the pods on node")
 	buyer.Press("End")
-	buyer.See("Ended", time.Minute)
+	buyer.SeeLabelled("Ended, is", time.Minute)
 	seller.See("seen enough", time.Minute)
 	buyer.Ends()
 	seller.Ends()

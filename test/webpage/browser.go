@@ -61,7 +61,7 @@ func Browse(t *testing.T, link string) *Browser {
 // Go opens a route of the page, such as /providers.
 func (b *Browser) Go(route string) { b.t.Helper(); b.do("go", route) }
 
-// See waits until the page shows a text, for 10 s or as long as is said, and returns all that it shows then.
+// See waits until the page shows a text, for 30 s or as long as is said, and returns all that it shows then.
 func (b *Browser) See(text string, within ...time.Duration) string {
 	b.t.Helper()
 	return b.do("see", seen("text", text, within))
@@ -71,6 +71,12 @@ func (b *Browser) See(text string, within ...time.Duration) string {
 func (b *Browser) SeeNot(text string, within ...time.Duration) string {
 	b.t.Helper()
 	return b.do("see", seen("not", text, within))
+}
+
+// SeeLabelled waits until the page has something with a label of its own, such as the state of a picture, whose texts are always there.
+func (b *Browser) SeeLabelled(label string, within ...time.Duration) string {
+	b.t.Helper()
+	return b.do("see", seen("label", label, within))
 }
 
 func seen(which, text string, within []time.Duration) map[string]any {

@@ -17,7 +17,7 @@ import { kubectl, narrow, now, route, said, say, setTheme, theme } from "./place
 import { PoliciesScreen, PolicyScreen } from "./policies";
 import { ProviderScreen, ProvidersScreen } from "./providers";
 import { codeIn, href, parse } from "./routes";
-import { askForLink, connection, hosted, kept, me, missing, reopen, start, store, useToken } from "./server";
+import { askForLink, connection, forgetToken, hosted, kept, me, missing, reopen, start, store, useToken } from "./server";
 import type { Kind } from "./store";
 import { TrialScreen } from "./trial";
 import { WorkloadScreen, WorkloadsScreen } from "./workloads";
@@ -207,6 +207,7 @@ function App() {
         </label>
         <Stream />
         <Expiry />
+        {hosted && who && <button type="button" class="small" title="This tab forgets it, and what it has read." onClick={forgetToken}>Forget token</button>}
         {who?.readOnly && <span class="chip" title="This page was opened with --read-only.">read-only</span>}
         {who && <span class="who cut" title={`The cluster knows you as ${plain(who.name)}`}>{plain(who.name)}</span>}
         <label class="theme"><span class="hidden">Theme</span>

@@ -61,6 +61,12 @@ export function useToken(token: string): void {
   given?.();
 }
 
+/** Forgets the token, and all that was read with it. */
+export function forgetToken(): void {
+  sessionStorage.removeItem(keyName);
+  location.reload();
+}
+
 /** Waits for a token. What is shown stays, and so does the place. */
 async function another(detail: string): Promise<void> {
   sessionStorage.removeItem(keyName);

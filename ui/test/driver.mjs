@@ -15,6 +15,7 @@ const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-gpu"] });
 const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ignoreHTTPSErrors: link.protocol === "https:" });
 const page = await context.newPage();
+const patience = 30_000; // On a machine that does much else.
 
 /** What a browser complains of, and whom it asks but the page's server. */
 const wrong = [];
@@ -36,25 +37,26 @@ const deeds = {
     await page.evaluate((hash) => { location.hash = hash; }, route);
     await drawn();
   },
-  /** Waits until the page shows a text, or shows it no more with "not". */
-  async see({ text, not, within = 10_000 }) {
+  /** Waits until the page shows a text, or shows it no more with "not", or has something with a label of its own. */
+  async see({ text, not, label, within = patience }) {
+    if (label !== undefined) return page.getByLabel(label, { exact: true }).first().waitFor({ state: "attached", timeout: within });
     const shown = page.locator("body");
     await shown.filter({ hasText: text ?? not }).waitFor({ state: text === undefined ? "detached" : "attached", timeout: within });
   },
   /** Presses a button by its name, within the dialog if one is open. */
   async press(name) {
-    await (await front()).getByRole("button", { name, exact: true }).first().click({ timeout: 10_000 });
+    await (await front()).getByRole("button", { name, exact: true }).first().click({ timeout: patience });
     await drawn();
   },
   /** Opens a link by its name. */
   async follow(name) {
-    await page.getByRole("link", { name, exact: true }).first().click({ timeout: 10_000 });
+    await page.getByRole("link", { name, exact: true }).first().click({ timeout: patience });
     await drawn();
   },
   /** Writes into the field of a label, or chooses there, within the dialog if one is open. */
   async write({ label, text }) {
     const field = (await front()).getByLabel(label, { exact: true }).and(page.locator("input, select, textarea")).first();
-    const chooses = await field.evaluate((one) => one.tagName === "SELECT", undefined, { timeout: 10_000 });
+    const chooses = await field.evaluate((one) => one.tagName === "SELECT", undefined, { timeout: patience });
     await (chooses ? field.selectOption(text) : field.fill(text));
     await drawn();
   },

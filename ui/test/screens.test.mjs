@@ -432,7 +432,7 @@ test("a policy says how many providers it uses, and when that changes", async (t
   const pair = page.locator(".pair");
   await pair.getByText("Above 0.8 ratio for 2m of the 5m that it takes: then one provider more is used.").waitFor();
   await pair.getByText("Uses 2 providers, 1 at least, 4 at most.").waitFor();
-  assert.match(await pair.locator(".band-of").textContent(), /^fewer below 0\.3 ratio0\.86 ratio, \d+s agomore above 0\.8 ratio$/);
+  assert.match(await pair.locator(".band-of").textContent(), /^fewer below 0\.3 ratio0\.86 ratio, \d+[sm]\S* agomore above 0\.8 ratio$/);
   const all = page.getByRole("region", { name: "How many providers it uses" });
   await all.getByText("There is no value now: the query answers nothing. The number of providers holds.").waitFor();
   assert.equal(await all.locator(".band .value").count(), 2, "an unknown value is not drawn");
@@ -637,7 +637,7 @@ test("who has done what is told, and where it is looked at", async (t) => {
   const rows = page.locator("tbody tr");
   await rows.nth(11).waitFor();
   assert.equal(await rows.count(), 12);
-  assert.match(await rows.first().textContent(), /^4\ds agoconsumer shopremote-ipam.*problem1,204 timesThe consumer has 1000/);
+  assert.match(await rows.first().textContent(), /^\d+[sm]\S* agoconsumer shopremote-ipam.*problem1,204 timesThe consumer has 1000/);
   const drained = rows.filter({ hasText: "Active → Drained" });
   assert.equal(await drained.locator("td").nth(2).textContent(), "ada@example.com");
   assert.equal(await drained.locator("td").last().textContent(), "changed spec.scheduling: Active → Drained");
@@ -648,8 +648,10 @@ test("who has done what is told, and where it is looked at", async (t) => {
   await page.keyboard.press("Escape");
   await drained.getByRole("link", { name: "provider milan" }).click();
   const own = page.getByRole("region", { name: "Activity" });
+  await own.locator("li").nth(5).waitFor();
   assert.equal(await own.locator("li").count(), 6, "what is about this provider");
   await go(page, "/");
+  await page.getByRole("region", { name: "Last activity" }).locator("li").nth(7).waitFor();
   assert.equal(await page.getByRole("region", { name: "Last activity" }).locator("li").count(), 8);
   assert.deepEqual(wrong, []);
 });

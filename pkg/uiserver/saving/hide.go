@@ -96,6 +96,13 @@ func (h *hider) alias(class, word, name string) string {
 	return alias
 }
 
+// isAlias reports whether a word is a pseudonym that stands for something.
+func (h *hider) isAlias(text string) bool {
+	word, number, _ := strings.Cut(text, "-")
+	n, err := strconv.Atoi(number)
+	return err == nil && 1 <= n && n <= h.numbers[word]
+}
+
 // unsaid are classes that no sentence of the broker names. Many of them are words, too.
 var unsaid = []string{"region", "zone", "label", "kpi", "plan", "event", "id", "object"}
 
@@ -338,20 +345,49 @@ func said(h *hider, value any, _ map[string]any) any {
 	return told
 }
 
-// findingShape is of a finding with pseudonyms that says of what it is, what somebody has written into a condition of that, and the reason.
-var findingShape = regexp.MustCompile(`^((?:Provider|Consumer|Policy) [a-z]+-[0-9]+)(?: \([a-z]+-[0-9]+\))?: .*(\([A-Z][A-Za-z0-9]*\))$`)
+// chosenShape is of what names providers, the first of them, as policies do.
+var chosenShape = regexp.MustCompile(`^(?:none|([a-z]+-[0-9]+)(?:, ([a-z]+-[0-9]+))?(?: and [0-9]+ more)?)$`)
 
-// found is of what a finding says and what to do about it. Of the objects that it can name, queries and slices are not known.
+// chosen is of which providers a policy has chosen. It may be older than what is known of those, and name others.
+func chosen(h *hider, value any, in map[string]any) any {
+	told, _ := said(h, value, in).(string)
+	parts := chosenShape.FindStringSubmatch(told)
+	if parts == nil || slices.ContainsFunc(parts[1:], func(name string) bool { return name != "" && !h.isAlias(name) }) {
+		return ""
+	}
+	return told
+}
+
+var (
+	// findingShape is of a finding with pseudonyms that says of what it is, what somebody has written into a condition, and the reason.
+	findingShape = regexp.MustCompile(`^((?:Provider|Consumer|Policy) [a-z]+-[0-9]+)(?: \([a-z]+-[0-9]+\))?: .*(\([A-Z][A-Za-z0-9]*\))$`)
+	// ofCondition is of every finding that ends with the reason of a condition.
+	ofCondition = regexp.MustCompile(`\([A-Za-z][A-Za-z0-9_,:]*\)$`)
+	// naming is of where findings, and the commands in them, name things.
+	naming = regexp.MustCompile(
+		`(?:^(?:Provider|Consumer|Policy)|\.brokering\.liqo\.io|(?:status|info) peer|explain|gateway to| -n) +([^\s:;,]+)`)
+)
+
+// namesNobody are the words at the places of names that are no names.
+var namesNobody = []string{"NAME", "it", "liqo", "liqo-broker", "liqo-broker-agent"}
+
+// found is of what a finding says and what to do about it. Of the objects that it can name, queries and slices are not known, nor others
+// that may not be seen, or have gone.
 func found(h *hider, value any, _ map[string]any) any {
 	text, is := value.(string)
 	if !is || strings.HasPrefix(text, "Query ") || strings.Contains(text, "ResourceSlice") || strings.Contains(text, "providerquery") {
 		return leftOut
 	}
 	told, ok := h.sentence(text)
+	for _, named := range naming.FindAllStringSubmatch(told, -1) {
+		if name := strings.TrimSuffix(named[1], "."); !h.isAlias(name) && !slices.Contains(namesNobody, name) {
+			return leftOut
+		}
+	}
 	if parts := findingShape.FindStringSubmatch(told); parts != nil {
 		return parts[1] + " " + parts[2]
 	}
-	if !ok {
+	if !ok || ofCondition.MatchString(text) {
 		return leftOut
 	}
 	return told

@@ -5,6 +5,7 @@ package saving
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -14,8 +15,8 @@ import (
 
 // inTurn are the kinds in the order in which their things get pseudonyms: first those that clusters are called after.
 var inTurn = []string{
-	"providers", "consumers", "policies", "offers", "decisions", "workloads", "links", "flows", "advice", "status", "activity",
-	"contracts", "requests", "ownoffers", "registries", "market",
+	"providers", "consumers", "policies", "offers", "decisions", "workloads", "links", "flows", "advice", "status",
+	"contracts", "requests", "ownoffers", "registries", "market", "activity",
 }
 
 // thing is what may be told of a kind: under which field an event has it, and what the parts of its key are.
@@ -28,7 +29,6 @@ type thing struct {
 // The shapes of texts without names.
 var (
 	word     = shaped(`^[A-Za-z][A-Za-z0-9]{0,63}$`)
-	unit     = shaped(`^[A-Za-z0-9/%]{1,16}$`)
 	quantity = shaped(`^-?[0-9.]{1,32}([eE][+-]?[0-9]{1,3})?[A-Za-z]{0,2}$`)
 	resource = shaped(`^(cpu|memory|pods|storage|ephemeral-storage|hugepages-[0-9A-Za-z]+|(nvidia|amd|intel)\.com/[a-z]+)$`)
 	lasting  = shaped(`^[0-9.hmsu]{1,32}$`)
@@ -36,6 +36,19 @@ var (
 	amounts  = by(resource, quantity)
 	version  = shaped(`^[0-9A-Za-z.+-]{1,64}$`)
 )
+
+// unit is of units that many use. People call those of queries as they want.
+func unit(_ *hider, value any, _ map[string]any) any {
+	text, is := value.(string)
+	ours := []string{kpi.Milliseconds, kpi.Cores, kpi.GiB, kpi.Ratio, kpi.GramsPerKWh, kpi.Seconds, "%"}
+	if is && (slices.Contains(ours, text) || perHour.MatchString(text)) {
+		return text
+	}
+	return ""
+}
+
+// perHour is of prices.
+var perHour = regexp.MustCompile(`^[A-Z]{3}/h$`)
 
 // measures is of names of KPIs. People call those of queries as they want.
 func measures(h *hider, value any, in map[string]any) any {
@@ -74,6 +87,14 @@ func about(h *hider, value any, in map[string]any) any {
 		return id("consumer")(h, value, in)
 	case "PlacementPolicy":
 		return name("policy")(h, value, in)
+	case "Purchase", "Sale":
+		return name("contract")(h, value, in)
+	case "CapacityRequest":
+		return name("request")(h, value, in)
+	case "Offer":
+		return name("offer")(h, value, in)
+	case "Registry":
+		return name("registry")(h, value, in)
 	}
 	return name("object")(h, value, in)
 }
@@ -137,7 +158,8 @@ func makeThings() map[string]thing {
 			"nodes": all(object(map[string]rule{"node": name("node"), "provider": id("provider"), "offered": amounts})),
 		})},
 		"policies": {"policy", []rule{name("policy")}, object(map[string]rule{
-			"name": name("policy"), "scope": word, "priority": number, "decided": number, "created": moment, "maxProviders": number, "summary": said,
+			"name": name("policy"), "scope": word, "priority": number, "decided": number, "created": moment, "maxProviders": number,
+			"summary": chosen,
 			"weights": by(measures, number), "conditions": conditions, "consumers": all(id("consumer")), "namespaces": all(name("namespace")),
 		})},
 		"decisions": {"decision", []rule{name("policy"), id("consumer")}, object(map[string]rule{

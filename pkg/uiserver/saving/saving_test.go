@@ -263,6 +263,64 @@ func TestHide(t *testing.T) {
 			"Not what others have written.", []string{milan, finding("Provider Milan (id-milan): acme is: gone (Lost)")},
 			`"Provider provider-1 (Lost)"`,
 		},
+		"Unseen": {
+			"Nor of those that may not be seen.",
+			[]string{finding("Provider acme-1 (acme-2): it is gone (Lost)")}, `"what":"` + leftOut + `"`,
+		},
+		"UnseenDo": {
+			"Nor in what to do about them.",
+			[]string{finding("Look at the peering: liqoctl info peer acme, and whether it can be reached")}, `"what":"` + leftOut + `"`,
+		},
+		"UnseenGateway": {
+			"Nor of who is peered and nothing else.",
+			[]string{finding("0 of 1 replicas of Liqo's gateway to acme (acme) are ready: its tunnel does not work")}, `"what":"` + leftOut + `"`,
+		},
+		"Tenant": {
+			"The namespace of a peer has a part of its ID.",
+			[]string{milan, finding("See why: kubectl logs -n liqo-tenant-milan-acme12 deploy/gw-milan --previous")}, `"what":"` + leftOut + `"`,
+		},
+		"Do": {
+			"What has nobody's name stays.",
+			[]string{milan, finding("See why: kubectl describe pods -n liqo-broker. kubectl edit provider.brokering.liqo.io id-milan")},
+			`"what":"See why: kubectl describe pods -n liqo-broker. kubectl edit provider.brokering.liqo.io provider-1"`,
+		},
+		"Blanks": {
+			"Who is called so that a finding looks like no other gets nothing told.",
+			[]string{
+				`{"kind":"providers","key":"p","provider":{"id":"p","name":"a "}}`, finding("Provider a  (p): it is of acme (Lost)"),
+			}, `"what":"` + leftOut + `"`,
+		},
+		"Reason": {
+			"Who is called as a reason changes nothing of that.",
+			[]string{milan, `{"kind":"policies","key":"lost","policy":{"name":"lost"}}`, finding("Provider Milan: it is of acme (Lost)")},
+			`"what":"` + leftOut + `"`,
+		},
+		"Summary": {
+			"Policies name providers.",
+			[]string{
+				milan, `{"kind":"providers","key":"p","provider":{"id":"p","name":"a, b"}}`,
+				`{"kind":"policies","key":"x","policy":{"name":"x","summary":"Milan, a, b and 3 more"}}`,
+			},
+			`"summary":"provider-1, provider-2 and 3 more"`,
+		},
+		"SummaryUnseen": {
+			"Also such that may not be seen.",
+			[]string{milan, `{"kind":"policies","key":"x","policy":{"name":"x","summary":"Milan, acme-1 and 3 more"}}`}, `"summary":""`,
+		},
+		"Unit": {
+			"Units of queries are whatever people write.",
+			[]string{`{"kind":"providers","key":"p","provider":{"id":"p","kpis":[{"name":"acme","unit":"acme"},` +
+				`{"name":"priceCPU","unit":"EUR/h"}]}}`},
+			`"kpis":[{"name":"kpi-1","unit":""},{"name":"priceCPU","unit":"EUR/h"}]`,
+		},
+		"Traded": {
+			"What is traded is called the same where something has happened to it.",
+			[]string{
+				`{"kind":"activity","key":"uid","activity":{"kind":"Purchase","name":"acme","reason":"Changed"}}`,
+				`{"kind":"contracts","key":"buys/zebra","contract":{"name":"zebra"}}`,
+				`{"kind":"contracts","key":"buys/acme","contract":{"name":"acme"}}`,
+			}, `"activity":{"kind":"Purchase","name":"contract-2","reason":"Changed"}`,
+		},
 		"Query": {
 			"Nor names of queries.", []string{milan, finding("Query acme: failed (No)")},
 			`"what":"` + leftOut + `"`,
