@@ -181,10 +181,11 @@ test("a cluster that trades and consumes has both, and one that only trades open
   const rail = (page) => page.getByRole("navigation", { name: "Screens" }).getByRole("link").allInnerTexts();
   const both = await open(t, { server: { things: { ...trader(), ...consumers.usual }, me: { ...traderMay, consumes: true } } });
   await both.page.getByText("40 pods of this cluster are at north-broker").waitFor();
-  assert.deepEqual(await rail(both.page), ["Overview", "Map", "Workloads", "Market", "Contracts", "Own offers", "Registries", "Licences"]);
+  assert.deepEqual(await rail(both.page), ["Overview", "Map", "Workloads", "Activity", "Market", "Contracts", "Own offers", "Registries", "Licences"]);
+  await both.page.getByRole("region", { name: "Trade", exact: true }).getByText(/waits? for your decision/).first().waitFor();
   const trades = await open(t, { server: { things: { ...trader(), ...consumers.none }, me: { ...traderMay, consumes: true } } });
   await trades.page.getByText("Nothing waits for you.").or(trades.page.getByText("wait for your decision").first()).waitFor();
-  assert.deepEqual(await rail(trades.page), ["Overview", "Market", "Contracts", "Own offers", "Registries", "Licences"]);
+  assert.deepEqual(await rail(trades.page), ["Overview", "Activity", "Market", "Contracts", "Own offers", "Registries", "Licences"]);
 });
 
 test("a consumer that may not be seen wholly says which rights lack", async (t) => {
