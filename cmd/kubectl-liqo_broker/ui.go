@@ -125,23 +125,15 @@ func (r *reading) savePage(ctx context.Context, p *page) error {
 
 // save writes a file of what answers the page.
 func (r *reading) save(ctx context.Context, p *page, data http.Handler) error {
-	m, err := saving.Read(ctx, data, r.now)
-	if err != nil {
-		return err
-	}
-	if p.hide {
-		if m, err = saving.Hide(m); err != nil {
-			return err
-		}
-	}
 	files, err := ui.New()
 	if err != nil {
 		return err
 	}
-	if err := saving.Write(p.save, files, m); err != nil {
+	at, err := saving.Save(ctx, p.save, files, data, p.hide, r.now)
+	if err != nil {
 		return err
 	}
-	fmt.Fprintf(r.Out, "The page of %s is saved in %s, as it was at %s\n", r.where(), p.save, m.At.Format(time.RFC3339))
+	fmt.Fprintf(r.Out, "The page of %s is saved in %s, as it was at %s\n", r.where(), p.save, at.Format(time.RFC3339))
 	return nil
 }
 

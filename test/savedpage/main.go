@@ -36,18 +36,10 @@ func run(address, key, file string, hide bool) error {
 		r.SetURL(to)
 		r.Out.Header.Set("Authorization", "Bearer "+key)
 	}}
-	m, err := saving.Read(context.Background(), server, time.Now)
-	if err != nil {
-		return err
-	}
-	if hide {
-		if m, err = saving.Hide(m); err != nil {
-			return err
-		}
-	}
 	page, err := ui.New()
 	if err != nil {
 		return err
 	}
-	return saving.Write(file, page, m)
+	_, err = saving.Save(context.Background(), file, page, server, hide, time.Now)
+	return err
 }

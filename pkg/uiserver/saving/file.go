@@ -4,17 +4,33 @@
 package saving
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // Page makes a document that shows data.
 type Page interface {
 	Document(data []byte) ([]byte, error)
+}
+
+// Save writes what data answers now into a file, with pseudonyms in the place of names if they are to be hidden, and returns when that was.
+// The errors are those of [Read], [Hide] and [Write].
+func Save(ctx context.Context, name string, page Page, data http.Handler, hide bool, now func() time.Time) (time.Time, error) {
+	m, err := Read(ctx, data, now)
+	if err == nil && hide {
+		m, err = Hide(m)
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	return m.At, Write(name, page, m)
 }
 
 // Write writes the page of a moment into a file, which only its owner may read, all of it or nothing. It takes the place of a file that is
