@@ -36,7 +36,7 @@ OAPI_CODEGEN_VERSION := v2.8.2
 TOPOLOGIES   ?= equal distinct partial nested
 ADDRESS_TESTS := TestAggregator|TestOrchestrator|TestServicesReachTheConsumer|TestProvidersReachEachOther|TestAddressesFollow
 # They restart what others use, run a Prometheus in the lab, leave a second broker there, or measure.
-ON_ITS_OWN   := TestBrowserFaults|TestBrowserHosted|TestBrowserTrial|TestPictures|TestDelay|TestTwoBrokers|TestSpeed|TestBusyNode|TestGrantsReachNodes
+ON_ITS_OWN   := TestBrowserAudited|TestBrowserFaults|TestBrowserHosted|TestBrowserTrial|TestPictures|TestDelay|TestTwoBrokers|TestSpeed|TestBusyNode|TestGrantsReachNodes
 # They go a way that others go for the most part, or take their time for what is not ours alone.
 OTHER_WAYS   := TestAppliedAtOnce|TestAutoscaling|TestClaimsAreRefused|TestDevices|TestDrainOfDatabase|TestFrontDoor/ByHand|TestFrontDoor/Helm|TestGatewayStopped|TestInstallationInTheWrongOrder|TestIPAMPortOpensToVirtualKubelets|TestLongNames|TestNamespacesLeaveNothing|TestOffloadedTwice|TestPeeringByCredentials|TestPodsWaitForTheDaemon|TestPools|TestRelayAddressesEndWithTheirPods|TestRelayAddressesOfEndpointsLast|TestSecondVirtualKubelet|TestSilentGateway|TestUDP|TestVolumesOfProviders|TestVolumesStayAtHome
 # They say for how long nobody may be without an answer, which depends on what else the machine does, or go other ways.
@@ -233,7 +233,7 @@ test-ui: ui ui-modules ## Check the types of the page, test its parts, and all i
 
 .PHONY: test-e2e-ui
 test-e2e-ui: deps build images bin/lab $(JOURNEYS) ui-modules ## Open the page of a broker in a browser, on four clusters; it asks npm for what it needs.
-	$(call walk,$(LIQO),20m,-run '^TestBrowser')
+	$(call walk,$(LIQO),25m,-run '^TestBrowser')
 
 # The journeys are run in test/e2e, which is where relative paths would lead.
 .PHONY: ui-pictures

@@ -8,9 +8,16 @@ package e2e
 import (
 	"cmp"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +28,10 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
@@ -204,13 +215,7 @@ func TestBrowserHosted(t *testing.T) {
 	const namespace, account = "liqo-broker", "observer"
 	start(t, v1alpha1.ModeOrchestrated)
 	serveByDaemon(t)
-	for _, example := range []string{"observer.yaml", "observer-account.yaml"} {
-		file := "--filename=" + filepath.Join("..", "..", "deploy", "examples", example)
-		walk.KubectlAtEnd(t, fed.Broker, "delete", file, "--ignore-not-found")
-		if _, err := fed.Broker.Kubectl(t.Context(), "apply", file); err != nil {
-			t.Fatal(err)
-		}
-	}
+	examples(t, "observer.yaml", "observer-account.yaml")
 	token := func() string {
 		t.Helper()
 		token, err := fed.Broker.Token(t.Context(), namespace, account, "liqo-broker")
@@ -243,6 +248,7 @@ func TestBrowserHosted(t *testing.T) {
 	b.See("You may not update providers.brokering.liqo.io.")
 	b.Go("/activity")
 	b.See("as long as the cluster keeps them")
+	changesNothing(t, b)
 	b.Go("/providers")
 	shownOnce(t, b)
 
@@ -268,6 +274,261 @@ func TestBrowserHosted(t *testing.T) {
 	b.Press("Go on")
 	shownOnce(t, b)
 	b.Ends("status of 401", "status of 50", "net::ERR_")
+}
+
+// TestBrowserAudited has somebody change all that the page of a broker changes: in the API server's audit log each change, and the dry run
+// before it, stands under the name of that person, and under no other's. Who has the rights of docs/ui.md to see and no others sees all
+// screens, and changes nothing with any button.
+func TestBrowserAudited(t *testing.T) {
+	const namespace, ada, viewer, observers = "audited", "ada@example.org", "viewer@example.org", "liqo-broker-observers"
+	start(t, v1alpha1.ModeOrchestrated)
+	examples(t, "observer.yaml")
+	deploy(t, namespace, federation.Web, 1)
+	pod := copies(t, namespace, 1)[0]
+	a, consumer := fed.ProviderA, fed.Consumer
+	const active = `--patch={"spec": {"scheduling": "Active"}}`
+	walk.KubectlAtEnd(t, fed.Broker, "patch", "provider", string(a.ID), "--type=merge", active)
+	walk.KubectlAtEnd(t, fed.Broker, "patch", "consumer", string(consumer.ID), "--type=merge", active)
+	walk.KubectlAtEnd(t, fed.Broker, "delete", "placementpolicy", namespace, "--ignore-not-found")
+	began := time.Now()
+
+	t.Run("Changes", func(t *testing.T) {
+		const binding = "e2e-ada"
+		walk.KubectlAtEnd(t, fed.Broker, "delete", "clusterrolebinding", binding, "--ignore-not-found")
+		if _, err := fed.Broker.Kubectl(t.Context(), "create", "clusterrolebinding", binding, "--clusterrole=admin", "--user="+ada); err != nil {
+			t.Fatal(err)
+		}
+		b := webpage.Browse(t, webpage.Serve(t, person(t, ada, observers)))
+		b.See("Overview")
+		b.See(ada)
+		b.Go("/providers/" + string(a.ID))
+		does(b, "Cordon", a.Name+" is Cordoned.")
+		does(b, "Enable", a.Name+" is Active.")
+		b.Go("/consumers/" + string(consumer.ID))
+		does(b, "Suspend", consumer.Name+" is Suspended.")
+		does(b, "Resume", consumer.Name+" is Active.")
+		b.Go("/policies/new")
+		b.Write("Policy as YAML", strings.Replace(fmt.Sprintf(cheapest, consumer.ID, time.Second), "name: cheapest", "name: "+namespace, 1))
+		b.See("It is new: " + namespace + ".")
+		does(b, "Apply", namespace+" is applied.")
+
+		want := map[deed]int{}
+		for _, dry := range []bool{true, false} {
+			want[deed{"patch", "providers", string(a.ID), dry}] = 2
+			want[deed{"patch", "consumers", string(consumer.ID), dry}] = 2
+			want[deed{"patch", "placementpolicies", namespace, dry}] = 1
+		}
+		// What is done is written down a moment later.
+		eventually(t, 20*time.Second, func(context.Context) error {
+			got, err := deeds(began)
+			if err != nil {
+				return err
+			}
+			for done, times := range want {
+				if n := got[ada][done]; n != times {
+					return fmt.Errorf("%+v stands %d times under the name of %s, want %d", done, n, ada, times)
+				}
+			}
+			return nil
+		})
+		got, err := deeds(began)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for who, all := range got {
+			for done := range all {
+				switch {
+				case who == ada && done.Dry && done.Resource == "placementpolicies":
+					// Texts are tried while they are written.
+				case who == ada && want[done] == 0:
+					t.Errorf("under the name of %s stands what nobody has done: %+v", ada, done)
+				case who != ada && want[done] > 0:
+					t.Errorf("%+v stands under the name of %s, too", done, who)
+				}
+			}
+		}
+
+		// For her the same buttons work that nobody else can use.
+		b.Go("/providers/" + string(a.ID))
+		b.SeeNot("Reading what is there")
+		if opened := b.PressEach(); !slices.Equal(opened, []string{"Cordon", "Drain"}) {
+			t.Errorf("of the buttons about a provider %q work", opened)
+		}
+		b.Ends()
+	})
+
+	t.Run("Sees", func(t *testing.T) {
+		shown := webpage.Until(webpage.Open(t, servePage(t)).Stream("workloads"), func(_ string, e apiv1.Event) bool {
+			return e.Workload != nil && e.Workload.Pod == pod.Name
+		})
+		b := webpage.Browse(t, webpage.Serve(t, person(t, viewer, observers)))
+		b.See("Overview")
+		b.See(viewer)
+		b.Go("/providers/" + string(a.ID))
+		b.See("You may not patch providers.brokering.liqo.io.")
+		changesNothing(t, b, "/workloads/"+url.PathEscape(shown.Key), "/policies/"+namespace, "/policies/"+namespace+"/edit")
+		b.Ends()
+		got, err := deeds(began)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got[viewer]) > 0 {
+			t.Errorf("%s has written %v", viewer, got[viewer])
+		}
+	})
+
+	t.Run("SeesSome", func(t *testing.T) {
+		const some, binding = "some@example.org", "e2e-some"
+		walk.KubectlAtEnd(t, fed.Broker, "delete", "clusterrolebinding", binding, "--ignore-not-found")
+		if _, err := fed.Broker.Kubectl(t.Context(), "create", "clusterrolebinding", binding, "--clusterrole=view", "--user="+some); err != nil {
+			t.Fatal(err)
+		}
+		b := webpage.Browse(t, webpage.Serve(t, person(t, some)))
+		b.See(some)
+		b.Go("/consumers/" + string(consumer.ID))
+		b.See("You may not patch consumers.brokering.liqo.io.")
+		for route, right := range map[string]string{"/providers": "list foreignclusters", "/workloads": "list nodes"} {
+			b.Go(route)
+			b.See(right)
+		}
+		b.Ends()
+	})
+}
+
+// deed is what somebody has written, or tried to.
+type deed struct {
+	Verb, Resource, Name string
+	Dry                  bool
+}
+
+// deeds returns what people have written at the broker since a time, by the names under which it stands in the API server's audit log, and
+// how often. What was refused, and what programs have written, is not among it.
+func deeds(since time.Time) (map[string]map[deed]int, error) {
+	writes, err := fed.Broker.Writes(since)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]map[deed]int{}
+	for i := range writes {
+		w := &writes[i]
+		who := cmp.Or(w.As, w.User)
+		if strings.HasPrefix(who, "system:") || w.Code >= http.StatusMultipleChoices {
+			continue
+		}
+		if all[who] == nil {
+			all[who] = map[deed]int{}
+		}
+		all[who][deed{w.Verb, w.Resource, w.Name, w.Dry}]++
+	}
+	return all, nil
+}
+
+// does presses a button, waits until that was tried, does it, and waits until the page says so.
+func does(b *webpage.Browser, button, says string) {
+	b.Press(button)
+	b.See("Cancel")
+	b.Press(button)
+	b.See(says)
+	b.SeeNot("Cancel")
+}
+
+// changesNothing goes to all screens of a broker's page, and to some more, and presses each button. The test fails if a right is missing to
+// see something, if there is no such screen, or if a button changes something, or tries to.
+func changesNothing(t *testing.T, b *webpage.Browser, more ...string) {
+	t.Helper()
+	provider, consumer := "/providers/"+string(fed.ProviderA.ID), "/consumers/"+string(fed.Consumer.ID)
+	routes := []string{
+		"/", "/map", "/providers", provider, provider + "/drain", "/consumers", consumer, "/workloads", "/policies", "/policies/new", "/activity",
+	}
+	lacks := regexp.MustCompile(`You may not (get|list|watch|see) .*|There is (nothing at this address|no such) .*`)
+	b.See("live")
+	for _, route := range append(routes, more...) {
+		b.Go(route)
+		var text string
+		for _, waits := range []string{"Reading what is there", "Planning what it would do", "Asking …"} {
+			text = b.SeeNot(waits)
+		}
+		if said := lacks.FindString(text); said != "" {
+			t.Errorf("%s says: %s", route, said)
+		}
+		if opened := b.PressEach(); len(opened) > 0 {
+			t.Errorf("%s has buttons that change something: %q", route, opened)
+		}
+	}
+	tries := regexp.MustCompile(`^POST /(session|api/v1/policies/try)$`)
+	for _, asked := range b.Asked() {
+		if !tries.MatchString(asked) {
+			t.Errorf("the page asks %s", asked)
+		}
+	}
+}
+
+// examples applies examples of deploy to the broker until the test ends.
+func examples(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		file := "--filename=" + filepath.Join("..", "..", "deploy", "examples", name)
+		walk.KubectlAtEnd(t, fed.Broker, "delete", file, "--ignore-not-found")
+		if _, err := fed.Broker.Kubectl(t.Context(), "apply", file); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// person has the broker's cluster sign a certificate of somebody with a name, in groups, as people ask for one, and returns the path of
+// their kubeconfig.
+func person(t *testing.T, name string, groups ...string) string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	who := pkix.Name{CommonName: name, Organization: groups}
+	asked, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: who}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-person-"},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: asked}),
+			SignerName: certificatesv1.KubeAPIServerClientSignerName, ExpirationSeconds: new(int32(time.Hour / time.Second)),
+			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth},
+		},
+	}
+	if err := fed.Broker.Create(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	walk.KubectlAtEnd(t, fed.Broker, "delete", "certificatesigningrequest", request.Name, "--ignore-not-found")
+	if _, err := fed.Broker.Kubectl(t.Context(), "certificate", "approve", request.Name); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, time.Minute, func(ctx context.Context) error {
+		err := fed.Broker.Get(ctx, client.ObjectKeyFromObject(request), request)
+		if err == nil && len(request.Status.Certificate) == 0 {
+			err = fmt.Errorf("there is no certificate of %s yet: %+v", name, request.Status.Conditions)
+		}
+		return err
+	})
+	config, err := clientcmd.LoadFromFile(fed.Broker.Lab.KubeconfigPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for user := range config.AuthInfos {
+		config.AuthInfos[user] = &clientcmdapi.AuthInfo{
+			ClientCertificateData: request.Status.Certificate,
+			ClientKeyData:         pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private}),
+		}
+	}
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // serveByDaemon has the daemon serve the page until the test ends.

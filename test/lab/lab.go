@@ -208,7 +208,7 @@ func (c *Cluster) liqo() liqo.Liqo {
 	}
 }
 
-// LogPath is the path of a component's log: init, etcd, kube-apiserver, kubelet and so on.
+// LogPath is the path of a component's log: init, etcd, kube-apiserver, kubelet and so on, or kubernetes.AuditLog.
 func (c *Cluster) LogPath(component string) string {
 	return filepath.Join(c.dir(), "logs", component+".log")
 }

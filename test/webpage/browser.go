@@ -28,6 +28,8 @@ type Browser struct {
 	t       *testing.T
 	deeds   io.Writer
 	answers *bufio.Scanner
+	said    []string // By the last deed.
+	asked   []string
 	wrong   []string
 }
 
@@ -90,6 +92,17 @@ func seen(which, text string, within []time.Duration) map[string]any {
 // Press presses a button by its name, in the dialog if one is open.
 func (b *Browser) Press(name string) { b.t.Helper(); b.do("press", name) }
 
+// PressEach presses each button of the content, also those that may not be used, and returns the names of those that open a dialog, as all
+// do that change something. It closes the dialogs.
+func (b *Browser) PressEach() []string {
+	b.t.Helper()
+	b.do("each", nil)
+	return b.said
+}
+
+// Asked returns what the page has asked of its server so far other than to read something, as "PUT /path".
+func (b *Browser) Asked() []string { return b.asked }
+
 // Write writes a text into the field of a label, in the dialog if one is open.
 func (b *Browser) Write(label, text string) {
 	b.t.Helper()
@@ -128,6 +141,8 @@ func (b *Browser) do(deed string, about any) string {
 	}
 	var answer struct {
 		Text  string   `json:"text"`
+		Said  []string `json:"said"`
+		Asked []string `json:"asked"`
 		Wrong []string `json:"wrong"`
 		Error string   `json:"error"`
 	}
@@ -140,6 +155,6 @@ func (b *Browser) do(deed string, about any) string {
 	if answer.Error != "" {
 		b.t.Fatalf("%s %v: %s\n%s", deed, about, answer.Error, answer.Text)
 	}
-	b.wrong = answer.Wrong
+	b.said, b.asked, b.wrong = answer.Said, answer.Asked, answer.Wrong
 	return answer.Text
 }

@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Does in a browser what a test says, line by line: each line of the standard input is a deed as JSON, and each is answered by a line with
-// what the page shows then, or with an error. The argument is the link that opens the page. The environment says where playwright is
+// what the page shows then, with what it has asked of its server but to read, or with an error. The argument is the link that opens the page. The environment says where playwright is
 // (MODULES), and the browser (CHROMIUM).
 
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
+import { pressEach } from "./press.mjs";
 
 const load = createRequire(`${process.env.MODULES}/`);
 const { chromium } = load("playwright-core");
@@ -22,6 +23,10 @@ const wrong = [];
 page.on("console", (m) => m.type() === "error" && wrong.push(m.text()));
 page.on("pageerror", (e) => wrong.push(e.message));
 page.on("request", (r) => r.url().startsWith(link.origin) || r.url().startsWith("data:") || wrong.push(`asks ${r.url()}`));
+
+/** What the page has asked of its server other than to read something. */
+const asked = [];
+page.on("request", (r) => r.method() === "GET" || asked.push(`${r.method()} ${r.url().slice(link.origin.length)}`));
 
 const drawn = () => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 
@@ -48,6 +53,8 @@ const deeds = {
     await (await front()).getByRole("button", { name, exact: true }).first().click({ timeout: patience });
     await drawn();
   },
+  /** Presses each button of the content, and says which of them open a dialog. */
+  each: () => pressEach(page),
   /** Opens a link by its name. */
   async follow(name) {
     await page.getByRole("link", { name, exact: true }).first().click({ timeout: patience });
@@ -72,12 +79,12 @@ const deeds = {
 await page.goto(link.href);
 for await (const line of createInterface({ input: process.stdin })) {
   const [[deed, about]] = Object.entries(JSON.parse(line));
-  let error = "";
+  let error = "", said = [];
   try {
-    await deeds[deed](about);
+    said = (await deeds[deed](about)) ?? [];
   } catch (e) {
     error = e.message;
   }
-  process.stdout.write(JSON.stringify({ text: await page.locator("body").innerText(), wrong, error }) + "\n");
+  process.stdout.write(JSON.stringify({ text: await page.locator("body").innerText(), said, asked, wrong, error }) + "\n");
 }
 await browser.close();

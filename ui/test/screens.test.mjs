@@ -9,6 +9,7 @@ import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
 import { faults } from "./axe.mjs";
 import { consumer, serve, trader, world } from "./fake.mjs";
+import { pressEach } from "./press.mjs";
 
 const load = createRequire(`${process.env.MODULES}/`);
 const { chromium } = load("playwright-core");
@@ -608,6 +609,26 @@ test("who may not sees why", async (t) => {
   assert.equal(await page.getByRole("dialog").count(), 0);
   assert.deepEqual(s.options.seen.filter((line) => line.startsWith("PUT")), []);
 });
+
+for (const [who, may, opens] of [
+  ["see and change nothing", [], {}],
+  ["change all", ["patch providers", "patch consumers", "patch placementpolicies"], {
+    "/providers/p-0000": ["Cordon", "Drain"], "/providers/p-0000/drain": ["Drain"], "/consumers/c-000": ["Suspend"], "/policies/cheapest/edit": ["Apply"],
+  }],
+]) {
+  test(`of all buttons those work that change what one may: who may ${who}`, async (t) => {
+    const { page, s, wrong } = await open(t, { server: { me: { may } } });
+    await page.getByText("live", { exact: true }).waitFor();
+    for (const screen of may.length > 0 ? Object.keys(opens) : screens) {
+      await go(page, screen);
+      await page.locator("h1").waitFor();
+      if (screen.endsWith("/edit")) await page.getByText("It changes").waitFor();
+      assert.deepEqual(await pressEach(page), opens[screen] ?? [], screen);
+    }
+    assert.equal(s.options.seen.some((line) => line.startsWith("PUT")), may.length > 0);
+    assert.deepEqual(wrong, []);
+  });
+}
 
 test("a page that may only read says so", async (t) => {
   const { page } = await open(t, { to: "/consumers/c-000", server: { me: { readOnly: true } } });

@@ -5,7 +5,6 @@ package apiv1
 
 import (
 	"math"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -75,11 +74,12 @@ const maxFindings = 100
 func StatusOf(s *overview.Status) Status {
 	group := func(g overview.Group) Group { return Group{g.Total, g.States} }
 	shown := Status{
-		Healthy: s.Healthy, Modes: slices.Concat([]string{}, s.Broker.Modes),
+		Healthy: s.Healthy, Modes: []string{},
 		Providers: group(s.Providers), Consumers: group(s.Consumers), Policies: group(s.Policies), Queries: group(s.Queries),
 		Decisions: Decisions{s.Decisions.Total, s.Decisions.Empty},
 		Offered:   quantities(s.Capacity.Offered), Used: quantities(s.Capacity.Used), Free: quantities(s.Capacity.Free),
 	}
+	shown.Modes = append(shown.Modes, s.Broker.Modes...)
 	shown.Next, shown.More = FindingsOf(s.Next)
 	return shown
 }

@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/lines"
@@ -41,12 +42,13 @@ import (
 // programsVariable names the folder with kube-apiserver, which bin/lab build prints.
 const programsVariable = "LIQO_BROKER_TEST_PROGRAMS"
 
-// kubernetes is a real API server with the kinds of the broker and of Liqo 0.9, and the way there, which can be cut.
+// kubernetes is a real API server with the kinds of the broker, of a connector and of Liqo 0.9, and the way there, which can be cut.
 type kubernetes struct {
 	t      *testing.T
 	config *rest.Config
 	scheme *runtime.Scheme
 	client client.Client
+	audit  string // The file of the API server's audit log.
 
 	mu    sync.Mutex
 	cut   bool
@@ -68,7 +70,9 @@ func startKubernetes(t *testing.T) *kubernetes {
 		t.Fatal(err)
 	}
 	environment := &envtest.Environment{
-		CRDDirectoryPaths:     []string{"../../../deploy/crds", filepath.Join(strings.TrimSpace(string(module)), "deployments/liqo/crds")},
+		CRDDirectoryPaths: []string{
+			"../../../deploy/crds", "../../../deploy/connector/crds", filepath.Join(strings.TrimSpace(string(module)), "deployments/liqo/crds"),
+		},
 		ErrorIfCRDPathMissing: true, BinaryAssetsDirectory: t.TempDir(),
 		ControlPlaneStartTimeout: 3 * time.Minute, ControlPlaneStopTimeout: time.Minute,
 	}
@@ -79,6 +83,12 @@ func startKubernetes(t *testing.T) *kubernetes {
 	}
 	environment.ControlPlane.Etcd = &envtest.Etcd{}
 	environment.ControlPlane.Etcd.Configure().Set("unsafe-no-fsync", "true") // The data need not survive.
+	folder := t.TempDir()
+	policy, audit := filepath.Join(folder, "policy.yaml"), filepath.Join(folder, "audit.log")
+	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	environment.ControlPlane.GetAPIServer().Configure().Set("audit-policy-file", policy).Set("audit-log-path", audit)
 	config, err := environment.Start()
 	if err != nil {
 		t.Fatalf("start the API server: %v", err)
@@ -88,8 +98,10 @@ func startKubernetes(t *testing.T) *kubernetes {
 			t.Errorf("stop the API server: %v", err)
 		}
 	})
-	k := &kubernetes{t: t, config: config, scheme: runtime.NewScheme()}
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, lines.AddToScheme} {
+	k := &kubernetes{t: t, config: config, scheme: runtime.NewScheme(), audit: audit}
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, connectorv1alpha1.AddToScheme, lines.AddToScheme,
+	} {
 		if err := add(k.scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -350,6 +362,8 @@ func TestCluster(t *testing.T) {
 	})
 
 	t.Run("Consumer", k.consumer)
+
+	t.Run("Audited", k.audited)
 
 	t.Run("RightTaken", func(t *testing.T) {
 		s := k.serve("carol")

@@ -26,7 +26,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/uiserver/consuming"
 )
 
-// TestObserver holds that the example of who may see all of the page grants what that takes with either line of Liqo, and no writes.
+// TestObserver holds that the example of who may see all of the page grants what that takes with either line of Liqo, and no writes. What
+// it takes to foresee is in TestObserverForesees of cmd/kubectl-liqo_broker.
 func TestObserver(t *testing.T) {
 	manifest, err := os.ReadFile("../../../deploy/examples/observer.yaml")
 	if err != nil {
@@ -55,7 +56,7 @@ func TestObserver(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	needed := map[string]bool{"deployments": true, "configmaps": true, "*": true}
+	needed := map[string]bool{"deployments": true, "configmaps": true, "shadowpods": true, "*": true}
 	for _, of := range []line.Line{v09.Line{}, v1.Line{}} {
 		var all []client.Object
 		for _, kind := range shown.Kinds() {

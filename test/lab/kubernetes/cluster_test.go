@@ -8,10 +8,15 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apiserver/pkg/apis/audit"
+	"k8s.io/apiserver/pkg/audit/policy"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
 
@@ -61,13 +66,51 @@ func TestArgumentsNameFiles(t *testing.T) {
 	for _, component := range c.Spec().Components {
 		for _, arg := range component.Args {
 			_, name, found := strings.Cut(arg, "/lab/")
-			if !found {
-				continue
+			if !found || strings.Contains(arg, logsDir) {
+				continue // Logs are there once something is written.
 			}
 			if _, err := os.Stat(filepath.Join(c.Dir, name)); err != nil {
 				t.Errorf("%s: %s: %v", component.Name, arg, err)
 			}
 		}
+	}
+}
+
+// TestAuditPolicy has the code of the API server read the policy, and asks it what is written down.
+func TestAuditPolicy(t *testing.T) {
+	read, err := policy.LoadPolicyFromBytes([]byte(auditPolicy))
+	if err != nil {
+		t.Fatal(err)
+	}
+	evaluator := policy.NewPolicyRuleEvaluator(read)
+	const own = "brokering.liqo.io"
+	for name, tc := range map[string]struct {
+		reason                       string
+		verb, group, resource, below string
+		want                         audit.Level
+	}{
+		"Patch":  {"What people do is written down.", "patch", own, "providers", "", audit.LevelMetadata},
+		"Create": {"Also on a cluster that trades.", "create", own, "purchases", "", audit.LevelMetadata},
+		"Status": {"What programs say of it is not.", "patch", own, "providers", "status", audit.LevelNone},
+		"Read":   {"Nor is what anybody reads.", "watch", own, "providers", "", audit.LevelNone},
+		"Others": {"Nor is what is of others.", "create", "", "pods", "", audit.LevelNone},
+		"Leases": {"Nor is what is written all the time.", "update", "coordination.k8s.io", "leases", "", audit.LevelNone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := evaluator.EvaluatePolicyRule(authorizer.AttributesRecord{
+				User: &user.DefaultInfo{Name: "alice"}, Verb: tc.verb, APIGroup: tc.group, APIVersion: "v1", Resource: tc.resource,
+				Subresource: tc.below, Name: "one", ResourceRequest: true,
+			})
+			if got.Level != tc.want {
+				t.Errorf("%s\nthe level is %s, want %s", tc.reason, got.Level, tc.want)
+			}
+			stages := []audit.Stage{audit.StageRequestReceived, audit.StageResponseStarted, audit.StagePanic}
+			for _, stage := range stages {
+				if !slices.Contains(got.OmitStages, stage) {
+					t.Errorf("it is written down at stage %s, too", stage)
+				}
+			}
+		})
 	}
 }
 

@@ -13,6 +13,9 @@ const (
 	runtimeSocket    = "/run/containerd/containerd.sock"
 )
 
+// AuditLog is the component whose log is the API server's audit log.
+const AuditLog = "audit"
+
 // components are the programs of the node. Each waits for what it cannot do
 // without, so that none starts only to fail.
 func (c Cluster) components() []node.Component {
@@ -59,6 +62,9 @@ func (c Cluster) apiServer() []string {
 		"--requestheader-username-headers=X-Remote-User",
 		"--proxy-client-cert-file=/lab/pki/front-proxy-client.crt", "--proxy-client-key-file=/lab/pki/front-proxy-client.key",
 		"--enable-aggregator-routing=true", "--profiling=false", "--v=1",
+		// Two files of at most 4 MB.
+		"--audit-policy-file=/lab/config/audit.yaml", "--audit-log-path=" + logsDir + AuditLog + ".log",
+		"--audit-log-maxsize=4", "--audit-log-maxbackup=1",
 	}
 }
 

@@ -23,6 +23,7 @@ func (c Cluster) etcFiles() map[string]string {
 // is in /etc, where the machine may have files for the same programs.
 func (c Cluster) configFiles() map[string]string {
 	return map[string]string{
+		"audit.yaml":                     auditPolicy,
 		"containerd.toml":                containerdConfig,
 		"registries/_default/hosts.toml": registryConfig,
 		"cni/10-lab.conflist":            c.networkConfig(),
@@ -30,6 +31,20 @@ func (c Cluster) configFiles() map[string]string {
 		"kube-proxy.yaml":                c.kubeProxyConfig(),
 	}
 }
+
+// logsDir is where the programs of the node write their logs.
+const logsDir = "/lab/logs/"
+
+// auditPolicy has the API server write down who has written which objects of the project, once it is done, and nothing else. Statuses are
+// what programs write, and most of all that is written.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived, ResponseStarted, Panic]
+rules:
+  - {level: None, resources: [{group: brokering.liqo.io, resources: ["*/status"]}]}
+  - {level: Metadata, verbs: [create, update, patch, delete, deletecollection], resources: [{group: brokering.liqo.io}]}
+  - {level: None}
+`
 
 // RegistriesDir is where containerd and ctr find, in the node, which registry to ask.
 const RegistriesDir = "/lab/config/registries"
