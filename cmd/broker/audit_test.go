@@ -27,7 +27,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,10 +43,7 @@ import (
 // TestAudit has several users change what people decide on a real API server, which asks the daemon as the manifests say: the events name
 // who it was, and nothing else is recorded. The daemon has the rights of the manifests, and no others.
 func TestAudit(t *testing.T) {
-	ctrl.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())
-	s := &server{tb: t, config: startServer(t), calls: map[string]int{}}
-	s.webhooks = freeAddress(t)
+	s := startServer(t)
 	f := federation{providers: 2, consumers: 1, namespaces: 1, pods: 2, chosen: 1}
 	f.populate(s)
 	s.asDeployed()
@@ -206,9 +202,10 @@ func (s *server) usedProvider() string {
 	return string(id)
 }
 
-// asked has the API server ask about changes as a manifest says, at the address at which webhooks will be served.
+// asked has the API server ask about changes as a manifest says, at an address at which webhooks are served from then on.
 func (s *server) asked(file string) {
 	s.tb.Helper()
+	s.webhooks = freeAddress(s.tb)
 	host, port, err := net.SplitHostPort(s.webhooks)
 	if err != nil {
 		s.tb.Fatal(err)

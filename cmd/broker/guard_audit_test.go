@@ -15,10 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/daemon"
@@ -31,13 +28,7 @@ import (
 // TestGuardAudit has users change what they trade on a real API server, which asks the guard as the manifests say: the events name who it
 // was, and nothing else is recorded. The guard has the rights of the manifests, and no others.
 func TestGuardAudit(t *testing.T) {
-	ctrl.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())
-	s := &server{tb: t, config: startServer(t), calls: map[string]int{}}
-	s.webhooks = freeAddress(t)
-	if _, err := envtest.InstallCRDs(s.config, envtest.CRDInstallOptions{Paths: []string{"../../deploy/connector/crds"}}); err != nil {
-		t.Fatal(err)
-	}
+	s := startServer(t, "deploy/connector/crds")
 	federation{}.populate(s)
 	if err := connectorv1alpha1.AddToScheme(s.client.Scheme()); err != nil {
 		t.Fatal(err)

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -19,10 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
@@ -61,19 +57,11 @@ func TestInventoryExampleGrantsWhatIsNeeded(t *testing.T) {
 	}
 }
 
-// sharedDefinitions has the two kinds as SIG Multicluster defines them.
-const sharedDefinitions = "testdata/inventory"
-
 // TestInventory has the daemon tell a real API server which providers there are and which were chosen, in the kinds of SIG Multicluster:
 // with the rights of the manifests and of the example and no others, while others add to the objects, change them and delete them.
 func TestInventory(t *testing.T) {
-	ctrl.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())
-	s := &server{tb: t, config: startServer(t), calls: map[string]int{}, inventory: inventoryNamespace}
-	defined := envtest.CRDInstallOptions{Paths: []string{sharedDefinitions}, ErrorIfPathMissing: true}
-	if _, err := envtest.InstallCRDs(s.config, defined); err != nil {
-		t.Fatal(err)
-	}
+	s := startServer(t, "cmd/broker/testdata/inventory") // As SIG Multicluster defines them.
+	s.inventory = inventoryNamespace
 	f := federation{providers: 2, consumers: 1, chosen: 1}
 	f.populate(s)
 	s.each(1, func(int) error {

@@ -9,9 +9,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -23,9 +20,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
@@ -36,10 +33,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 	"github.com/capacitorset/liqo-broker/pkg/promquery"
 	"github.com/capacitorset/liqo-broker/pkg/remoteipam"
+	"github.com/capacitorset/liqo-broker/test/apiserver"
 )
-
-// programsVariable names the folder of kube-apiserver and etcd.
-const programsVariable = "LIQO_BROKER_TEST_PROGRAMS"
 
 // BenchmarkDaemon runs the daemon on a real API server that has the objects of a
 // federation. It reports what the daemon holds, and what it does when a provider
@@ -108,8 +103,7 @@ type findings struct {
 // run runs the daemon in a federation.
 func (f federation) run(tb testing.TB) findings {
 	tb.Helper()
-	ctrl.SetLogger(logr.Discard())
-	s := &server{tb: tb, config: startServer(tb), calls: map[string]int{}}
+	s := startServer(tb)
 	f.populate(s)
 
 	var got findings
@@ -145,46 +139,6 @@ func (f federation) run(tb testing.TB) findings {
 	return got
 }
 
-// startServer starts etcd and an API server with the CRDs, on the loopback interface.
-func startServer(tb testing.TB) *rest.Config {
-	tb.Helper()
-	programs := os.Getenv(programsVariable)
-	if programs == "" {
-		tb.Skipf("%s does not say where kube-apiserver is", programsVariable)
-	}
-	module, err := exec.CommandContext(tb.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/liqotech/liqo").Output()
-	if err != nil {
-		tb.Fatalf("find the CRDs of Liqo: %v", err)
-	}
-	etcd, err := exec.LookPath("etcd")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	environment := &envtest.Environment{
-		CRDDirectoryPaths:        []string{"../../deploy/crds", filepath.Join(strings.TrimSpace(string(module)), "deployments/liqo/crds")},
-		ErrorIfCRDPathMissing:    true,
-		BinaryAssetsDirectory:    tb.TempDir(),
-		ControlPlaneStartTimeout: 3 * time.Minute, ControlPlaneStopTimeout: time.Minute,
-	}
-	for name, program := range map[string]string{"etcd": etcd, "kube-apiserver": filepath.Join(programs, "kube-apiserver")} {
-		if err := os.Symlink(program, filepath.Join(environment.BinaryAssetsDirectory, name)); err != nil {
-			tb.Fatal(err)
-		}
-	}
-	environment.ControlPlane.Etcd = &envtest.Etcd{}
-	environment.ControlPlane.Etcd.Configure().Set("unsafe-no-fsync", "true") // The data need not survive.
-	config, err := environment.Start()
-	if err != nil {
-		tb.Fatalf("start the API server: %v", err)
-	}
-	tb.Cleanup(func() {
-		if err := environment.Stop(); err != nil {
-			tb.Errorf("stop the API server: %v", err)
-		}
-	})
-	return config
-}
-
 // server is an API server, a client of it, and what the daemon has asked of it.
 type server struct {
 	tb     testing.TB
@@ -195,11 +149,19 @@ type server struct {
 	as rest.ImpersonationConfig
 	// inventory is where the daemon writes for other programs; nowhere if empty.
 	inventory string
-	// webhooks is where the daemon serves its webhooks; anywhere if empty.
+	// webhooks is where webhooks are served, if the API server asks there; anywhere if empty.
 	webhooks string
 
 	mu    sync.Mutex
 	calls map[string]int
+}
+
+// startServer starts an API server with the CRDs of the broker and of Liqo, and of further folders. Nothing is logged from then on.
+func startServer(tb testing.TB, kinds ...string) *server {
+	tb.Helper()
+	ctrl.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	return &server{tb: tb, config: apiserver.Start(tb, apiserver.Options{Kinds: kinds}).Config, calls: map[string]int{}}
 }
 
 // startDaemon starts the daemon and returns what stops it.

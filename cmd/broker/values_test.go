@@ -27,8 +27,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kjson "sigs.k8s.io/json"
@@ -68,8 +66,6 @@ const many = 10_000
 // the daemon goes on to decide: about what was stored before it started, when the schemas were not as strict, and about what
 // people and peers write while it runs. The remote IPAM then starts with all of that.
 func TestJunk(t *testing.T) {
-	ctrl.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())
 	seed := uint64(time.Now().UnixNano())
 	if text := os.Getenv(seedVariable); text != "" {
 		var err error
@@ -80,7 +76,7 @@ func TestJunk(t *testing.T) {
 	t.Logf("%s=%d repeats this", seedVariable, seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 
-	s := &server{tb: t, config: startServer(t), calls: map[string]int{}}
+	s := startServer(t)
 	s.config.QPS = -1
 	f := federation{providers: 2, consumers: 1, chosen: 1}
 	f.populate(s)

@@ -180,21 +180,14 @@ func (r *reading) showPage(ctx context.Context, p *page) error {
 type policies struct {
 	*whatif.Trier
 
-	try func(ctx context.Context, text string) (apiv1.PolicyTrial, error)
+	client client.Client
+	line   line.Line
+	now    func() time.Time
 }
 
 // Try implements [answer.Policies].
 func (p policies) Try(ctx context.Context, text string) (apiv1.PolicyTrial, error) {
-	return p.try(ctx, text)
-}
-
-// tryPolicy tries the policy of a text at this moment.
-func (r *reading) tryPolicy(ctx context.Context, c client.Client, of line.Line, text string) (apiv1.PolicyTrial, error) {
-	trier, err := whatif.New(of, snapshot.Once(c, of), whatif.Admission(c))
-	if err != nil {
-		return apiv1.PolicyTrial{}, err
-	}
-	return trier.Try(ctx, r.now(), text)
+	return p.With(snapshot.Once(p.client, p.line)).Try(ctx, p.now(), text)
 }
 
 // has reports whether a cluster has a kind of brokering.liqo.io.
@@ -239,15 +232,13 @@ func (r *reading) answers(readOnly bool) (*answer.Answers, error) {
 	preview := func(ctx context.Context, provider cluster.ID) (apiv1.DrainPreview, error) {
 		return r.previewDrain(ctx, c, provider)
 	}
-	reader, err := whatif.New(of, c, nil)
+	trier, err := whatif.New(of, c, whatif.Admission(c))
 	if err != nil {
 		return nil, err
 	}
 	return answer.New(answer.Config{
-		Policies: policies{reader, func(ctx context.Context, text string) (apiv1.PolicyTrial, error) {
-			return r.tryPolicy(ctx, c, of, text)
-		}},
-		Rest: config, Scheme: scheme, Line: of, Context: r.to.context(), Version: version.String(), ReadOnly: readOnly,
+		Policies: policies{trier, c, of, r.now},
+		Rest:     config, Scheme: scheme, Line: of, Context: r.to.context(), Version: version.String(), ReadOnly: readOnly,
 		Preview: preview, Broker: broker, Trades: trades, Consumes: !broker,
 		Programs: shown.Programs{
 			Daemon: client.ObjectKey{Namespace: install.BrokerNamespace, Name: install.BrokerName}, Liqo: liqo.DefaultNamespace,

@@ -34,12 +34,6 @@ func operationID(op *huma.Operation) *string {
 // event is an event as a browser would have it.
 type event struct{ id, name, data string }
 
-// await reads some events from a stream.
-func await(t *testing.T, stream io.Reader, count int) {
-	t.Helper()
-	(&events{lines: bufio.NewReader(stream)}).next(t, count)
-}
-
 // events is a stream of events.
 type events struct {
 	lines  *bufio.Reader
@@ -76,6 +70,14 @@ func (s *events) next(t *testing.T, count int) []event {
 		}
 	}
 	return all
+}
+
+// ends waits until the stream ends as it should.
+func (s *events) ends(t *testing.T) {
+	t.Helper()
+	if _, err := io.Copy(io.Discard, s.lines); err != nil {
+		t.Errorf("the stream ends with %v", err)
+	}
 }
 
 // watch begins to watch some kinds, or providers, after an event.
@@ -182,17 +184,10 @@ func TestWatchersLoseTheirRights(t *testing.T) {
 			return sees.ID, nil
 		}
 	}, showntest.World()...)
-	answer, err := s.consumer(t, sees.ID).WatchEvents(t.Context(),
-		&apiclient.WatchEventsParams{Kinds: []apiclient.WatchEventsParamsKinds{"workloads"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	await(t, answer.Body, 3)
+	stream := s.watch(t, t.Context(), s.consumer(t, sees.ID), "", "workloads")
+	stream.next(t, 3)
 	gone.Store(true)
-	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
-		t.Errorf("the stream ends with %v", err)
-	}
+	stream.ends(t)
 }
 
 // TestFloodOfWatchers opens more streams than there may be.
@@ -252,13 +247,8 @@ func TestSlowWatchersAreDropped(t *testing.T) {
 // TestStreamsEndWithTheMode has a consumer watch while its mode changes: what it sees from then on begins again.
 func TestStreamsEndWithTheMode(t *testing.T) {
 	s := serve(t, nil, showntest.World()...)
-	answer, err := s.consumer(t, sees.ID).WatchEvents(t.Context(),
-		&apiclient.WatchEventsParams{Kinds: []apiclient.WatchEventsParamsKinds{"workloads"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	await(t, answer.Body, 3)
+	stream := s.watch(t, t.Context(), s.consumer(t, sees.ID), "", "workloads")
+	stream.next(t, 3)
 	var consumer v1alpha1.Consumer
 	if err := s.client.Get(t.Context(), client.ObjectKey{Name: string(sees.ID)}, &consumer); err != nil {
 		t.Fatal(err)
@@ -270,7 +260,5 @@ func TestStreamsEndWithTheMode(t *testing.T) {
 	if err := s.client.Status().Update(t.Context(), &consumer); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
-		t.Errorf("the stream ends with %v", err)
-	}
+	stream.ends(t)
 }

@@ -108,15 +108,30 @@ func (o *Objects) Watch(
 		if len(of) == 0 || may != nil && !may(object) {
 			continue
 		}
-		if err := WatchObject(ctx, informers, object, func() { changed(of...) }); err != nil {
+		if err := watchObject(ctx, informers, object, func() { changed(of...) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// WatchObject has changed called whenever an object of a kind changes. The cache of the informers may be started later. It returns at once.
-func WatchObject(ctx context.Context, informers cache.Informers, object client.Object, changed func()) error {
+// WatchKinds has changed called with each of some kinds that may be otherwise, whenever one of the objects changes of which it is made. The
+// cache of the informers may be started later. It returns at once.
+func WatchKinds(
+	ctx context.Context, informers cache.Informers, kinds []feed.Kind, made func(feed.Kind) []client.Object, changed func(...feed.Kind),
+) error {
+	for _, kind := range kinds {
+		for _, object := range made(kind) {
+			if err := watchObject(ctx, informers, object, func() { changed(kind) }); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// watchObject has changed called whenever an object of a kind changes.
+func watchObject(ctx context.Context, informers cache.Informers, object client.Object, changed func()) error {
 	informer, err := informers.GetInformer(ctx, object)
 	if err != nil {
 		return fmt.Errorf("watch %T: %w", object, err)

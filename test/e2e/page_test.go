@@ -29,7 +29,7 @@ func TestPage(t *testing.T) {
 	start(t, v1alpha1.ModeOrchestrated)
 	deploy(t, namespace, federation.Web, 2)
 	pods := copies(t, namespace, 2)
-	p := webpage.Open(t, webpage.Serve(t, fed.Broker.Lab.KubeconfigPath()))
+	p := webpage.Open(t, servePage(t))
 
 	// The page is there, and says who has opened it.
 	if text := string(p.Text(http.MethodGet, "/", nil)); !strings.Contains(text, "<script") {

@@ -13,7 +13,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -34,10 +33,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/liqo"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/test/apiserver"
 )
-
-// serverVariable names the folder of kube-apiserver, as in the tests of the broker.
-const serverVariable = "LIQO_BROKER_TEST_PROGRAMS"
 
 // namespace is that of the connector, and connectorUser who it is to the API server.
 const namespace, connectorUser = "liqo-broker-connector", "connector"
@@ -98,59 +95,20 @@ type kubernetes struct {
 func startKubernetes(tb testing.TB) *kubernetes {
 	tb.Helper()
 	ctrl.SetLogger(logr.Discard())
-	programs := os.Getenv(serverVariable)
-	if programs == "" {
-		tb.Skipf("%s does not say where kube-apiserver is", serverVariable)
-	}
-	module, err := exec.CommandContext(tb.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/liqotech/liqo").Output()
-	if err != nil {
-		tb.Fatalf("find the CRDs of Liqo: %v", err)
-	}
-	etcd, err := exec.LookPath("etcd")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	environment := &envtest.Environment{
-		CRDDirectoryPaths: []string{
-			"../../deploy/crds", "../../deploy/connector/crds", filepath.Join(strings.TrimSpace(string(module)), "deployments/liqo/crds"),
-		},
-		ErrorIfCRDPathMissing:    true,
-		BinaryAssetsDirectory:    tb.TempDir(),
-		ControlPlaneStartTimeout: 3 * time.Minute, ControlPlaneStopTimeout: time.Minute,
-	}
-	for name, program := range map[string]string{"etcd": etcd, "kube-apiserver": filepath.Join(programs, "kube-apiserver")} {
-		if err := os.Symlink(program, filepath.Join(environment.BinaryAssetsDirectory, name)); err != nil {
-			tb.Fatal(err)
-		}
-	}
-	folder := tb.TempDir()
-	policy, audit := filepath.Join(folder, "policy"), filepath.Join(folder, "audit")
-	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
-		tb.Fatal(err)
-	}
-	environment.ControlPlane.GetAPIServer().Configure().Set("audit-policy-file", policy).Set("audit-log-path", audit)
-	environment.ControlPlane.Etcd = &envtest.Etcd{}
-	environment.ControlPlane.Etcd.Configure().Set("unsafe-no-fsync", "true") // The data need not survive.
-	config, err := environment.Start()
-	if err != nil {
-		tb.Fatalf("start the API server: %v", err)
-	}
-	tb.Cleanup(func() {
-		if err := environment.Stop(); err != nil {
-			tb.Errorf("stop the API server: %v", err)
-		}
-	})
+	arguments, audit := apiserver.Audit(tb, auditPolicy)
+	environment := apiserver.Start(tb, apiserver.Options{Kinds: []string{"deploy/connector/crds"}, Arguments: arguments})
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, connectorv1alpha1.AddToScheme, v09.AddToScheme} {
 		if err := add(scheme); err != nil {
 			tb.Fatal(err)
 		}
 	}
-	k := &kubernetes{t: tb, config: filepath.Join(folder, "config"), health: free(tb), metrics: free(tb), audit: audit}
-	if k.Client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+	k := &kubernetes{t: tb, config: filepath.Join(tb.TempDir(), "config"), health: free(tb), metrics: free(tb), audit: audit}
+	var err error
+	if k.Client, err = client.New(environment.Config, client.Options{Scheme: scheme}); err != nil {
 		tb.Fatal(err)
 	}
-	user, err := environment.AddUser(envtest.User{Name: connectorUser, Groups: []string{"system:masters"}}, config)
+	user, err := environment.AddUser(envtest.User{Name: connectorUser, Groups: []string{"system:masters"}}, environment.Config)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -6,7 +6,7 @@
 import type { Activity } from "./api";
 import { plain } from "./format";
 import { aboutOf, kindOf, newestFirst, placeOf, whoOf, wordsOf } from "./happened";
-import { type Column, Empty, Head, Needs, Section, shownOf, State, Table, When } from "./parts";
+import { type Column, Empty, Head, Needs, Rows, Section, shownOf, State, When } from "./parts";
 import { matches, plainKubectl } from "./place";
 import { href } from "./routes";
 import { missing, store } from "./server";
@@ -59,9 +59,8 @@ export function ActivityScreen() {
       return (
         <>
           <Head title="Activity" hint={shownOf(rows.length, all.length, "event") + ", as long as the cluster keeps them: mostly an hour"} command={command()} />
-          {all.length === 0
-            ? <Empty command={command()}>Nothing has happened that the cluster remembers. It keeps events for about an hour:</Empty>
-            : rows.length === 0 ? <Empty>Nothing that has happened fits the filter.</Empty> : <Table label="Activity" columns={columns} rows={rows} keyOf={([key]) => key} />}
+          <Rows all={all.length} none={<Empty command={command()}>Nothing has happened that the cluster remembers. It keeps events for about an hour:</Empty>}
+            misfit="Nothing that has happened fits the filter." label="Activity" columns={columns} rows={rows} keyOf={([key]) => key} />
         </>
       );
     }}</Needs>

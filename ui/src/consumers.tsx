@@ -7,7 +7,7 @@ import { Happened } from "./activity";
 import type { Advice, Consumer, Offer } from "./api";
 import { Deeds } from "./deeds";
 import { amount, count, nameOf, plain, quantity, resourcesOf, titleOf, usedOf, usedText } from "./format";
-import { Amounts, Bar, type Column, Command, Conditions, consumerState, Empty, Facts, Gone, Head, Named, Needs, Section, shownOf, State, Table, When } from "./parts";
+import { Amounts, Bar, type Column, Command, Conditions, consumerState, Empty, Facts, Head, Named, Needs, Rows, Section, shownOf, Single, State, When } from "./parts";
 import { kubectl, matches } from "./place";
 import { href } from "./routes";
 import { store } from "./server";
@@ -31,9 +31,8 @@ export function ConsumersScreen() {
       return (
         <>
           <Head title="Consumers" hint={shownOf(rows.length, all.length, "cluster") + ", bars: used of offered"} command={kubectl("consumers")} />
-          {all.length === 0
-            ? <Empty command={kubectl("join", "--consumer", "CLUSTER")}>No cluster consumes yet. Let one peer with the broker:</Empty>
-            : rows.length === 0 ? <Empty>No consumer fits the filter.</Empty> : <Table label="Consumers" columns={columns} rows={rows} keyOf={(c) => c.id} />}
+          <Rows all={all.length} none={<Empty command={kubectl("join", "--consumer", "CLUSTER")}>No cluster consumes yet. Let one peer with the broker:</Empty>}
+            misfit="No consumer fits the filter." label="Consumers" columns={columns} rows={rows} keyOf={(c) => c.id} />
         </>
       );
     }}</Needs>
@@ -41,12 +40,7 @@ export function ConsumersScreen() {
 }
 
 export function ConsumerScreen({ id }: { id: string }) {
-  return (
-    <Needs title="Consumer" kinds={["consumers"]}>{() => {
-      const c = store.all("consumers").get(id);
-      return c ? <One c={c} /> : <Gone what="consumer" back="consumers" />;
-    }}</Needs>
-  );
+  return <Single title="Consumer" of="consumers" id={id} what="consumer">{(c) => <One c={c} />}</Single>;
 }
 
 function One({ c }: { c: Consumer }) {

@@ -8,10 +8,10 @@ import type { DrainedPod, DrainPreview, Provider } from "./api";
 import { Deeds } from "./deeds";
 import { foresee, sentence, type Verdict, verdicts, whereTo } from "./foresight";
 import { count, nameOf, plain, titleOf } from "./format";
-import { Gone, Head, Icon, Named, Needs, providerState, State } from "./parts";
+import { Head, Icon, Named, providerState, Single, State } from "./parts";
 import { kubectl, matches } from "./place";
 import { href } from "./routes";
-import { drainPreview, store } from "./server";
+import { drainPreview } from "./server";
 
 const icons = { Stays: "off", Later: "later", Moves: "moves" } as const;
 const words = { Stays: "would stay", Later: "would move later", Moves: "would move at once" };
@@ -55,12 +55,7 @@ export function Foreseen({ provider, settled }: { provider: Provider; settled: (
 }
 
 export function DrainScreen({ id }: { id: string }) {
-  return (
-    <Needs title="Drain" kinds={["providers"]}>{() => {
-      const p = store.all("providers").get(id);
-      return p ? <One p={p} /> : <Gone what="provider" back="providers" />;
-    }}</Needs>
-  );
+  return <Single title="Drain" of="providers" id={id} what="provider">{(p) => <One p={p} />}</Single>;
 }
 
 function One({ p }: { p: Provider }) {

@@ -10,7 +10,7 @@ import { amount, count, nameOf, plain, quantity, type Resources, titleOf, usedOf
 import { copy, kubectl, narrow, now, route } from "./place";
 import { href } from "./routes";
 import { connection, missing, store } from "./server";
-import type { Kind } from "./store";
+import type { Kind, Things } from "./store";
 
 const icons = {
   activity: "M1 8h3l2-5 4 10 2-5h3", ok: "M3 8.5l3.2 3L13 4.5", problem: "M8 3v6M8 12v1", off: "M4 8h8", unknown: "M5.5 5.5a2.5 2.5 0 1 1 3.4 2.4c-.6.3-.9.7-.9 1.6M8 12v1",
@@ -132,10 +132,21 @@ const rowHeight = 40;
 /** As in app.css. */
 const widths = { mid: "(min-width: 900px)", wide: "(min-width: 1320px)" };
 
+interface Tabled<T> {
+  label: string;
+  columns: Column<T>[];
+  rows: T[];
+  keyOf: (of: T) => string;
+  group?: (of: T) => string;
+}
+
+/** A table of what fits the filter, or what is said where there is nothing at all, or nothing that fits. */
+export function Rows<T>(of: Tabled<T> & { all: number; none: ComponentChildren; misfit: string }) {
+  return <>{of.all === 0 ? of.none : of.rows.length === 0 ? <Empty>{of.misfit}</Empty> : <Table {...of} />}</>;
+}
+
 /** A table of which only the rows in sight are in the page. Its order is in the address. */
-export function Table<T>({ label, columns, rows, group, keyOf }: {
-  label: string; columns: Column<T>[]; rows: T[]; keyOf: (of: T) => string; group?: (of: T) => string;
-}) {
+export function Table<T>({ label, columns, rows, group, keyOf }: Tabled<T>) {
   const box = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: 800 });
   const look = () => box.current && setView({ top: box.current.scrollTop, height: box.current.clientHeight });
@@ -232,6 +243,18 @@ export function Section({ title, children }: { title: ComponentChildren; childre
 /** Words and what they are. */
 export function Facts({ of }: { of: [string, ComponentChildren][] }) {
   return <dl class="facts">{of.map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}</dl>;
+}
+
+/** The screen of one thing of a kind, or of that there is none. */
+export function Single<K extends Kind>({ title, of, id, what, back = of, children }: {
+  title: string; of: K; id: string; what: string; back?: string; children: (one: Things[K]) => ComponentChildren;
+}) {
+  return (
+    <Needs title={title} kinds={[of]}>{() => {
+      const one = store.all(of).get(id);
+      return one ? children(one) : <Gone what={what} back={back} />;
+    }}</Needs>
+  );
 }
 
 export function Gone({ what, back }: { what: string; back: string }) {

@@ -5,7 +5,7 @@
 
 import type { Candidate, Decision, Policy } from "./api";
 import { count, digits, nameOf, plain, titleOf } from "./format";
-import { type Column, Conditions, Empty, Facts, Gone, Head, Icon, Named, Needs, Section, shownOf, State, Table, type Tone, When } from "./parts";
+import { type Column, Conditions, Empty, Facts, Head, Icon, Named, Needs, Rows, Section, shownOf, Single, State, type Tone, When } from "./parts";
 import { kubectl, matches, narrow, plainKubectl, route } from "./place";
 import { href } from "./routes";
 import { Band, Outlook, Reasons } from "./score";
@@ -34,9 +34,8 @@ export function PoliciesScreen() {
       return (
         <>
           <Head title="Policies" hint={shownOf(rows.length, all.length, "placement policy").replace(/policys$/, "policies")} command={plainKubectl("get", "placementpolicies")}><a class="button" href={href(["policies", "new"])}>New policy</a></Head>
-          {all.length === 0
-            ? <Empty command={kubectl("policy", "check", "FILE")}>No policy says where pods go: all providers that are ready come into question. Try one:</Empty>
-            : rows.length === 0 ? <Empty>No policy fits the filter.</Empty> : <Table label="Policies" columns={columns} rows={rows} keyOf={(p) => p.name} />}
+          <Rows all={all.length} none={<Empty command={kubectl("policy", "check", "FILE")}>No policy says where pods go: all providers that are ready come into question. Try one:</Empty>}
+            misfit="No policy fits the filter." label="Policies" columns={columns} rows={rows} keyOf={(p) => p.name} />
         </>
       );
     }}</Needs>
@@ -44,12 +43,7 @@ export function PoliciesScreen() {
 }
 
 export function PolicyScreen({ id }: { id: string }) {
-  return (
-    <Needs title="Policy" kinds={["policies"]}>{() => {
-      const p = store.all("policies").get(id);
-      return p ? <One p={p} /> : <Gone what="policy" back="policies" />;
-    }}</Needs>
-  );
+  return <Single title="Policy" of="policies" id={id} what="policy">{(p) => <One p={p} />}</Single>;
 }
 
 function One({ p }: { p: Policy }) {

@@ -9,7 +9,7 @@ import type { Price, Provider } from "./api";
 import { Deeds } from "./deeds";
 import { Foreseen } from "./drain";
 import { amount, digits, nameOf, plain, quantity, resourcesOf, titleOf, trip, usedOf, usedText } from "./format";
-import { Amounts, Bar, type Column, Conditions, Empty, Facts, Gone, Head, Needs, providerState, Section, shownOf, State, Table, When } from "./parts";
+import { Amounts, Bar, type Column, Conditions, Empty, Facts, Head, Needs, providerState, Rows, Section, shownOf, Single, State, When } from "./parts";
 import { kubectl, matches, now } from "./place";
 import { href } from "./routes";
 import { Seen } from "./seen";
@@ -58,9 +58,8 @@ export function ProvidersScreen() {
       return (
         <>
           <Head title="Providers" hint={shownOf(rows.length, all.length, "cluster") + ", bars: used of offered"} command={kubectl("providers")} />
-          {all.length === 0
-            ? <Empty command={kubectl("join", "--provider", "CLUSTER")}>No cluster provides yet. Peer with one:</Empty>
-            : rows.length === 0 ? <Empty>No provider fits the filter.</Empty> : <Table label="Providers" columns={columns} rows={rows} keyOf={(p) => p.id} />}
+          <Rows all={all.length} none={<Empty command={kubectl("join", "--provider", "CLUSTER")}>No cluster provides yet. Peer with one:</Empty>}
+            misfit="No provider fits the filter." label="Providers" columns={columns} rows={rows} keyOf={(p) => p.id} />
         </>
       );
     }}</Needs>
@@ -68,12 +67,7 @@ export function ProvidersScreen() {
 }
 
 export function ProviderScreen({ id }: { id: string }) {
-  return (
-    <Needs title="Provider" kinds={["providers"]}>{() => {
-      const p = store.all("providers").get(id);
-      return p ? <One p={p} /> : <Gone what="provider" back="providers" />;
-    }}</Needs>
-  );
+  return <Single title="Provider" of="providers" id={id} what="provider">{(p) => <One p={p} />}</Single>;
 }
 
 function One({ p }: { p: Provider }) {

@@ -5,9 +5,10 @@
 
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { Cluster, PolicyTrial, TriedDecision } from "./api";
+import { Act, Dialog } from "./dialog";
 import { count, plain } from "./format";
 import { Head, Icon, Named, Needs, Section, State } from "./parts";
-import { copy, kubectl, plainKubectl, say } from "./place";
+import { copy, kubectl, plainKubectl } from "./place";
 import { href } from "./routes";
 import { applyPolicy, me, policyManifest, Refusal, refusal, tryPolicy } from "./server";
 
@@ -168,56 +169,27 @@ function Apply({ text, trial }: { text: string; trial: PolicyTrial | undefined }
   const [open, setOpen] = useState(false);
   const [never, setNever] = useState(me.value?.context === undefined);
   if (never) return null;
+  const pods = trial?.consumers.reduce((sum, one) => sum + (one.podsOut ?? 0), 0) ?? 0;
   const why = refusal("update placementpolicies") || (trial ? "" : "The text was not tried yet, or has faults.");
   return (
     <>
-      <button type="button" class="main" aria-disabled={why ? "true" : undefined} title={why || "Try it on the API server, and then apply it."} onClick={() => (why ? say(why) : setOpen(true))}>Apply</button>
-      {open && trial && <ApplyDialog text={text} trial={trial} done={() => setOpen(false)} never={() => (setOpen(false), setNever(true))} />}
+      <Act why={why} does="Try it on the API server, and then apply it." class="main" act={() => setOpen(true)}>Apply</Act>
+      {open && trial && <Dialog task={{
+        verb: "Apply", name: plain(trial.policy), again: true,
+        does: <>{trial.exists ? "It takes the place of the policy of this name." : "It is a new policy."} {pods > 0 && `${count(pods, "pod")} on providers that go out would move.`}</>,
+        attempt: async (dry) => {
+          try {
+            return { said: `${plain(trial.policy)} is applied.`, warnings: await applyPolicy(trial.policy, text, dry) };
+          } catch (error) {
+            if (error instanceof Refusal && (error.status === 404 || error.status === 405)) setNever(true);
+            throw error;
+          }
+        },
+        done: (did) => {
+          setOpen(false);
+          if (did) location.hash = href(["policies", trial.policy]).slice(1);
+        },
+      }} />}
     </>
-  );
-}
-
-function ApplyDialog({ text, trial, done, never }: { text: string; trial: PolicyTrial; done: () => void; never: () => void }) {
-  const dialog = useRef<HTMLDialogElement>(null);
-  const title = useId();
-  const [warnings, setWarnings] = useState<string[]>();
-  const [problem, setProblem] = useState("");
-  const [busy, setBusy] = useState(false);
-  const send = async (dry: boolean) => {
-    setBusy(true);
-    setProblem("");
-    try {
-      const said = await applyPolicy(trial.policy, text, dry);
-      if (dry) setWarnings(said);
-      else {
-        say([`${plain(trial.policy)} is applied.`, ...said].join(" "));
-        done();
-        location.hash = href(["policies", trial.policy]).slice(1);
-      }
-    } catch (error) {
-      if (error instanceof Refusal && (error.status === 404 || error.status === 405)) return never();
-      setProblem(error instanceof Error ? error.message : String(error));
-    }
-    setBusy(false);
-  };
-  useEffect(() => {
-    dialog.current?.showModal();
-    void send(true);
-  }, []);
-  const pods = trial.consumers.reduce((sum, one) => sum + (one.podsOut ?? 0), 0);
-  return (
-    <dialog ref={dialog} aria-labelledby={title} onClose={done}>
-      <h2 id={title}>Apply<span class="cut" title={plain(trial.policy)}>{plain(trial.policy)}?</span></h2>
-      <p>{trial.exists ? "It takes the place of the policy of this name." : "It is a new policy."} {pods > 0 && `${count(pods, "pod")} on providers that go out would move.`}</p>
-      <div aria-live="polite">
-        {busy && <p class="muted">{warnings ? "Applying it …" : "Trying it, without doing it …"}</p>}
-        {warnings && (warnings.length > 0 ? <ul class="lines">{warnings.map((line) => <li key={line}>{line}</li>)}</ul> : <p class="muted">It was tried: nothing stands against it.</p>)}
-        {problem && <p><State tone="problem">{problem}</State></p>}
-      </div>
-      <p class="tools">
-        <button type="button" class="main" disabled={busy || !warnings} onClick={() => void send(false)}>Apply</button>
-        <button type="button" onClick={() => dialog.current?.close()}>Cancel</button>
-      </p>
-    </dialog>
   );
 }

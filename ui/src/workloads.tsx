@@ -7,7 +7,7 @@ import type { ComponentChildren } from "preact";
 import type { Cluster, Workload } from "./api";
 import { sentence } from "./foresight";
 import { nameOf, plain, titleOf } from "./format";
-import { Amounts, type Column, Command, Empty, Facts, Gone, Head, Icon, Named, Needs, Path, Section, shownOf, State, Table, type Tone, When } from "./parts";
+import { Amounts, type Column, Command, Empty, Facts, Head, Icon, Named, Needs, Path, Rows, Section, shownOf, Single, State, Table, type Tone, When } from "./parts";
 import { kubectl, matches, narrow, route } from "./place";
 import { href } from "./routes";
 import { Candidates, Outlook } from "./score";
@@ -82,27 +82,20 @@ export function WorkloadsScreen() {
       return (
         <>
           <Head title="Workloads" hint={shownOf(rows.length, all.size, "pod")} command={kubectl("where", ...(only.namespace ? [only.namespace] : []))} />
-          <div class="filters">
-            <Choice name="consumer" options={clusters(list.map((w) => w.consumer))} />
-            <Choice name="provider" options={clusters(list.flatMap((w) => w.provider ?? []))} />
-            <Choice name="namespace" options={[...new Set(list.map((w) => w.namespace))].sort().map((name) => [name, plain(name)])} />
-            <Choice name="path" options={[["direct", "direct"], ["relay", "relay"]]} />
-          </div>
-          {all.size === 0
-            ? <Empty command="kubectl label namespace NAMESPACE liqo.io/scheduling-enabled=true">No consumer runs pods here. On a consumer, offload a namespace:</Empty>
-            : rows.length === 0 ? <Empty>No pod fits the filters.</Empty>
-            : <Table label="Workloads" columns={columns} rows={rows} keyOf={(p) => p.key} group={(p) => plain(p.w.namespace)} />}
+          <Filters of={list}><Choice name="consumer" options={clusters(list.map((w) => w.consumer))} /></Filters>
+          <Rows all={all.size} none={<Empty command="kubectl label namespace NAMESPACE liqo.io/scheduling-enabled=true">No consumer runs pods here. On a consumer, offload a namespace:</Empty>}
+            misfit="No pod fits the filters." label="Workloads" columns={columns} rows={rows} keyOf={(p) => p.key} group={(p) => plain(p.w.namespace)} />
         </>
       );
     }}</Needs>
   );
 }
 
-export function clusters(of: Cluster[]): [string, string][] {
+function clusters(of: Cluster[]): [string, string][] {
   return [...new Map(of.map((c) => [c.id, nameOf(c)]))].sort((a, b) => (a[1] < b[1] ? -1 : 1));
 }
 
-export function Choice({ name, options }: { name: keyof Narrowed; options: [string, string][] }) {
+function Choice({ name, options }: { name: keyof Narrowed; options: [string, string][] }) {
   const chosen = route.value.query[name] ?? "";
   const known = chosen && !options.some(([value]) => value === chosen) ? [...options, [chosen, plain(chosen)] as [string, string]] : options;
   return (
@@ -115,13 +108,20 @@ export function Choice({ name, options }: { name: keyof Narrowed; options: [stri
   );
 }
 
-export function WorkloadScreen({ id }: { id: string }) {
+/** What narrows a list of workloads, with what comes before that. */
+export function Filters({ of, children }: { of: Workload[]; children?: ComponentChildren }) {
   return (
-    <Needs title="Workload" kinds={["workloads"]}>{() => {
-      const w = store.all("workloads").get(id);
-      return w ? <One w={w} /> : <Gone what="pod" back="workloads" />;
-    }}</Needs>
+    <div class="filters">
+      {children}
+      <Choice name="provider" options={clusters(of.flatMap((w) => w.provider ?? []))} />
+      <Choice name="namespace" options={[...new Set(of.map((w) => w.namespace))].sort().map((name) => [name, plain(name)])} />
+      <Choice name="path" options={[["direct", "direct"], ["relay", "relay"]]} />
+    </div>
   );
+}
+
+export function WorkloadScreen({ id }: { id: string }) {
+  return <Single title="Workload" of="workloads" id={id} what="pod">{(w) => <One w={w} />}</Single>;
 }
 
 function One({ w }: { w: Workload }) {

@@ -331,6 +331,26 @@ test("a drain is tried first, with its warnings, by keyboard", async (t) => {
   assert.deepEqual(wrong, []);
 });
 
+test("what could not be done can be done again: a deed at once, and a contract after it was tried again", async (t) => {
+  for (const [to, verb, then, server] of [
+    ["/consumers/c-000", "Suspend", "Suspend", {}], ["/policies/cheapest/edit", "Apply", "Apply", {}],
+    ["/contracts/sells/s-grow", "Approve", "Try it", { things: trader(), me: traderMay }],
+  ]) {
+    const { page, s } = await open(t, { server, to });
+    const dialog = page.locator("dialog[open]");
+    await page.locator(`button:not([aria-disabled=true]):text-is("${verb}")`).click();
+    if (then !== verb) await dialog.getByRole("button", { name: "Try it" }).click();
+    await dialog.locator(`button.main:enabled:text-is("${verb}")`).waitFor();
+    s.options.down = true;
+    await dialog.locator("button.main").click();
+    await dialog.getByText("does not answer").waitFor();
+    await dialog.locator(`button.main:enabled:text-is("${then}")`).waitFor();
+    s.options.down = false;
+    await dialog.locator("button.main").click();
+    await (then === verb ? page.locator("dialog").waitFor({ state: "detached" }) : dialog.getByText("It was tried").waitFor());
+  }
+});
+
 test("a drain shows first what it would do", async (t) => {
   const { page, s } = await open(t, { to: "/providers/p-0000" });
   let plan;

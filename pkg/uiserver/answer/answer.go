@@ -9,7 +9,6 @@ package answer
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -22,7 +21,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -44,9 +42,6 @@ const (
 	syncing   = 20 * time.Second
 	reaching  = 4 * time.Second
 )
-
-// dryAll is the one kind of dry run that Kubernetes has.
-const dryAll = "All"
 
 // maxStreams bounds the tabs that are live at the same time.
 const maxStreams = 8
@@ -300,55 +295,33 @@ func (a *Answers) schedules(empty func() client.Object, values ...string) http.H
 		var asked struct {
 			Scheduling string `json:"scheduling"`
 		}
-		body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
-		body.DisallowUnknownFields()
-		dry := r.URL.Query().Get("dryRun")
-		switch err := body.Decode(&asked); {
-		case err != nil:
+		if err := decode(w, r, maxBody, &asked); err != nil {
 			uiserver.Refuse(w, http.StatusBadRequest, "this is no JSON with scheduling alone: "+sheet.Plain(err.Error()))
-		case !slices.Contains(values, asked.Scheduling):
-			uiserver.Refuse(w, http.StatusUnprocessableEntity, "scheduling is one of "+strings.Join(values, ", "))
-		case dry != "" && dry != dryAll:
-			uiserver.Refuse(w, http.StatusUnprocessableEntity, "dryRun is All, or is left out")
-		case a.cfg.ReadOnly:
-			uiserver.Refuse(w, http.StatusForbidden, "nothing is changed here: the page was opened with --read-only")
-		default:
-			object := empty()
-			object.SetName(r.PathValue("id"))
-			a.schedule(w, r, object, asked.Scheduling, dry != "")
+			return
 		}
+		if !slices.Contains(values, asked.Scheduling) {
+			uiserver.Refuse(w, http.StatusUnprocessableEntity, "scheduling is one of "+strings.Join(values, ", "))
+			return
+		}
+		dry, ok := a.mayChange(w, r)
+		if !ok {
+			return
+		}
+		object := empty()
+		object.SetName(r.PathValue("id"))
+		a.schedule(w, r, object, asked.Scheduling, dry)
 	}
 }
 
 // schedule patches one field of one object, as the commands of the plugin do.
 func (a *Answers) schedule(w http.ResponseWriter, r *http.Request, object client.Object, scheduling string, dry bool) {
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"scheduling": scheduling}})
-	if err != nil {
-		refuse(w, err)
-		return
-	}
-	if err := a.patch(w, r, object, client.RawPatch(types.MergePatchType, patch), dry); err != nil {
+	if err := a.set(w, r, dry, object, "scheduling", scheduling); err != nil {
 		refuse(w, fmt.Errorf("set scheduling of %s: %w", object.GetName(), err))
 		return
 	}
 	uiserver.Answer(w, struct {
 		Scheduling string `json:"scheduling"`
 	}{scheduling})
-}
-
-// patch patches an object, or tries that, and hands on the warnings of the API server.
-func (a *Answers) patch(
-	w http.ResponseWriter, r *http.Request, object client.Object, patch client.Patch, dry bool, options ...client.PatchOption,
-) error {
-	if dry {
-		options = append(options, client.DryRunAll)
-	}
-	ctx, said := withWarnings(r.Context())
-	if err := a.client.Patch(ctx, object, patch, options...); err != nil {
-		return err
-	}
-	said.tell(w)
-	return nil
 }
 
 // accessOf returns what of the kinds a person sees who lacks some rights to read objects.

@@ -30,6 +30,14 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/shown/feed"
 )
 
+// asked is what is answered to a request.
+func asked(t *testing.T, a *Answers, method, path, body string) *httptest.ResponseRecorder {
+	t.Helper()
+	w := httptest.NewRecorder()
+	a.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body)))
+	return w
+}
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // TestScheduling sets how clusters are scheduled: what is asked is looked at first, and the API server's warnings and refusals come back.
@@ -62,10 +70,8 @@ func TestScheduling(t *testing.T) {
 			provider := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "milan"}}
 			consumer := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: "rome"}}
 			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(provider, consumer).Build()
-			w := httptest.NewRecorder()
-			r := httptest.NewRequestWithContext(t.Context(), http.MethodPut, tc.path, strings.NewReader(tc.body))
 			tc.cfg.Broker = true
-			answersOf(tc.cfg, c).ServeHTTP(w, r)
+			w := asked(t, answersOf(tc.cfg, c), http.MethodPut, tc.path, tc.body)
 			if w.Code != tc.status || !strings.Contains(w.Body.String(), tc.says) {
 				t.Errorf("%s\nit answers %d: %s", tc.reason, w.Code, w.Body)
 			}
@@ -95,8 +101,7 @@ func TestPreview(t *testing.T) {
 	for range 8 {
 		for id, want := range map[string]string{"milan": `"moves":3`, "oslo": "no right"} {
 			all.Go(func() {
-				w := httptest.NewRecorder()
-				a.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/providers/"+id+"/drain", http.NoBody))
+				w := asked(t, a, http.MethodGet, "/api/v1/providers/"+id+"/drain", "")
 				if (w.Code == http.StatusOK) != (id == "milan") || !strings.Contains(w.Body.String(), want) {
 					t.Errorf("%s: %d %s", id, w.Code, w.Body)
 				}
@@ -125,10 +130,7 @@ func TestRefusals(t *testing.T) {
 					return tc.err
 				},
 			})
-			w := httptest.NewRecorder()
-			r := httptest.NewRequestWithContext(t.Context(), http.MethodPut, "/api/v1/providers/milan/scheduling",
-				strings.NewReader(`{"scheduling":"Active"}`))
-			answersOf(Config{Broker: true}, c).ServeHTTP(w, r)
+			w := asked(t, answersOf(Config{Broker: true}, c), http.MethodPut, "/api/v1/providers/milan/scheduling", `{"scheduling":"Active"}`)
 			if w.Code != tc.status || !strings.Contains(w.Body.String(), tc.says) {
 				t.Errorf("it answers %d: %s", w.Code, w.Body)
 			}

@@ -10,9 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -27,7 +24,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
@@ -37,10 +33,8 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/serving/eventstream"
 	"github.com/capacitorset/liqo-broker/pkg/shown"
 	"github.com/capacitorset/liqo-broker/pkg/shown/apiv1"
+	"github.com/capacitorset/liqo-broker/test/apiserver"
 )
-
-// programsVariable names the folder with kube-apiserver, which bin/lab build prints.
-const programsVariable = "LIQO_BROKER_TEST_PROGRAMS"
 
 // kubernetes is a real API server with the kinds of the broker, of a connector and of Liqo 0.9, and the way there, which can be cut.
 type kubernetes struct {
@@ -57,47 +51,8 @@ type kubernetes struct {
 
 func startKubernetes(t *testing.T) *kubernetes {
 	t.Helper()
-	programs := os.Getenv(programsVariable)
-	if programs == "" {
-		t.Skipf("%s does not say where kube-apiserver is", programsVariable)
-	}
-	module, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/liqotech/liqo").Output()
-	if err != nil {
-		t.Fatalf("find the CRDs of Liqo: %v", err)
-	}
-	etcd, err := exec.LookPath("etcd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	environment := &envtest.Environment{
-		CRDDirectoryPaths: []string{
-			"../../../deploy/crds", "../../../deploy/connector/crds", filepath.Join(strings.TrimSpace(string(module)), "deployments/liqo/crds"),
-		},
-		ErrorIfCRDPathMissing: true, BinaryAssetsDirectory: t.TempDir(),
-		ControlPlaneStartTimeout: 3 * time.Minute, ControlPlaneStopTimeout: time.Minute,
-	}
-	for name, program := range map[string]string{"etcd": etcd, "kube-apiserver": filepath.Join(programs, "kube-apiserver")} {
-		if err := os.Symlink(program, filepath.Join(environment.BinaryAssetsDirectory, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	environment.ControlPlane.Etcd = &envtest.Etcd{}
-	environment.ControlPlane.Etcd.Configure().Set("unsafe-no-fsync", "true") // The data need not survive.
-	folder := t.TempDir()
-	policy, audit := filepath.Join(folder, "policy.yaml"), filepath.Join(folder, "audit.log")
-	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	environment.ControlPlane.GetAPIServer().Configure().Set("audit-policy-file", policy).Set("audit-log-path", audit)
-	config, err := environment.Start()
-	if err != nil {
-		t.Fatalf("start the API server: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := environment.Stop(); err != nil {
-			t.Errorf("stop the API server: %v", err)
-		}
-	})
+	arguments, audit := apiserver.Audit(t, auditPolicy)
+	config := apiserver.Start(t, apiserver.Options{Kinds: []string{"deploy/connector/crds"}, Arguments: arguments}).Config
 	k := &kubernetes{t: t, config: config, scheme: runtime.NewScheme(), audit: audit}
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, connectorv1alpha1.AddToScheme, lines.AddToScheme,
@@ -106,6 +61,7 @@ func startKubernetes(t *testing.T) *kubernetes {
 			t.Fatal(err)
 		}
 	}
+	var err error
 	if k.client, err = client.New(config, client.Options{Scheme: k.scheme}); err != nil {
 		t.Fatal(err)
 	}

@@ -40,9 +40,7 @@ func policyIn(w http.ResponseWriter, r *http.Request) (string, bool) {
 	var asked struct {
 		Policy string `json:"policy"`
 	}
-	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxPolicy))
-	body.DisallowUnknownFields()
-	if err := body.Decode(&asked); err != nil {
+	if err := decode(w, r, maxPolicy, &asked); err != nil {
 		uiserver.Refuse(w, http.StatusBadRequest, "this is no JSON with policy alone: "+sheet.Plain(err.Error()))
 		return "", false
 	}
@@ -88,22 +86,22 @@ func (a *Answers) applyPolicy(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	dry := r.URL.Query().Get("dryRun")
+	dry, ok := a.mayChange(w, r)
+	if !ok {
+		return
+	}
 	object, err := a.cfg.Policies.Object(text)
+	if err != nil {
+		refusePolicy(w, err)
+		return
+	}
 	metadata, _ := object["metadata"].(map[string]any)
 	name := r.PathValue("name")
-	switch {
-	case dry != "" && dry != dryAll:
-		uiserver.Refuse(w, http.StatusUnprocessableEntity, "dryRun is All, or is left out")
-	case a.cfg.ReadOnly:
-		uiserver.Refuse(w, http.StatusForbidden, "nothing is changed here: the page was opened with --read-only")
-	case err != nil:
-		refusePolicy(w, err)
-	case metadata["name"] != name:
+	if metadata["name"] != name {
 		uiserver.Refuse(w, http.StatusUnprocessableEntity, "metadata.name: the policy that is applied is called "+sheet.Plain(name))
-	default:
-		a.apply(w, r, name, object, dry != "")
+		return
 	}
+	a.apply(w, r, name, object, dry)
 }
 
 func (a *Answers) apply(w http.ResponseWriter, r *http.Request, name string, object map[string]any, dry bool) {
@@ -115,8 +113,10 @@ func (a *Answers) apply(w http.ResponseWriter, r *http.Request, name string, obj
 	// What somebody else has said, and the text says otherwise, is taken over: the person sees the whole policy.
 	p := &v1alpha1.PlacementPolicy{}
 	p.Name = name
-	applied := client.RawPatch(types.ApplyPatchType, patch)
-	if err := a.patch(w, r, p, applied, dry, client.FieldOwner(owner), client.ForceOwnership); err != nil {
+	applied := func(ctx context.Context, c client.Client) error {
+		return c.Patch(ctx, p, client.RawPatch(types.ApplyPatchType, patch), client.FieldOwner(owner), client.ForceOwnership)
+	}
+	if err := a.change(w, r, dry, applied); err != nil {
 		refuse(w, fmt.Errorf("apply placement policy %s: %w", name, err))
 		return
 	}

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -98,9 +97,8 @@ func TestPolicies(t *testing.T) {
 					return err
 				},
 			})
-			w := httptest.NewRecorder()
-			r := httptest.NewRequestWithContext(t.Context(), tc.method, "/api/v1/policies"+tc.path, strings.NewReader(tc.body))
-			answersOf(Config{Policies: written{}, ReadOnly: tc.readOnly}, c).ServeHTTP(w, r)
+			a := answersOf(Config{Policies: written{}, ReadOnly: tc.readOnly}, c)
+			w := asked(t, a, tc.method, "/api/v1/policies"+tc.path, tc.body)
 			if w.Code != tc.status || !strings.Contains(w.Body.String(), tc.says) || sent != tc.patch {
 				t.Errorf("%s\nit answers %d: %s\nand sends %q", tc.reason, w.Code, w.Body, sent)
 			}
@@ -109,9 +107,8 @@ func TestPolicies(t *testing.T) {
 			}
 		})
 	}
-	w := httptest.NewRecorder()
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodPut, "/api/v1/policies/near", strings.NewReader(text("near")))
-	answersOf(Config{Policies: written{errors.New("broken")}}, fake.NewFakeClient()).ServeHTTP(w, r)
+	broken := answersOf(Config{Policies: written{errors.New("broken")}}, fake.NewFakeClient())
+	w := asked(t, broken, http.MethodPut, "/api/v1/policies/near", text("near"))
 	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "broken") {
 		t.Errorf("it answers %d: %s", w.Code, w.Body)
 	}

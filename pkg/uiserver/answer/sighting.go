@@ -131,14 +131,17 @@ func (s *sighting) watch(ctx context.Context) error {
 	// Of what is seen each change is told.
 	ofCluster, ofTrade := s.seen(s.cfg.ofCluster()), s.seen(s.cfg.ofTrade())
 	if s.cfg.Consumes {
-		err = consuming.Watch(ctx, informers, s.cfg.Line.Kinds(), ofCluster, may.read, s.feed.Changed)
+		err = shown.WatchKinds(ctx, informers, ofCluster, func(kind feed.Kind) []client.Object {
+			needed, optional := consuming.Needs(s.cfg.Line.Kinds(), kind)
+			return slices.DeleteFunc(slices.Concat(needed, optional), func(o client.Object) bool { return !may.read(o) })
+		}, s.feed.Changed)
 	} else {
 		err = objects.Watch(ctx, informers, ofCluster, may.read, s.feed.Changed)
 	}
 	if err != nil {
 		return err
 	}
-	if err := trading.Watch(ctx, informers, ofTrade, s.feed.Changed); err != nil {
+	if err := shown.WatchKinds(ctx, informers, ofTrade, trading.Needs, s.feed.Changed); err != nil {
 		return err
 	}
 	if may.programs {

@@ -5,7 +5,6 @@ package answer
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,7 +12,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
@@ -49,26 +47,13 @@ func in(field string, err error) error {
 	return askedError{field + ": " + err.Error()}
 }
 
-// read reads what somebody asks; false if the request was refused.
-func (a *Answers) read(w http.ResponseWriter, r *http.Request, into any, changes bool) (dry, ok bool) {
-	asked := r.URL.Query().Get("dryRun")
-	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxOrder))
-	body.DisallowUnknownFields()
-	switch {
-	case asked != "" && asked != dryAll:
-		uiserver.Refuse(w, http.StatusUnprocessableEntity, "dryRun is All, or is left out")
-		return false, false
-	case changes && a.cfg.ReadOnly:
-		uiserver.Refuse(w, http.StatusForbidden, "nothing is changed here: the page was opened with --read-only")
-		return false, false
+// read reads what somebody asks about trade; false if the request was refused.
+func read(w http.ResponseWriter, r *http.Request, into any) bool {
+	if err := decode(w, r, maxOrder, into); err != nil {
+		uiserver.Refuse(w, http.StatusBadRequest, "this is not the JSON that is needed: "+sheet.Sentence(err.Error()))
+		return false
 	}
-	if into != nil {
-		if err := body.Decode(into); err != nil {
-			uiserver.Refuse(w, http.StatusBadRequest, "this is not the JSON that is needed: "+sheet.Sentence(err.Error()))
-			return false, false
-		}
-	}
-	return asked != "", true
+	return true
 }
 
 // refuseOrder says what is wrong with what was asked, or why it was not done.
@@ -143,7 +128,7 @@ func (a *Answers) catalog(ctx context.Context, now time.Time) (*desk.Catalog, er
 // find says what fits a need.
 func (a *Answers) find(w http.ResponseWriter, r *http.Request) {
 	var need tradev1.Need
-	if _, ok := a.read(w, r, &need, false); !ok {
+	if !read(w, r, &need) {
 		return
 	}
 	filter, err := needOf(&need)
@@ -205,8 +190,8 @@ func orderOf(catalog *desk.Catalog, asked *tradev1.Order) (*desk.Order, error) {
 // order creates a Purchase or a CapacityRequest, or tries that.
 func (a *Answers) order(w http.ResponseWriter, r *http.Request) {
 	var asked tradev1.Order
-	dry, ok := a.read(w, r, &asked, true)
-	if !ok {
+	dry, ok := a.mayChange(w, r)
+	if !ok || !read(w, r, &asked) {
 		return
 	}
 	now := time.Now()
@@ -225,16 +210,13 @@ func (a *Answers) order(w http.ResponseWriter, r *http.Request) {
 		refuseOrder(w, askedError{err.Error()})
 		return
 	}
-	options := []client.CreateOption{client.FieldOwner(owner)}
-	if dry {
-		options = append(options, client.DryRunAll)
+	create := func(ctx context.Context, c client.Client) error {
+		return c.Create(ctx, order.Object(), client.FieldOwner(owner))
 	}
-	ctx, said := withWarnings(r.Context())
-	if err := a.client.Create(ctx, order.Object(), options...); err != nil {
+	if err := a.change(w, r, dry, create); err != nil {
 		refuseOrder(w, fmt.Errorf("create %s %s: %w", order.Kind(), order.Name, err))
 		return
 	}
-	said.tell(w)
 	plans, _ := trading.PlansOf(would, ordered, time.Duration(order.Need.Duration))
 	uiserver.Answer(w, tradev1.Ordered{Kind: order.Kind(), Name: order.Name, Would: plans})
 }
@@ -247,8 +229,8 @@ type done struct {
 // decide does something with a contract, or tries it. What somebody else wants of it meanwhile, nobody overwrites.
 func (a *Answers) decide(w http.ResponseWriter, r *http.Request) {
 	var deed tradev1.Deed
-	dry, ok := a.read(w, r, &deed, true)
-	if !ok {
+	dry, ok := a.mayChange(w, r)
+	if !ok || !read(w, r, &deed) {
 		return
 	}
 	c, err := a.contract(r.Context(), r.PathValue("side"), r.PathValue("name"))
@@ -265,16 +247,13 @@ func (a *Answers) decide(w http.ResponseWriter, r *http.Request) {
 		refuseOrder(w, err)
 		return
 	}
-	options := []client.UpdateOption{client.FieldOwner(owner)}
-	if dry {
-		options = append(options, client.DryRunAll)
+	update := func(ctx context.Context, to client.Client) error {
+		return to.Update(ctx, c.Object(), client.FieldOwner(owner))
 	}
-	ctx, warned := withWarnings(r.Context())
-	if err := a.client.Update(ctx, c.Object(), options...); err != nil {
+	if err := a.change(w, r, dry, update); err != nil {
 		refuseOrder(w, fmt.Errorf("change contract %s: %w", c.Name, err))
 		return
 	}
-	warned.tell(w)
 	uiserver.Answer(w, done{said})
 }
 
@@ -339,22 +318,17 @@ func (a *Answers) sell(w http.ResponseWriter, r *http.Request) {
 	var asked struct {
 		Sale string `json:"sale"`
 	}
-	dry, ok := a.read(w, r, &asked, true)
-	if !ok {
+	dry, ok := a.mayChange(w, r)
+	if !ok || !read(w, r, &asked) {
 		return
 	}
 	if asked.Sale != string(connectorv1alpha1.SaleOpen) && asked.Sale != string(connectorv1alpha1.SaleClosed) {
 		uiserver.Refuse(w, http.StatusUnprocessableEntity, "sale is Open or Closed")
 		return
 	}
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"sale": asked.Sale}})
-	if err != nil {
-		refuse(w, err)
-		return
-	}
 	o := &connectorv1alpha1.Offer{}
 	o.Name = r.PathValue("name")
-	if err := a.patch(w, r, o, client.RawPatch(types.MergePatchType, patch), dry, client.FieldOwner(owner)); err != nil {
+	if err := a.set(w, r, dry, o, "sale", asked.Sale, client.FieldOwner(owner)); err != nil {
 		refuse(w, fmt.Errorf("set the sale of offer %s: %w", o.Name, err))
 		return
 	}
@@ -363,21 +337,15 @@ func (a *Answers) sell(w http.ResponseWriter, r *http.Request) {
 
 // withdraw deletes a CapacityRequest: its Purchase is ended.
 func (a *Answers) withdraw(w http.ResponseWriter, r *http.Request) {
-	dry, ok := a.read(w, r, nil, true)
+	dry, ok := a.mayChange(w, r)
 	if !ok {
 		return
 	}
-	var options []client.DeleteOption
-	if dry {
-		options = append(options, client.DryRunAll)
-	}
 	o := &connectorv1alpha1.CapacityRequest{}
 	o.Name = r.PathValue("name")
-	ctx, said := withWarnings(r.Context())
-	if err := a.client.Delete(ctx, o, options...); err != nil {
+	if err := a.change(w, r, dry, func(ctx context.Context, c client.Client) error { return c.Delete(ctx, o) }); err != nil {
 		refuse(w, fmt.Errorf("delete capacity request: %w", err))
 		return
 	}
-	said.tell(w)
 	uiserver.Answer(w, done{"is not needed any more"})
 }

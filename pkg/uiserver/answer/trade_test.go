@@ -5,7 +5,6 @@ package answer
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -125,9 +124,7 @@ func TestDeeds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := trader(t)
 			before := sold(t, c).ResourceVersion + bought(t, c).ResourceVersion
-			w := httptest.NewRecorder()
-			r := httptest.NewRequestWithContext(t.Context(), tc.method, tc.path, strings.NewReader(tc.body))
-			answersOf(Config{Trades: true, ReadOnly: tc.readOnly}, c).ServeHTTP(w, r)
+			w := asked(t, answersOf(Config{Trades: true, ReadOnly: tc.readOnly}, c), tc.method, tc.path, tc.body)
 			if w.Code != tc.status || !strings.Contains(w.Body.String(), tc.says) {
 				t.Errorf("%s\nit answers %d: %s", tc.reason, w.Code, w.Body)
 			}
@@ -146,9 +143,7 @@ func TestDeeds(t *testing.T) {
 	}
 
 	// A broker that does not trade answers none of it.
-	w := httptest.NewRecorder()
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/v1/orders", strings.NewReader(`{}`))
-	answersOf(Config{Broker: true}, trader(t)).ServeHTTP(w, r)
+	w := asked(t, answersOf(Config{Broker: true}, trader(t)), http.MethodPost, "/api/v1/orders", `{}`)
 	if w.Code != http.StatusNotFound {
 		t.Errorf("a broker answers %d: %s", w.Code, w.Body)
 	}

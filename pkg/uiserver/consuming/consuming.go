@@ -77,26 +77,6 @@ func sameAs(o client.Object) func(client.Object) bool {
 	return func(other client.Object) bool { return reflect.TypeOf(other) == reflect.TypeOf(o) }
 }
 
-// Watch has changed called with those of some kinds that may be otherwise, whenever one of the objects changes of which they are made, and
-// that may be read. The cache of the informers may be started later. It returns at once.
-func Watch(
-	ctx context.Context, informers cache.Informers, liqo line.Kinds, kinds []feed.Kind, may func(client.Object) bool,
-	changed func(...feed.Kind),
-) error {
-	for _, kind := range kinds {
-		needed, optional := Needs(liqo, kind)
-		for _, object := range slices.Concat(needed, optional) {
-			if !may(object) {
-				continue
-			}
-			if err := shown.WatchObject(ctx, informers, object, func() { changed(kind) }); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // Objects are the objects of a cluster that uses brokers, or could. They may be used concurrently.
 type Objects struct {
 	// Reader is that of a cache with the Index. It may refuse to read what only adds to a kind.

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/connectorv1alpha1"
@@ -69,19 +68,6 @@ func Needs(kind feed.Kind) []client.Object {
 		return []client.Object{&connectorv1alpha1.CatalogPage{}, &connectorv1alpha1.Offer{}}
 	case Activity:
 		return []client.Object{shown.Told()}
-	}
-	return nil
-}
-
-// Watch has changed called with those of some kinds that may be otherwise, whenever one of their objects changes. The cache of the
-// informers may be started later. It returns at once.
-func Watch(ctx context.Context, informers cache.Informers, kinds []feed.Kind, changed func(...feed.Kind)) error {
-	for _, kind := range kinds {
-		for _, object := range Needs(kind) {
-			if err := shown.WatchObject(ctx, informers, object, func() { changed(kind) }); err != nil {
-				return err
-			}
-		}
 	}
 	return nil
 }

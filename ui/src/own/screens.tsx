@@ -8,11 +8,11 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Happened } from "../activity";
 import type { Status as Found, Workload } from "../api";
 import { commandIn, count, nameOf, plain } from "../format";
-import { Amounts, type Column, Command, Empty, Facts, Gone, Head, Icon, Named, Needs, Path, Section, shownOf, State, Table, When } from "../parts";
+import { Amounts, type Column, Command, Empty, Facts, Head, Icon, Named, Needs, Path, Rows, Section, shownOf, Single, State, Table, When } from "../parts";
 import { kubectl, matches, plainKubectl, route } from "../place";
 import { href } from "../routes";
 import { me, missing, store } from "../server";
-import { Choice, clusters, columns as ofBroker, type Narrowed, type Pod, pods, Status } from "../workloads";
+import { columns as ofBroker, Filters, type Narrowed, type Pod, pods, Status } from "../workloads";
 import { Summary } from "../trade/selling";
 import { draw, type Place, placesOf, type Shape } from "./picture";
 
@@ -174,19 +174,12 @@ function Workloads() {
       const only: Narrowed = route.value.query;
       const all = store.all("workloads");
       const rows = pods(only).filter(({ w }) => matches(w.pod, w.namespace, w.status, w.address, w.path, w.node, nameOf(w.provider)));
-      const list = [...all.values()];
       return (
         <>
           <Head title="Workloads" hint={shownOf(rows.length, all.size, "pod")} command={kubectl("where", only.namespace ?? "-A")} />
-          <div class="filters">
-            <Choice name="provider" options={clusters(list.flatMap((w) => w.provider ?? []))} />
-            <Choice name="namespace" options={[...new Set(list.map((w) => w.namespace))].sort().map((name) => [name, plain(name)])} />
-            <Choice name="path" options={[["direct", "direct"], ["relay", "relay"]]} />
-          </div>
-          {all.size === 0
-            ? <Empty command="liqoctl offload namespace NAMESPACE">No pod of this cluster is at a broker. Offload a namespace:</Empty>
-            : rows.length === 0 ? <Empty>No pod fits the filters.</Empty>
-            : <Table label="Workloads" columns={columns} rows={rows} keyOf={(p) => p.key} group={(p) => plain(p.w.namespace)} />}
+          <Filters of={[...all.values()]} />
+          <Rows all={all.size} none={<Empty command="liqoctl offload namespace NAMESPACE">No pod of this cluster is at a broker. Offload a namespace:</Empty>}
+            misfit="No pod fits the filters." label="Workloads" columns={columns} rows={rows} keyOf={(p) => p.key} group={(p) => plain(p.w.namespace)} />
         </>
       );
     }}</Needs>
@@ -194,12 +187,7 @@ function Workloads() {
 }
 
 function Workload({ id }: { id: string }) {
-  return (
-    <Needs title="Workload" kinds={["workloads"]}>{() => {
-      const w = store.all("workloads").get(id);
-      return w ? <One w={w} /> : <Gone what="pod" back="workloads" />;
-    }}</Needs>
-  );
+  return <Single title="Workload" of="workloads" id={id} what="pod">{(w) => <One w={w} />}</Single>;
 }
 
 function One({ w }: { w: Workload }) {

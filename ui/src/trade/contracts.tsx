@@ -4,13 +4,14 @@
 // What this cluster has bought, sold and still looks for, and what can be done with it.
 
 import { useState } from "preact/hooks";
+import { Act, Dialog } from "../dialog";
 import { count, plain } from "../format";
-import { Amounts, type Column, Conditions, Empty, Facts, Gone, Head, Icon, Needs, Section, State, Table, type Tone, When } from "../parts";
-import { kubectl, matches, plainKubectl, say } from "../place";
+import { Amounts, type Column, Conditions, Empty, Facts, Head, Icon, Needs, Rows, Section, Single, State, type Tone, When } from "../parts";
+import { kubectl, matches, plainKubectl } from "../place";
 import { href } from "../routes";
 import { missing, refusalOf, send, store } from "../server";
 import type { Contract, Deed, Request } from "../trade";
-import { Dialog, Field, Who } from "./ask";
+import { Field, Who } from "./ask";
 import { Paper, Promise } from "./market";
 import { Way } from "./way";
 import { amounts, attention, money, over, lasting, partyText, rank, sums, why } from "./words";
@@ -41,9 +42,8 @@ export function ContractsScreen() {
       return (
         <>
           <Head title="Contracts" hint={attention(all)} command={kubectl("contracts", "-o", "wide")} />
-          {all.length === 0 && <Empty command={kubectl("offers")}>This cluster has neither bought nor sold anything. See what is for sale:</Empty>}
-          {all.length > 0 && rows.length === 0 && <Empty>No contract fits the filter.</Empty>}
-          {rows.length > 0 && <Table label="Contracts" columns={columns} rows={rows} keyOf={(c) => `${c.sold} ${c.name}`} />}
+          <Rows all={all.length} none={<Empty command={kubectl("offers")}>This cluster has neither bought nor sold anything. See what is for sale:</Empty>}
+            misfit="No contract fits the filter." label="Contracts" columns={columns} rows={rows} keyOf={(c) => `${c.sold} ${c.name}`} />
           <Requests />
         </>
       );
@@ -68,12 +68,7 @@ function Requests() {
 }
 
 export function RequestScreen({ name }: { name: string }) {
-  return (
-    <Needs title="Capacity that is needed" kinds={["requests"]}>{() => {
-      const r = store.all("requests").get(name);
-      return r ? <Needed r={r} /> : <Gone what="request" back="contracts" />;
-    }}</Needs>
-  );
+  return <Single title="Capacity that is needed" of="requests" id={name} what="request" back="contracts">{(r) => <Needed r={r} />}</Single>;
 }
 
 function Needed({ r }: { r: Request }) {
@@ -84,7 +79,7 @@ function Needed({ r }: { r: Request }) {
     <>
       <Head title={<span class="cut" title={plain(r.name)}>{plain(r.name)}</span>} hint="capacity that is needed: the connector buys what fits best, and something else if that fails"
         command={plainKubectl("get", "capacityrequest", r.name, "-o", "yaml")}>
-        <button type="button" aria-disabled={refused ? "true" : undefined} title={refused || "What was bought for it is ended."} onClick={() => (refused ? say(refused) : withdraw(true))}>Need it no more</button>
+        <Act why={refused} does="What was bought for it is ended." act={() => withdraw(true)}>Need it no more</Act>
       </Head>
       <p class={r.ready.status === "True" ? "reason best" : "reason"}><Icon of={r.ready.status === "True" ? "ok" : "later"} /><span><b>{r.ready.status === "True" ? "It can be used" : "Not yet"}</b>{why(r.ready)}</span></p>
       <Section title="What is needed">
@@ -110,12 +105,7 @@ function Needed({ r }: { r: Request }) {
 }
 
 export function ContractScreen({ side, name }: { side: string; name: string }) {
-  return (
-    <Needs title="Contract" kinds={["contracts"]}>{() => {
-      const c = store.all("contracts").get(`${side}/${name}`);
-      return c ? <One c={c} /> : <Gone what="contract" back="contracts" />;
-    }}</Needs>
-  );
+  return <Single title="Contract" of="contracts" id={`${side}/${name}`} what="contract">{(c) => <One c={c} />}</Single>;
 }
 
 function One({ c }: { c: Contract }) {
@@ -206,8 +196,7 @@ function Deeds({ c }: { c: Contract }) {
   return (
     <>
       {c.deeds.map((deed) => (
-        <button type="button" key={deed} class={deed === "approve" ? "main" : undefined} aria-disabled={refused ? "true" : undefined} title={refused || words[deed]?.[1]}
-          onClick={() => (refused ? say(refused) : choose(deed))}>{words[deed]?.[0] ?? plain(deed)}</button>
+        <Act key={deed} class={deed === "approve" ? "main" : undefined} why={refused} does={words[deed]?.[1]} act={() => choose(deed)}>{words[deed]?.[0] ?? plain(deed)}</Act>
       ))}
       {chosen && <Decide c={c} deed={chosen} done={() => choose("")} />}
     </>

@@ -4,13 +4,14 @@
 // What is for sale, for what somebody needs, and how it is bought.
 
 import { useEffect, useState } from "preact/hooks";
+import { Act, Dialog } from "../dialog";
 import { count, plain } from "../format";
 import { Amounts, type Column, Empty, Facts, Gone, Head, Icon, Needs, Section, State, Table, When } from "../parts";
-import { kubectl, matches, narrow, route, say } from "../place";
+import { kubectl, matches, narrow, route } from "../place";
 import { href } from "../routes";
 import { refusalOf, send, store } from "../server";
 import type { Document, Found, Market, Need, Ordered, PlanForSale, Promise as Promised } from "../trade";
-import { Dialog, Field, Who } from "./ask";
+import { Field, Who } from "./ask";
 import { amounts, flagsOf, money, lasting, needOf, partyText, rangeText } from "./words";
 
 /** How long nobody types before it is looked for, in ms. */
@@ -74,8 +75,7 @@ function Shown({ market }: { market: Market }) {
     <>
       <Head title="Market" command={kubectl("offers", ...flagsOf(need))} hint={`${count(market.sellers.length + (market.more ?? 0), "seller")} with ${count(market.offers, "offer")}` +
         (market.leftOut ? `; not shown: ${count(market.leftOut, "party or offer", "parties or offers")}, over or not what the owner has signed` : "")}>
-        <button type="button" class="main" aria-disabled={why ? "true" : undefined} title={why || "Have the best of what fits bought, and another one if that fails."}
-          onClick={() => (why ? say(why) : buy(true))}>Buy what fits best</button>
+        <Act why={why} class="main" does="Have the best of what fits bought, and another one if that fails." act={() => buy(true)}>Buy what fits best</Act>
       </Head>
       <Form market={market} />
       {trouble && <p class="notice"><State tone="problem">{trouble}</State></p>}
@@ -149,7 +149,7 @@ function Plan({ reference }: { reference: string }) {
     <>
       <Head title={<span class="cut" title={plain(p.title)}>{plain(p.title)}</span>} command={kubectl("buy", p.reference, "--name", "NAME", ...flagsOf({ ...need, duration: need.duration || "24h" }))}
         hint={<>plan {plain(p.plan)} of <Who of={p.seller} /> <Alive of={p.alive} /></>}>
-        <button type="button" class="main" aria-disabled={why ? "true" : undefined} title={why || "Buy this plan."} onClick={() => (why ? say(why) : buy(true))}>Buy</button>
+        <Act why={why} class="main" does="Buy this plan." act={() => buy(true)}>Buy</Act>
       </Head>
       {p.description && <p class="described muted">{plain(p.description)}</p>}
       <div class="columns">

@@ -4,13 +4,13 @@
 // What this cluster offers, and the registries that it uses.
 
 import { useState } from "preact/hooks";
-import { count, plain } from "../format";
 import { Happened } from "../activity";
+import { Act, Dialog } from "../dialog";
+import { count, plain } from "../format";
 import { Command, Conditions, Empty, Facts, Head, Icon, Needs, Section, State, When } from "../parts";
-import { kubectl, matches, plainKubectl, say } from "../place";
+import { kubectl, matches, plainKubectl } from "../place";
 import { missing, refusalOf, send, store } from "../server";
 import type { Condition, OwnOffer, Registry } from "../trade";
-import { Dialog } from "./ask";
 import { amounts, attention, rangeText, why } from "./words";
 
 export function OffersScreen() {
@@ -41,8 +41,7 @@ function Own({ o }: { o: OwnOffer }) {
       <div class="told">
         <State tone={!o.open ? "off" : published?.status === "True" ? "ok" : "problem"} title={published && why(published)}>{!o.open ? "closed" : published?.status === "True" ? "published" : plain(published?.reason) || "not published yet"}</State>
         <span class="muted">{plain(o.name)}{o.region && `, ${plain(o.region)}`}; {count(o.sold, "contract")}</span>
-        <button type="button" class="small" aria-label={`${verb} of ${plain(o.name)}`} aria-disabled={refused ? "true" : undefined} title={refused || (o.open ? "What was sold stays sold." : "It can be bought again.")}
-          onClick={() => (refused ? say(refused) : ask(true))}>{verb}</button>
+        <Act class="small" aria-label={`${verb} of ${plain(o.name)}`} why={refused} does={o.open ? "What was sold stays sold." : "It can be bought again."} act={() => ask(true)}>{verb}</Act>
       </div>
       <table class="small goods">
         <thead><tr><th scope="col">Plan</th><th scope="col" class="num">Price</th><th scope="col" class="num">Sold</th><th scope="col" class="num">Left</th></tr></thead>

@@ -42,6 +42,13 @@ func New(of line.Line, objects client.Reader, admit Admit) (*Trier, error) {
 	return &Trier{line: of, objects: objects, admit: admit, schema: s}, nil
 }
 
+// With returns the same on what another reader has.
+func (t *Trier) With(objects client.Reader) *Trier {
+	other := *t
+	other.objects = objects
+	return &other
+}
+
 // Admission returns an [Admit] with the rights of a client.
 func Admission(c client.Client) Admit {
 	return func(ctx context.Context, p *v1alpha1.PlacementPolicy) (*v1alpha1.PlacementPolicy, error) {

@@ -280,6 +280,23 @@ func TestWithoutPods(t *testing.T) {
 	}
 }
 
+// TestWith tries a policy on what the reader of the moment has, and not on what another one had.
+func TestWith(t *testing.T) {
+	const text = header + "metadata: {name: a}\nspec: {appliesTo: {scope: Default}}\n"
+	there := snapshottest.NewClient(t, interceptor.Funcs{}, &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: "a"}})
+	first := trier(t, snapshottest.NewClient(t, interceptor.Funcs{}), nil)
+	for name, tc := range map[string]struct {
+		of   *Trier
+		want bool
+	}{"First": {first, false}, "Other": {first.With(there), true}} {
+		t.Run(name, func(t *testing.T) {
+			if trial, err := tc.of.Try(t.Context(), time.Now(), text); err != nil || trial.Exists != tc.want {
+				t.Errorf("the policy is there: %t, %v; want %t", trial.Exists, err, tc.want)
+			}
+		})
+	}
+}
+
 // TestExamplesAreGood reads the policies that the project gives, and what is written of them again.
 func TestExamplesAreGood(t *testing.T) {
 	files, err := filepath.Glob("../../../../deploy/examples/placementpolicies/*.yaml")
