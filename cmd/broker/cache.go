@@ -21,7 +21,7 @@ import (
 // What is written for other programs is kept of one namespace; of none if it is empty. The kinds of a mere catalog are Kubernetes' and
 // Liqo's alone: those of the broker need not be installed.
 func cacheOptions(of line.Line, brokers bool, inventoryNamespace string) cache.Options {
-	options := cache.Options{DefaultTransform: cached.Strip, ByObject: cached.ByBroker(of, giveback.AnnotationGiveBack)}
+	options := cached.Options(cached.ByBroker(of, giveback.AnnotationGiveBack))
 	if brokers {
 		options.ByObject[&v1alpha1.PlacementDecision{}] = cached.Decisions()
 		options.ByObject[&v1alpha1.ProviderHistory{}] = cache.ByObject{Transform: cached.Without(shown.KeepWindows)}

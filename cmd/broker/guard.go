@@ -312,5 +312,5 @@ func guardCache(of line.Line) cache.Options {
 	for object, drop := range of.Dropped(&liqo.Compactor{}) {
 		kept[object] = cache.ByObject{Transform: cached.Without(drop)}
 	}
-	return cache.Options{DefaultTransform: cached.Strip, ByObject: kept}
+	return cached.Options(kept)
 }

@@ -19,7 +19,7 @@ import (
 
 // cacheOptions keep in memory only what is read of the objects of which there are many.
 func cacheOptions() cache.Options {
-	return cache.Options{DefaultTransform: cached.Strip, ByObject: map[client.Object]cache.ByObject{
+	return cached.Options(map[client.Object]cache.ByObject{
 		&connectorv1alpha1.Sale{}: {Transform: books.Kept},
 		&v09.ForeignCluster{}:     {Transform: cached.Without(v09.KeepIdentity)},
 		&v09.TunnelEndpoint{}:     {Transform: cached.Without(func(tunnel *v09.TunnelEndpoint) { tunnel.OwnerReferences = nil })},
@@ -30,7 +30,7 @@ func cacheOptions() cache.Options {
 			}
 			return o, nil
 		}},
-	}}
+	})
 }
 
 // kept returns of a pod where it is, whether another cluster has brought it, and otherwise what it requests.

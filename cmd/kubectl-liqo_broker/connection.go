@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
@@ -51,6 +52,13 @@ func (c *connection) rest() (*rest.Config, error) {
 	}
 	config.QPS, config.Burst = 50, 300 // As kubectl has it: one person asks, and many questions at once.
 	return config, nil
+}
+
+// limit bounds how long each request takes, unless its flag says how long.
+func (c *connection) limit(to time.Duration) {
+	if c.overrides.Timeout == "" || c.overrides.Timeout == "0" {
+		c.overrides.Timeout = to.String()
+	}
 }
 
 // context returns the name of the context that is used; empty if that cannot be said.

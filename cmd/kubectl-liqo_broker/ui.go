@@ -42,6 +42,8 @@ type page struct {
 	// save is the file that the page is written into instead of being served; empty if it is served.
 	save string
 	hide bool
+	// timeout is for how long what there is to save is waited for.
+	timeout time.Duration
 	// browse opens a link in a browser until its context ends, and returns [errNoBrowser] where there is none.
 	browse func(ctx context.Context, link string) error
 }
@@ -82,6 +84,7 @@ func (r *reading) uiCommand() *cobra.Command {
 	flags.BoolVar(&p.readOnly, "read-only", false, "let the page change nothing")
 	flags.StringVar(&p.save, "save", "", "write the page as it is now into this file, such as page.html, and end")
 	flags.BoolVar(&p.hide, "hide-names", false, "put pseudonyms in the place of names into the saved file")
+	flags.DurationVar(&p.timeout, "timeout", saving.Patience, "for how long --save waits for the cluster")
 	return command
 }
 
@@ -97,6 +100,10 @@ func (p *page) checkFlags(flags *pflag.FlagSet) error {
 		return errors.New("--save needs the name of a file")
 	case p.hide && p.save == "":
 		return errors.New("--hide-names needs --save: only a saved page can be without names")
+	case flags.Changed("timeout") && p.save == "":
+		return errors.New("--timeout needs --save: a page that is served waits for as long as it takes")
+	case p.timeout <= 0:
+		return errors.New("--timeout must be positive")
 	case strings.ContainsAny(p.route, "#&\n"):
 		return fmt.Errorf("--open %q is no route of the page: they are as /providers", p.route)
 	}
@@ -108,6 +115,7 @@ func (r *reading) savePage(ctx context.Context, p *page) error {
 	if err := saving.Check(p.save); err != nil {
 		return err // It is known before anything is read.
 	}
+	r.to.limit(p.timeout)
 	answers, err := r.answers(p.readOnly)
 	if err != nil {
 		return r.clear(err)
@@ -120,7 +128,7 @@ func (r *reading) savePage(ctx context.Context, p *page) error {
 		defer cancel()
 		return r.save(ctx, p, answers)
 	})
-	return group.Wait()
+	return r.clear(group.Wait())
 }
 
 // save writes a file of what answers the page.
@@ -129,6 +137,8 @@ func (r *reading) save(ctx context.Context, p *page, data http.Handler) error {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, p.timeout, fmt.Errorf("%s has not told everything within %s", r.where(), p.timeout))
+	defer cancel()
 	at, err := saving.Save(ctx, p.save, files, data, p.hide, r.now)
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -98,6 +99,8 @@ func TestUIUsage(t *testing.T) {
 		"ui --save page.html --port 0":       "--save does not go with --port",
 		"ui --save page.html another.html":   "another.html",
 		"ui --hide-names --no-open --port 0": "--hide-names needs --save",
+		"ui --timeout 1s":                    "--timeout needs --save",
+		"ui --save page.html --timeout 0s":   "--timeout must be positive",
 	} {
 		if _, _, err := newCLI(t, well()...).run(t, line); program.ExitCode(err) != program.ExitUsage || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", line, err)
@@ -128,7 +131,7 @@ func TestUISave(t *testing.T) {
 			t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 			r := newReading(&session{IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: io.Discard}})
 			r.to.addFlags(pflag.NewFlagSet("", pflag.ContinueOnError))
-			if err := r.save(t.Context(), &page{save: file, hide: tc.hide}, data); err != nil {
+			if err := r.save(t.Context(), &page{save: file, hide: tc.hide, timeout: time.Minute}, data); err != nil {
 				t.Fatal(err)
 			}
 			text, err := os.ReadFile(file)
@@ -152,6 +155,27 @@ func TestUISave(t *testing.T) {
 	_, _, err := newCLI(t, well()...).run(t, "ui --save "+link)
 	if err == nil || !strings.Contains(err.Error(), "no regular file") {
 		t.Errorf("over a link: %v", err)
+	}
+}
+
+// TestUISaveLate saves the page of an API server that never answers.
+func TestUISaveLate(t *testing.T) {
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer silent.Close()
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	file := filepath.Join(t.TempDir(), "page.html")
+	line := []string{"ui", "--save", file, "--timeout", "100ms", "--server", silent.URL}
+	err := run(t.Context(), line, genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: io.Discard})
+	if err == nil || !strings.Contains(err.Error(), "cannot be reached") || !strings.Contains(err.Error(), silent.URL) {
+		t.Errorf("the error is %v", err)
+	}
+
+	// What answers at first may be silent then.
+	r := newReading(&session{IOStreams: genericiooptions.IOStreams{Out: io.Discard, ErrOut: io.Discard}})
+	r.to.addFlags(pflag.NewFlagSet("", pflag.ContinueOnError))
+	err = r.save(t.Context(), &page{save: file, timeout: 100 * time.Millisecond}, silent.Config.Handler)
+	if err == nil || !strings.Contains(err.Error(), "has not told everything within 100ms: ask who sees the page") {
+		t.Errorf("the error is %v", err)
 	}
 }
 

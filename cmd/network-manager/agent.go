@@ -115,10 +115,10 @@ func agentCache() (cache.Options, error) {
 	if err != nil {
 		return cache.Options{}, err
 	}
-	return cache.Options{DefaultTransform: cached.Strip, ByObject: map[client.Object]cache.ByObject{
+	return cached.Options(map[client.Object]cache.ByObject{
 		&corev1.Pod{}: {Transform: cached.Without(bare)},
 		&api.IP{}:     {Label: ips, Transform: cached.Without(v1.BarePodIP)},
-	}}, nil
+	}), nil
 }
 
 // bare takes out of a pod what the agent does not read.

@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
+	"github.com/capacitorset/liqo-broker/pkg/cached"
 	"github.com/capacitorset/liqo-broker/pkg/ipamguard"
 	"github.com/capacitorset/liqo-broker/pkg/ipamguard/nftables"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
@@ -75,7 +76,7 @@ func guard(ctx context.Context, c guardConfig, log logr.Logger) error {
 	if err != nil {
 		return fmt.Errorf("find the Kubernetes API: %w", err)
 	}
-	objects, err := cache.New(restConfig, cache.Options{ByObject: ipamguard.CacheOptions()})
+	objects, err := cache.New(restConfig, cached.Options(ipamguard.CacheOptions()))
 	if err != nil {
 		return fmt.Errorf("set up the connection to the Kubernetes API: %w", err)
 	}

@@ -17,12 +17,12 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
+	"github.com/capacitorset/liqo-broker/pkg/cached"
 	"github.com/capacitorset/liqo-broker/pkg/daemon"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
 	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/ipamclient"
@@ -97,7 +97,7 @@ func managerOptions(scheme *runtime.Scheme, log logr.Logger) ctrl.Options {
 	return ctrl.Options{
 		Scheme: scheme,
 		Logger: log,
-		Cache:  cache.Options{ByObject: inventory.CacheOptions()},
+		Cache:  cached.Options(inventory.CacheOptions()),
 		Client: client.Options{Cache: &client.CacheOptions{
 			// Few of ours; a cache would hold every one of the cluster.
 			DisableFor: []client.Object{&corev1.ConfigMap{}, &rbacv1.RoleBinding{}},

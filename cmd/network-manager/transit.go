@@ -175,5 +175,5 @@ func transitCache(liqos string, kept *endpoints.Kept) (cache.Options, error) {
 	for kind, drop := range (v1.Line{}).Dropped(&liqo.Compactor{}) {
 		by[kind] = cache.ByObject{Transform: cached.Without(drop)}
 	}
-	return cache.Options{ByObject: by, DefaultTransform: cached.Strip}, nil
+	return cached.Options(by), nil
 }

@@ -98,6 +98,10 @@ type API struct {
 	cfg  Config
 	all  *rate.Limiter // Of all who are not known.
 	each *rest.Callers[*rate.Limiter]
+	// Of files of the page.
+	allFiles *rate.Limiter
+	eachFile *rest.Callers[*rate.Limiter]
+
 	mux  *http.ServeMux
 	rest *rest.API
 	v1   *v1 // Nil if there are no consumers.
@@ -113,6 +117,10 @@ func New(cfg Config) (*API, error) {
 	}
 	a := &API{cfg: cfg, mux: http.NewServeMux(), all: rate.NewLimiter(perSecondAll, atOnceAll)}
 	a.each = rest.NewCallers(maxCallers, rememberedAs, func(source.Source) *rate.Limiter { return rate.NewLimiter(perSecondEach, atOnceEach) })
+	a.allFiles = rate.NewLimiter(perSecondAllFiles, atOnceAllFiles)
+	a.eachFile = rest.NewCallers(maxCallers, atOnceFiles/perSecondFiles*time.Second, func(source.Source) *rate.Limiter {
+		return rate.NewLimiter(perSecondFiles, atOnceFiles)
+	})
 	a.rest = newREST(&a.cfg, a.mux)
 	if cfg.brokers() {
 		var err error

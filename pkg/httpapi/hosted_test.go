@@ -6,6 +6,8 @@ package httpapi
 import (
 	"encoding/base64"
 	"net/http"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -111,13 +113,42 @@ func TestPageHasNoData(t *testing.T) {
 	}
 	h := newHandler(t, Config{Client: newClient(t, reviews()), Orchestrator: true, Page: hostedPage(t)})
 	var refused int
-	for range 2 * atOnceEach {
+	for range 2 * atOnceFiles {
 		if call(t, h, http.MethodGet, "/ui/").Code == http.StatusTooManyRequests {
 			refused++
 		}
 	}
-	if refused == 0 || refused > atOnceEach {
-		t.Errorf("Of %d requests at once %d were refused, want at least one and at most %d", 2*atOnceEach, refused, atOnceEach)
+	if refused == 0 || refused > atOnceFiles {
+		t.Errorf("Of %d requests at once %d were refused, want at least one and at most %d", 2*atOnceFiles, refused, atOnceFiles)
+	}
+}
+
+// TestScreens has many screens behind one address open the page at once: each gets all files, and there is as much left as before of what
+// else can be asked for.
+func TestScreens(t *testing.T) {
+	const screens = 50
+	entries, err := os.ReadDir("../ui/dist")
+	if err != nil {
+		t.Fatal(err)
+	}
+	targets := []string{"/ui/"}
+	for _, entry := range entries {
+		if name := strings.TrimSuffix(entry.Name(), ".gz"); !slices.Contains([]string{"index.html", "licences.txt", "saved.js"}, name) {
+			targets = append(targets, "/ui/"+name)
+		}
+	}
+	h := newHandler(t, Config{Client: newClient(t, reviews()), Orchestrator: true, AnonymousCatalog: true, Page: hostedPage(t)})
+	for range screens {
+		for _, target := range targets {
+			if got := call(t, h, http.MethodGet, target); got.Code != http.StatusOK {
+				t.Fatalf("GET %s: %d %.200s", target, got.Code, got.Body)
+			}
+		}
+	}
+	for range atOnceEach {
+		if got := call(t, h, http.MethodGet, "/api/clusters"); got.Code != http.StatusOK {
+			t.Fatalf("GET /api/clusters: %d %s", got.Code, got.Body)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ package httpapi
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/capacitorset/liqo-broker/pkg/serving/rest"
@@ -20,6 +21,10 @@ const (
 	// might call as often as a new one.
 	maxCallers   = 4096
 	rememberedAs = atOnceEach / perSecondEach * time.Second
+	// Files of the page are in memory, and the same for all. Many screens behind one address may open it at once, each with half a dozen
+	// of them.
+	perSecondFiles, atOnceFiles       = 50, 400
+	perSecondAllFiles, atOnceAllFiles = 200, 1000
 )
 
 // paced passes on no more requests than each may make, and all who are not known.
@@ -35,8 +40,13 @@ func (a *API) paced(next http.Handler) http.Handler {
 
 // allow takes a request into account. A caller that is known counts for itself, wherever
 // it calls from, so that strangers take nothing from it. Of strangers, the limit of all is
-// asked last, so that what a single one has too much takes nothing from the others.
+// asked last, so that what a single one has too much takes nothing from the others. Files of the page take nothing from what else is
+// asked for.
 func (a *API) allow(r *http.Request) bool {
+	if a.cfg.Page != nil && strings.HasPrefix(r.URL.Path, pagePath) {
+		from := source.AddressOfRequest(r)
+		return from.IsValid() && a.eachFile.Of(a.cfg.Source(from)).Allow() && a.allFiles.Allow()
+	}
 	if caller, ok := a.known(r); ok {
 		return a.each.Of(caller).Allow()
 	}

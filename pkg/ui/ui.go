@@ -17,6 +17,7 @@ import (
 	"mime"
 	"net/http"
 	"path"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -30,6 +31,9 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect
 
 // maxFile is more than any file of the page has, in bytes.
 const maxFile = 4 << 20
+
+// ofContent is of files that are called after what is in them: another one has another name.
+var ofContent = regexp.MustCompile(`-[A-Z0-9]{8}\.js$`)
 
 // A Page serves the files of the page.
 type Page struct {
@@ -150,6 +154,9 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	header.Set("Content-Type", found.kind)
 	header.Set("Cache-Control", "no-cache") // It is asked for each time, and answered without a body as long as it is the same.
+	if ofContent.MatchString(r.URL.Path) {
+		header.Set("Cache-Control", "max-age=31536000, immutable")
+	}
 	header.Set("Vary", "Accept-Encoding")
 	body, tag := found.unpacked, found.tag
 	if takesGzip(r.Header.Values("Accept-Encoding")) {

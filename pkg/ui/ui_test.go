@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -118,6 +119,32 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("its body has %d bytes", len(body))
 			}
 		})
+	}
+}
+
+// TestKept holds that a browser asks once for a file whose name changes with what is in it, and again for all others.
+func TestKept(t *testing.T) {
+	entries, err := os.ReadDir("dist")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := 0
+	for _, entry := range entries {
+		name := strings.TrimSuffix(entry.Name(), ".gz")
+		answer, _ := ask(t, http.MethodGet, "/"+name)
+		if answer.Code != http.StatusOK {
+			continue // It is for pages that are files.
+		}
+		said, named := answer.Header().Get("Cache-Control"), strings.HasPrefix(name, "chunk-") || strings.HasPrefix(name, "loaded-")
+		if strings.Contains(said, "immutable") != named {
+			t.Errorf("Cache-Control of %s is %q", name, said)
+		}
+		if named {
+			kept++
+		}
+	}
+	if kept == 0 {
+		t.Error("no file is called after what is in it")
 	}
 }
 

@@ -21,6 +21,8 @@ const programsVariable = "LIQO_BROKER_TEST_PROGRAMS"
 
 // Options are what a server has besides; the zero value is one that has nothing.
 type Options struct {
+	// NoBroker is whether it has the kinds of Liqo, and none of the broker.
+	NoBroker bool
 	// Kinds are folders of this repository with further CRDs, as seen from its root.
 	Kinds []string
 	// Arguments are further ones of kube-apiserver, by their names without dashes.
@@ -40,7 +42,7 @@ func Start(tb testing.TB, o Options) *envtest.Environment {
 		tb.Fatal(err)
 	}
 	environment := &envtest.Environment{
-		CRDDirectoryPaths: kinds(tb, o.Kinds), ErrorIfCRDPathMissing: true,
+		CRDDirectoryPaths: o.kinds(tb), ErrorIfCRDPathMissing: true,
 		ControlPlaneStartTimeout: 3 * time.Minute, ControlPlaneStopTimeout: time.Minute,
 	}
 	environment.ControlPlane.Etcd = &envtest.Etcd{Path: etcd}
@@ -73,7 +75,7 @@ func Audit(tb testing.TB, policy string) (arguments map[string]string, log strin
 }
 
 // kinds returns the folders of the CRDs.
-func kinds(tb testing.TB, more []string) []string {
+func (o *Options) kinds(tb testing.TB) []string {
 	tb.Helper()
 	modules := []string{"github.com/capacitorset/liqo-broker", "github.com/liqotech/liqo"}
 	folders, err := exec.CommandContext(tb.Context(), "go", append([]string{"list", "-m", "-f", "{{.Dir}}"}, modules...)...).Output()
@@ -81,8 +83,11 @@ func kinds(tb testing.TB, more []string) []string {
 		tb.Fatalf("find the CRDs: %v", err)
 	}
 	ours, liqos, _ := strings.Cut(strings.TrimSpace(string(folders)), "\n")
-	all := []string{filepath.Join(ours, "deploy/crds"), filepath.Join(liqos, "deployments/liqo/crds")}
-	for _, folder := range more {
+	all := []string{filepath.Join(liqos, "deployments/liqo/crds")}
+	if !o.NoBroker {
+		all = append(all, filepath.Join(ours, "deploy/crds"))
+	}
+	for _, folder := range o.Kinds {
 		all = append(all, filepath.Join(ours, folder))
 	}
 	return all

@@ -63,8 +63,12 @@ func TestBrowser(t *testing.T) {
 		}
 	}
 
-	// A drain: what is foreseen is shown, and then is what happens.
 	a := fed.ProviderA
+	if direct() {
+		turnsToTheRelay(t, p, b, a, pods)
+	}
+
+	// A drain: what is foreseen is shown, and then is what happens.
 	foreseen := webpage.Ask[apiv1.DrainPreview](p, http.MethodGet, "/api/v1/providers/"+string(a.ID)+"/drain", nil)
 	stays := map[string]bool{}
 	for _, pod := range foreseen.Pods {
@@ -115,16 +119,76 @@ func TestBrowser(t *testing.T) {
 		}
 	}()
 	linked(false)
-	b.See("down", 20*time.Second)
+	within(t, "a tunnel that is down", func(soon time.Duration) { b.See("down", soon) })
 	if err := mend(); err != nil {
 		t.Fatal(err)
 	}
 	linked(true)
-	b.SeeNot("down", 20*time.Second)
+	within(t, "a tunnel that is up again", func(soon time.Duration) { b.SeeNot("down", soon) })
 	webpage.Until(p.Stream("providers"), func(_ string, e apiv1.Event) bool {
 		return e.Provider != nil && e.Provider.ID == string(a.ID) && e.Provider.Ready
 	})
 	b.Ends()
+}
+
+// turnsToTheRelay breaks the tunnel by which a consumer reaches pods directly. The page of one of them shows that it is reached by the relay,
+// and directly again when the tunnel is back.
+func turnsToTheRelay(t *testing.T, p *webpage.Page, b *webpage.Browser, provider *federation.Cluster, pods []federation.Copy) {
+	t.Helper()
+	there := slices.IndexFunc(pods, func(pod federation.Copy) bool { return pod.RunsOn == provider })
+	if there < 0 {
+		t.Fatalf("no pod is on %s", provider.Name)
+	}
+	events, key := p.Stream("workloads"), ""
+	reached := func(by federation.Path) {
+		t.Helper()
+		webpage.Until(events, func(_ string, e apiv1.Event) bool {
+			if e.Workload == nil || e.Workload.Pod != pods[there].Name || e.Workload.Path != string(by) {
+				return false
+			}
+			key = e.Key
+			return true
+		})
+	}
+	reached(federation.PathDirect)
+	b.Go("/workloads/" + key)
+	b.See(string(federation.PathDirect))
+	b.SeeNot(string(federation.PathRelay))
+	mend, err := fed.Cut(t.Context(), fed.Consumer, provider)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := mend(); err != nil {
+			t.Error(err)
+		}
+	}()
+	reached(federation.PathRelay)
+	within(t, "a pod that is reached by the relay", func(soon time.Duration) { b.See(string(federation.PathRelay), soon) })
+	if err := mend(); err != nil {
+		t.Fatal(err)
+	}
+	reached(federation.PathDirect)
+	within(t, "a pod that is reached directly again", func(soon time.Duration) { b.SeeNot(string(federation.PathRelay), soon) })
+}
+
+// soonVariable says how soon the page must show what the API says, as 5s.
+const soonVariable = "LIQO_BROKER_UI_SOON"
+
+// within notes how long it takes until the page shows something that the API says. That must be soon, where that is measured; elsewhere
+// other programs take the time.
+func within(t *testing.T, what string, see func(soon time.Duration)) {
+	t.Helper()
+	soon := 20 * time.Second
+	if text := os.Getenv(soonVariable); text != "" {
+		var err error
+		if soon, err = time.ParseDuration(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began := time.Now()
+	see(soon)
+	t.Logf("%s is shown %.2f s after the API has told it", what, time.Since(began).Seconds())
 }
 
 // TestBrowserTrial writes a policy in the page, and then another one in its place. What the trial says of each consumer is what is decided

@@ -40,6 +40,8 @@ func run(address, key, file string, hide bool) error {
 	if err != nil {
 		return err
 	}
-	_, err = saving.Save(context.Background(), file, page, server, hide, time.Now)
+	ctx, cancel := context.WithTimeout(context.Background(), saving.Patience)
+	defer cancel()
+	_, err = saving.Save(ctx, file, page, server, hide, time.Now)
 	return err
 }

@@ -68,6 +68,22 @@ func start(tb testing.TB, environment []string, name string, args ...string) *pr
 	return p
 }
 
+// watchProcess looks at a program that runs already, and that somebody else ends, until the test ends.
+func watchProcess(tb testing.TB, name string, pid int) *process {
+	tb.Helper()
+	found, err := os.FindProcess(pid)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p := &process{tb: tb, name: name, stop: make(chan struct{}), command: &exec.Cmd{Process: found}}
+	p.looking.Go(p.look)
+	tb.Cleanup(func() {
+		close(p.stop)
+		p.looking.Wait()
+	})
+	return p
+}
+
 // look looks at the memory again and again: the kernel remembers the most of it only together with the program's file.
 func (p *process) look() {
 	ticker := time.NewTicker(10 * time.Millisecond)

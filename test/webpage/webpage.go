@@ -35,6 +35,13 @@ const (
 // call it are two folders below the root.
 func Serve(t *testing.T, kubeconfig string) string {
 	t.Helper()
+	link, _ := ServeProcess(t, kubeconfig)
+	return link
+}
+
+// ServeProcess does so, and says too which process of this machine the plugin is.
+func ServeProcess(t *testing.T, kubeconfig string) (link string, pid int) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	command := exec.CommandContext(ctx, filepath.Join("..", "..", "bin", "kubectl-liqo_broker"), "--kubeconfig="+kubeconfig, "ui", "--no-open")
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
@@ -54,11 +61,11 @@ func Serve(t *testing.T, kubeconfig string) string {
 	})
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		if link := regexp.MustCompile(`http://127\.0\.0\.1:\d+/#code=\w+`).FindString(lines.Text()); link != "" {
-			return link
+			return link, command.Process.Pid
 		}
 	}
 	t.Fatalf("kubectl liqo-broker ui shows no link:\n%s", said.String())
-	return ""
+	return "", 0
 }
 
 // Page is the page that the plugin serves, opened by a program. It is for one goroutine.

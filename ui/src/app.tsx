@@ -105,6 +105,9 @@ function Stream() {
   );
 }
 
+/** How a field of text hides what is in it. Browsers offer to keep what was in one of passwords, whatever it says of that. */
+const masked = "-webkit-text-security: disc";
+
 /** Asks for a token. It is in no state of the page, and in the field only until it is given. */
 function TokenForm({ detail }: { detail: string }) {
   const give = (event: SubmitEvent) => {
@@ -120,7 +123,7 @@ function TokenForm({ detail }: { detail: string }) {
       <div role="alert"><State tone="problem">{detail}</State></div>
       <Command line="kubectl create token NAME --namespace NAMESPACE --audience liqo-broker --duration 8h" />
       <form aria-label="Token" autocomplete="off" onSubmit={give}>
-        <label>Token <input name="token" type="password" autocomplete="off" spellcheck={false} required /></label>
+        <label>Token <input name="token" type={(CSS.supports(masked) ? "text" : "password") as "text"} style={masked} autocomplete="off" autocapitalize="off" spellcheck={false} required /></label>
         <button type="submit">Go on</button>
       </form>
     </div>

@@ -9,7 +9,8 @@ export type Resources = Record<string, string>;
 
 /** What is shown of a text that others have written: what is no letter, and could hide or turn what follows, is a question mark. */
 export function plain(text: string | undefined): string {
-  return (text ?? "").replace(/[\n\t]/g, " ").replace(/(?! )[\p{C}\p{Z}\u2800\u3164\uffa0\u115f\u1160]/gu, "?");
+  text ??= "";
+  return /^[ -~]*$/.test(text) ? text : text.replace(/[\n\t]/g, " ").replace(/(?! )[\p{C}\p{Z}\u2800\u3164\uffa0\u115f\u1160]/gu, "?");
 }
 
 /** The name of a cluster for people, which need not be unique; its ID if it has none. */

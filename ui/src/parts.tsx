@@ -4,7 +4,7 @@
 // What several screens are made of.
 
 import type { ComponentChildren } from "preact";
-import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Cluster, Condition, Consumer, Provider } from "./api";
 import { amount, count, nameOf, plain, quantity, type Resources, titleOf, usedOf, usedText, when } from "./format";
 import { copy, kubectl, narrow, now, route } from "./place";
@@ -158,11 +158,10 @@ export function Table<T>({ label, columns, rows, group, keyOf }: Tabled<T>) {
 
   const sort = route.value.query.sort ?? "";
   const by = columns.find((column) => column.by && column.name === sort.replace(/^-/, ""));
-  const sorted = by ? rows.toSorted((a, b) => compare(by.by!(a), by.by!(b), sort.startsWith("-"))) : rows;
-  const lines: (T | string)[] = [];
-  if (group) {
-    for (const [name, members] of Map.groupBy(sorted, group)) lines.push(`${name} · ${members.length.toLocaleString("en")}`, ...members);
-  } else lines.push(...sorted);
+  const lines = useMemo(() => { // Whoever only scrolls sees the same rows.
+    const sorted = by ? rows.toSorted((a, b) => compare(by.by!(a), by.by!(b), sort.startsWith("-"))) : rows;
+    return group ? [...Map.groupBy(sorted, group)].flatMap(([name, members]) => [`${name} · ${members.length.toLocaleString("en")}`, ...members]) : sorted;
+  }, [rows, sort]);
 
   const span = columns.filter((column) => !column.from || matchMedia(widths[column.from]).matches).length; // More would make columns of their own.
   const first = lines.length < 80 ? 0 : Math.max(Math.min(Math.floor(view.top / rowHeight) - 10, lines.length - 1), 0);

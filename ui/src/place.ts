@@ -3,7 +3,7 @@
 
 // Where the page is, how it looks, and what it has just said.
 
-import { signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 import { quoted } from "./format";
 import { codeIn, href, parse, type Route } from "./routes";
 import { hosted, kept, me } from "./server";
@@ -61,9 +61,12 @@ export function plainKubectl(...words: string[]): string {
   return ["kubectl", ...words, ...(context ? ["--context", context] : [])].map(quoted).join(" ");
 }
 
+/** The words that the filter box asks for. */
+const wanted = computed(() => (route.value.query.q ?? "").toLowerCase().split(/\s+/).filter(Boolean));
+
 /** Whether texts have what the filter box asks for. */
 export function matches(...texts: (string | undefined)[]): boolean {
-  const wanted = (route.value.query.q ?? "").toLowerCase().split(/\s+/).filter(Boolean);
+  if (!wanted.value.length) return true;
   const all = texts.join(" ").toLowerCase();
-  return wanted.every((word) => all.includes(word));
+  return wanted.value.every((word) => all.includes(word));
 }

@@ -31,8 +31,20 @@ export const kept = SAVED ? (JSON.parse(document.getElementById("data")!.textCon
 
 export const me = signal<Me | undefined>(undefined);
 export const connection = signal<Connection>({ state: "starting", since: Date.now() });
+/** When what has changed may be drawn again: drawing tens of thousands of pods takes a while, and leaves most of the time to who reads. */
+let next = 0;
 /** A hidden tab draws nothing, and must not keep what is to be drawn for ever. */
-export const store = new Store((task) => (document.hidden ? setTimeout(task, 1000) : requestAnimationFrame(task)));
+export const store = new Store((task) => {
+  const draw = () => {
+    const began = performance.now();
+    task();
+    setTimeout(() => (next = performance.now() + Math.min(4 * (performance.now() - began), 2000))); // It is drawn before that.
+  };
+  const wait = next - performance.now();
+  if (document.hidden) setTimeout(task, 1000);
+  else if (wait > 0) setTimeout(draw, wait);
+  else requestAnimationFrame(draw);
+});
 
 export class Refusal extends Error {
   constructor(readonly status: number, message: string, readonly faults: string[] = [message]) {
@@ -54,9 +66,10 @@ async function call(path: string, options: RequestInit = {}): Promise<Response> 
 
 let given: (() => void) | undefined;
 
-/** Takes a token from its person, for this tab alone, and begins to watch with it. */
+/** Takes a token from its person, for this tab alone, and begins to watch with it: from nothing, as it may be another person than before. */
 export function useToken(token: string): void {
   sessionStorage.setItem(keyName, token);
+  if (me.value) return anew();
   connection.value = { state: "starting", since: connection.value.since };
   given?.();
 }
@@ -64,6 +77,13 @@ export function useToken(token: string): void {
 /** Forgets the token, and all that was read with it. */
 export function forgetToken(): void {
   sessionStorage.removeItem(keyName);
+  anew();
+}
+
+/** Opens the page again. Nothing of it is seen until it is there. */
+function anew(): void {
+  document.body.replaceChildren();
+  document.title = "liqo-broker";
   location.reload();
 }
 

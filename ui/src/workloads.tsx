@@ -92,7 +92,7 @@ export function WorkloadsScreen() {
 }
 
 function clusters(of: Cluster[]): [string, string][] {
-  return [...new Map(of.map((c) => [c.id, nameOf(c)]))].sort((a, b) => (a[1] < b[1] ? -1 : 1));
+  return [...new Map(of.map((c) => [c.id, c]))].map(([id, c]) => [id, nameOf(c)] as [string, string]).sort((a, b) => (a[1] < b[1] ? -1 : 1));
 }
 
 function Choice({ name, options }: { name: keyof Narrowed; options: [string, string][] }) {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What the page takes with 1,000 providers, 100 consumers and 3,000 pods, in a browser without a graphics card: how soon it shows them, how
-// it moves, and what it holds. It prints a table and the limits, and fails above them. The environment says where playwright is (MODULES),
+// it moves, and what it holds; and then the list of 30,000 pods. It prints a table and the limits, and fails above them. The environment says where playwright is (MODULES),
 // the browser (CHROMIUM), and for how many minutes it is watched (BENCH_UI_MINUTES, 1 unless it says so).
 
 import { createRequire } from "node:module";
@@ -16,6 +16,8 @@ const loads = 20, changesPerSecond = 20;
 
 const things = world({ providers: 1000, consumers: 100, pods: 3000 });
 const s = await serve({ dist, things, still: true });
+const list = 30_000, manyThings = world({ providers: 100, consumers: 20, pods: list });
+const many = await serve({ dist, things: manyThings, still: true });
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu", "--js-flags=--expose-gc"] });
 
 /** The value below which a share of all lies. */
@@ -31,17 +33,18 @@ function says(what, value, unit, limit) {
   rows.push([what, `${value.toFixed(value < 100 ? 1 : 0)} ${unit}`.trim(), limit === undefined ? "" : `${limit} ${unit}`, above ? "ABOVE" : ""]);
 }
 
-async function open(to) {
+const onMap = [".map-picture .box", ".map-tables tbody tr"], inList = ["main table tbody tr"];
+async function open(from, to, parts) {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
   const page = await context.newPage();
-  // The page itself takes the time at which the map and the tables below it are drawn: whoever asks it from outside adds how long asking takes.
-  await page.addInitScript(() => new MutationObserver((_, observer) => {
-    if (!document.querySelector(".map-picture .box") || !document.querySelector(".map-tables tbody tr")) return;
+  // The page itself takes the time at which the parts are drawn: whoever asks it from outside adds how long asking takes.
+  await page.addInitScript((parts) => new MutationObserver((_, observer) => {
+    if (!parts.every((part) => document.querySelector(part))) return;
     observer.disconnect();
     requestAnimationFrame(() => requestAnimationFrame(() => (window.shown = performance.now())));
-  }).observe(document, { childList: true, subtree: true }));
+  }).observe(document, { childList: true, subtree: true }), parts);
   page.setDefaultTimeout(60_000);
-  await page.goto(`${s.address}#code=good&to=${to}`);
+  await page.goto(`${from.address}#code=good&to=${to}`);
   return page;
 }
 
@@ -68,7 +71,7 @@ const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 // How soon: nothing is drawn before the stream has told all.
 const painted = [], shown = [];
 for (let i = 0; i < loads; i++) {
-  const page = await open("/map");
+  const page = await open(s, "/map", onMap);
   await page.waitForFunction(() => window.shown);
   const told = await page.locator(".titles p").first().textContent();
   if (told !== "100 consumers and 1,000 providers") throw new Error(`the map is drawn, and says ${told}`);
@@ -81,7 +84,7 @@ says("first contentful paint, p95", quantile(painted, 0.95), "ms", 600);
 says("all shown, p50", quantile(shown, 0.5), "ms");
 says("all shown, p95", quantile(shown, 0.95), "ms", 1500);
 
-const page = await open("/map");
+const page = await open(s, "/map", onMap);
 const pane = page.locator(".map-pane");
 await page.locator(".map-picture .box").first().waitFor({ state: "attached" });
 const { x, y, width, height } = await pane.boundingBox();
@@ -125,9 +128,9 @@ const changes = setInterval(() => {
   n++;
 }, 1000 / changesPerSecond);
 
-const session = await page.context().newCDPSession(page);
-/** What is held, in MiB: the least of some looks, since what a change needs for a moment is not held. */
-async function heap() {
+/** What a page holds, in MiB: the least of some looks, since what a change needs for a moment is not held. */
+async function heap(page) {
+  const session = await page.context().newCDPSession(page);
   const all = [];
   for (let i = 0; i < 10; i++) {
     await session.send("HeapProfiler.collectGarbage");
@@ -139,16 +142,57 @@ async function heap() {
 const rest = await frames(page, 10_000, () => pause(100));
 says(`frame at rest with ${changesPerSecond} changes a second, p50`, quantile(rest, 0.5), "ms");
 says(`frame at rest with ${changesPerSecond} changes a second, p95`, quantile(rest, 0.95), "ms", 20);
-const first = await heap();
+const first = await heap(page);
 await pause(minutes * 60_000);
-const last = await heap();
+const last = await heap(page);
 clearInterval(changes);
 says("heap before", first, "MiB", 150);
 says(`heap after ${minutes} min`, last, "MiB", 150);
 says("growth of the heap", Math.max(0, (100 * (last - first)) / first), "%", 10);
+await page.context().close();
+
+// The list of many pods: how soon it is there, how it is scrolled and narrowed, and what it is at rest.
+const listed = [];
+for (let i = 0; i < 5; i++) {
+  const page = await open(many, "/workloads", inList);
+  await page.waitForFunction(() => window.shown);
+  listed.push(await page.evaluate(() => window.shown));
+  await page.context().close();
+}
+says(`${list.toLocaleString("en")} pods: all shown, median of ${listed.length}`, quantile(listed, 0.5), "ms", 3000);
+const longList = await open(many, "/workloads", inList);
+await longList.waitForFunction(() => window.shown);
+const told = await longList.locator("main").textContent();
+if (!told.includes("30,000 pods")) throw new Error(`the list is drawn, and says ${told.slice(0, 200)}`);
+await longList.mouse.move(700, 600);
+const scrolled = await frames(longList, 5000, () => longList.mouse.wheel(0, 400));
+if (await longList.evaluate(() => Math.max(scrollY, ...[...document.querySelectorAll("main, main *")].map((e) => e.scrollTop))) < 1000) throw new Error("the list was not scrolled");
+says("... frame while it is scrolled, p50", quantile(scrolled, 0.5), "ms", 17);
+says("... frame while it is scrolled, p95", quantile(scrolled, 0.95), "ms", 50);
+const names = Object.keys(manyThings.workloads);
+let k = 0;
+const changesOfMany = setInterval(() => {
+  const key = names[(k++ * 7) % names.length];
+  many.tell({ kind: "workloads", key, workload: { ...manyThings.workloads[key], ready: k % 3 > 0 } });
+}, 1000 / changesPerSecond);
+const busy = await frames(longList, 10_000, () => pause(100));
+says(`... frame with ${changesPerSecond} changes a second, p50`, quantile(busy, 0.5), "ms", 17);
+says(`... frame with ${changesPerSecond} changes a second, p95`, quantile(busy, 0.95), "ms", 250);
+const search = longList.getByRole("searchbox").first(), narrowed = [];
+for (const text of ["a", "ab", "web", "p-0001", "zzz"]) {
+  const began = performance.now();
+  await search.fill(text);
+  await longList.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+  narrowed.push(performance.now() - began);
+}
+says("... narrowed by a text, the slowest of 5", Math.max(...narrowed), "ms", 1000);
+await search.fill("");
+says("... heap", await heap(longList), "MiB", 150);
+clearInterval(changesOfMany);
 
 const wide = [0, 1, 2].map((i) => Math.max(...rows.map((row) => row[i].length), 5));
 for (const row of [["what", "is", "limit", ""], ...rows]) console.log(row.map((cell, i) => (i ? cell.padStart(wide[i] ?? 0) : cell.padEnd(wide[0]))).join("  ").trimEnd());
 await browser.close();
 s.close();
+many.close();
 process.exitCode = failed ? 1 : 0;

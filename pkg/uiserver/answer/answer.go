@@ -154,7 +154,7 @@ func (a *Answers) sighting(ctx context.Context) (*sighting, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, syncing, errors.New("not all has been read yet: it goes on"))
+	ctx, cancel := context.WithTimeout(ctx, syncing)
 	defer cancel()
 	select {
 	case <-s.ready:
@@ -162,7 +162,10 @@ func (a *Answers) sighting(ctx context.Context) (*sighting, error) {
 	case <-s.lost:
 		return nil, s.err
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		if unread := s.noted.unread(); len(unread) > 0 {
+			return nil, fmt.Errorf("there is no answer yet to the question for all of %s: it goes on", strings.Join(unread, ", "))
+		}
+		return nil, errors.New("not all has been read yet: it goes on")
 	}
 }
 

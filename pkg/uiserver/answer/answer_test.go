@@ -16,16 +16,21 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
+	v1 "github.com/capacitorset/liqo-broker/pkg/liqo/v1"
 	"github.com/capacitorset/liqo-broker/pkg/shown/apiv1"
 	"github.com/capacitorset/liqo-broker/pkg/shown/feed"
 )
@@ -135,6 +140,46 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("it answers %d: %s", w.Code, w.Body)
 			}
 		})
+	}
+}
+
+// TestUnread has the API server answer no question for all of a kind: what is waited for is named.
+func TestUnread(t *testing.T) {
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer silent.Close()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, v1.Line{}.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fakes := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(testrestmapper.TestOnlyStaticRESTMapper(scheme)).Build()
+	c := interceptor.NewClient(fakes, interceptor.Funcs{
+		Create: func(_ context.Context, _ client.WithWatch, object client.Object, _ ...client.CreateOption) error {
+			if review, is := object.(*authorizationv1.SelfSubjectAccessReview); is {
+				review.Status.Allowed = true
+			}
+			return nil
+		},
+	})
+	a := answersOf(Config{Broker: true, Rest: &rest.Config{Host: silent.URL}, Scheme: scheme, Line: v1.Line{}}, c)
+	ctx, cancel := context.WithCancel(t.Context())
+	ran := make(chan error, 1)
+	go func() { ran <- a.Run(ctx) }()
+	says := ""
+	for begun := time.Now(); !strings.Contains(says, "Pod, Provider,") && time.Since(begun) < 20*time.Second; {
+		timed, end := context.WithTimeout(ctx, 100*time.Millisecond)
+		w := httptest.NewRecorder()
+		a.ServeHTTP(w, httptest.NewRequestWithContext(timed, http.MethodGet, "/api/v1/me", http.NoBody))
+		says = w.Body.String()
+		end()
+	}
+	if !strings.Contains(says, "there is no answer yet to the question for all of ") || !strings.Contains(says, "Pod, Provider,") {
+		t.Errorf("it says %s", says)
+	}
+	cancel()
+	if err := <-ran; err != nil {
+		t.Error(err)
 	}
 }
 

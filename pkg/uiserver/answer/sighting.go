@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 
@@ -49,9 +50,10 @@ type sighting struct {
 	feed  *feed.Feed
 	trade *trading.Objects
 
-	once sync.Once
-	end  context.CancelFunc
-	err  error
+	noted noted
+	once  sync.Once
+	end   context.CancelFunc
+	err   error
 }
 
 func newSighting(cfg Config, c client.Client) *sighting {
@@ -96,10 +98,11 @@ func (s *sighting) watch(ctx context.Context) error {
 	}
 
 	// A cache of what they may read.
-	informers, err := cache.New(s.cfg.Rest, s.cache())
+	kept, err := cache.New(s.cfg.Rest, s.cache())
 	if err != nil {
 		return fmt.Errorf("make a cache: %w", err)
 	}
+	informers := noting{kept, &s.noted}
 	// An index reads all of its kind.
 	indexes := slices.DeleteFunc(s.cfg.Line.Indexes(), func(i line.Index) bool { return !may.read(i.Object) })
 	if err := line.AddIndexes(ctx, informers, indexes); err != nil {
@@ -163,6 +166,46 @@ func (s *sighting) watch(ctx context.Context) error {
 	return group.Wait()
 }
 
+// noted are the informers that there are, by the kinds of their objects.
+type noted struct {
+	mu        sync.Mutex
+	informers map[string]cache.Informer
+}
+
+// unread returns the kinds of which not all has been read yet, in order; nil also before any is to be read.
+func (n *noted) unread() (kinds []string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for kind, informer := range n.informers {
+		if !informer.HasSynced() {
+			kinds = append(kinds, kind)
+		}
+	}
+	slices.Sort(kinds)
+	return kinds
+}
+
+// noting is a cache that notes which informers are asked of it.
+type noting struct {
+	cache.Cache
+
+	in *noted
+}
+
+// GetInformer implements [cache.Informers].
+func (n noting) GetInformer(ctx context.Context, object client.Object, options ...cache.InformerGetOption) (cache.Informer, error) {
+	informer, err := n.Cache.GetInformer(ctx, object, options...)
+	if err == nil {
+		n.in.mu.Lock()
+		defer n.in.mu.Unlock()
+		if n.in.informers == nil {
+			n.in.informers = map[string]cache.Informer{}
+		}
+		n.in.informers[reflect.TypeOf(object).Elem().Name()] = informer
+	}
+	return informer, err //nolint:wrapcheck // It is that of the cache.
+}
+
 // seen returns which of some kinds the person sees.
 func (s *sighting) seen(of []feed.Kind) []feed.Kind {
 	return slices.DeleteFunc(of, func(kind feed.Kind) bool { return !slices.Contains(s.kinds, kind) })
@@ -179,16 +222,16 @@ func (s *sighting) cache() cache.Options {
 		kept[&v1alpha1.ProviderHistory{}] = cache.ByObject{Transform: cached.Without(shown.KeepWindows)}
 	}
 	kept[&appsv1.Deployment{}] = cache.ByObject{Transform: cached.Without(bare)}
-	return cache.Options{
-		Scheme: s.cfg.Scheme, Mapper: s.client.RESTMapper(), DefaultTransform: cached.Strip, ByObject: kept,
-		ReaderFailOnMissingInformer: true, // What may not be read would be waited for.
-		DefaultWatchErrorHandler: func(ctx context.Context, r *toolscache.Reflector, err error) {
-			if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) {
-				s.lose(err)
-			}
-			toolscache.DefaultWatchErrorHandler(ctx, r, err)
-		},
+	options := cached.Options(kept)
+	options.Scheme, options.Mapper = s.cfg.Scheme, s.client.RESTMapper()
+	options.ReaderFailOnMissingInformer = true // What may not be read would be waited for.
+	options.DefaultWatchErrorHandler = func(ctx context.Context, r *toolscache.Reflector, err error) {
+		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) {
+			s.lose(err)
+		}
+		toolscache.DefaultWatchErrorHandler(ctx, r, err)
 	}
+	return options
 }
 
 // bare keeps of a Deployment how many replicas run, and what its containers are told.

@@ -21,7 +21,7 @@ type Page interface {
 }
 
 // Save writes what data answers now into a file, with pseudonyms in the place of names if they are to be hidden, and returns when that was.
-// The errors are those of [Read], [Hide] and [Write].
+// It ends when ctx ends, if data does. The errors are those of [Read], [Hide] and [Write].
 func Save(ctx context.Context, name string, page Page, data http.Handler, hide bool, now func() time.Time) (time.Time, error) {
 	m, err := Read(ctx, data, now)
 	if err == nil && hide {

@@ -22,7 +22,7 @@ import (
 // Hide returns a moment with pseudonyms in the place of all names, the same for the same name. What is not known to have no name in it is
 // left out.
 func Hide(m *Moment) (*Moment, error) {
-	h := &hider{aliases: map[string]string{}, numbers: map[string]int{}, known: map[string]string{}}
+	h := &hider{aliases: map[string]string{}, numbers: map[string]int{}, known: map[string]string{}, hidden: map[string]bool{}}
 	events := make([]map[string]any, len(m.Events))
 	for i, text := range m.Events {
 		if err := decode(text, &events[i]); err != nil {
@@ -75,7 +75,9 @@ type hider struct {
 	numbers map[string]int    // How many a class has.
 	known   map[string]string // Pseudonyms by names as they are in sentences, in lower case.
 	lengths []int             // Those of known names, the longest first.
+	hidden  map[string]bool   // All names, in lower case, as they are and without what no word has.
 	traces  map[string]bool   // What a sentence may not have in it any more.
+	asked   map[string]bool   // Whether words name something, as far as it was asked.
 }
 
 // clusters is the class of all clusters: one that both provides and consumes has one pseudonym.
@@ -90,6 +92,10 @@ func (h *hider) alias(class, word, name string) string {
 		alias = word + "-" + strconv.Itoa(h.numbers[word])
 		h.aliases[key] = alias
 	}
+	if class == words {
+		return alias
+	}
+	h.hide(name)
 	if !slices.Contains(unsaid, class) {
 		h.learn(name, alias)
 	}
@@ -103,11 +109,46 @@ func (h *hider) isAlias(text string) bool {
 	return err == nil && 1 <= n && n <= h.numbers[word]
 }
 
+// words is the class of words that may name something, and hide nothing themselves.
+const words = "word"
+
 // unsaid are classes that no sentence of the broker names. Many of them are words, too.
 var unsaid = []string{"region", "zone", "label", "kpi", "plan", "event", "id", "object"}
 
+// hide takes down that nothing that is told may have a name in it.
+func (h *hider) hide(name string) {
+	for _, name := range []string{name, sheet.Plain(name)} {
+		name = strings.ToLower(strings.TrimSpace(name))
+		h.hidden[name] = true
+		h.hidden[strings.Map(func(r rune) rune {
+			if isWord(r) {
+				return r
+			}
+			return -1
+		}, name)] = true
+	}
+}
+
+// names reports whether a word is a name, or has a longer one in it.
+func (h *hider) names(word string) bool {
+	is, known := h.asked[word]
+	if known {
+		return is
+	}
+	lower := strings.ToLower(word)
+	for name := range h.hidden {
+		if lower == name || utf8.RuneCountInString(name) >= inWords && strings.Contains(lower, name) {
+			is = true
+			break
+		}
+	}
+	h.asked[word] = is
+	return is
+}
+
 // learn takes down that sentences can have a name.
 func (h *hider) learn(name, alias string) {
+	h.hide(name)
 	for _, name := range []string{name, sheet.Plain(name)} {
 		name = strings.ToLower(strings.TrimSpace(name))
 		if _, is := h.known[name]; !is && name != "" {
@@ -122,9 +163,11 @@ const inWords, beginning = 4, 12
 // index makes ready what is known for looking it up.
 func (h *hider) index() {
 	lengths := map[int]bool{}
-	h.traces = map[string]bool{}
+	h.traces, h.asked = map[string]bool{}, map[string]bool{}
 	for name := range h.known {
 		lengths[len(name)] = true
+	}
+	for name := range h.hidden {
 		if len(name) >= inWords {
 			h.traces[name[:min(len(name), beginning)]] = true
 		}
@@ -277,6 +320,31 @@ func shaped(as string) rule {
 	}
 }
 
+// unnamed is of texts that others may have chosen: they are told if nothing is called so.
+func unnamed(of rule) rule {
+	return func(h *hider, value any, in map[string]any) any {
+		if text, is := of(h, value, in).(string); is && !h.names(text) {
+			return text
+		}
+		return nil
+	}
+}
+
+// oneWord is how words look that programs use, such as reasons.
+var oneWord = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,39}$`)
+
+// word is of words that others may have chosen: ours, and those that nothing is called, are told.
+func word(h *hider, value any, _ map[string]any) any {
+	text, is := value.(string)
+	switch {
+	case !is || text == "":
+		return nil
+	case slices.Contains(ours, text), oneWord.MatchString(text) && !h.names(text):
+		return text
+	}
+	return h.alias(words, words, text)
+}
+
 // moment is of times.
 func moment(_ *hider, value any, _ map[string]any) any {
 	if text, is := value.(string); is {
@@ -360,7 +428,7 @@ func chosen(h *hider, value any, in map[string]any) any {
 
 var (
 	// findingShape is of a finding with pseudonyms that says of what it is, what somebody has written into a condition, and the reason.
-	findingShape = regexp.MustCompile(`^((?:Provider|Consumer|Policy) [a-z]+-[0-9]+)(?: \([a-z]+-[0-9]+\))?: .*(\([A-Z][A-Za-z0-9]*\))$`)
+	findingShape = regexp.MustCompile(`^((?:Provider|Consumer|Policy) [a-z]+-[0-9]+)(?: \([a-z]+-[0-9]+\))?: .*\(([A-Z][A-Za-z0-9]*)\)$`)
 	// ofCondition is of every finding that ends with the reason of a condition.
 	ofCondition = regexp.MustCompile(`\([A-Za-z][A-Za-z0-9_,:]*\)$`)
 	// naming is of where findings, and the commands in them, name things.
@@ -385,7 +453,7 @@ func found(h *hider, value any, _ map[string]any) any {
 		}
 	}
 	if parts := findingShape.FindStringSubmatch(told); parts != nil {
-		return parts[1] + " " + parts[2]
+		return fmt.Sprintf("%s (%s)", parts[1], word(h, parts[2], nil))
 	}
 	if !ok || ofCondition.MatchString(text) {
 		return leftOut

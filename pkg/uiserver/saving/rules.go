@@ -28,20 +28,31 @@ type thing struct {
 
 // The shapes of texts without names.
 var (
-	word     = shaped(`^[A-Za-z][A-Za-z0-9]{0,63}$`)
 	quantity = shaped(`^-?[0-9.]{1,32}([eE][+-]?[0-9]{1,3})?[A-Za-z]{0,2}$`)
-	resource = shaped(`^(cpu|memory|pods|storage|ephemeral-storage|hugepages-[0-9A-Za-z]+|(nvidia|amd|intel)\.com/[a-z]+)$`)
+	resource = unnamed(shaped(`^(cpu|memory|pods|storage|ephemeral-storage|hugepages-[0-9]+[KMG]i|(nvidia|amd|intel)\.com/[a-z]+)$`))
 	lasting  = shaped(`^[0-9.hmsu]{1,32}$`)
-	period   = shaped(`^P[0-9A-Z]{1,16}$`)
+	period   = unnamed(shaped(`^(P[0-9A-Z]{1,16}|[0-9]{1,4}[mh])$`))
+	currency = shaped(`^[A-Z]{3}$`)
 	amounts  = by(resource, quantity)
 	version  = shaped(`^[0-9A-Za-z.+-]{1,64}$`)
 )
 
+// ours are words that are the same for all, whatever clusters are called: they stay.
+var ours = []string{
+	"True", "False", "Unknown", "Ready", "Active", "Cordoned", "Drained", "Suspended", "Measured", "Declared", "Min", "Broker",
+	"Prometheus", "Direct", "Cluster", "None", "Pending", "Established", "Ending", "Orchestrated", "Aggregated", "One", "PerProvider",
+	"Default", "Consumers", "Namespaces", "OnRequest", "Up", "Down", "Accept", "Ask", "Deny", "direct", "relay", "Running", "Succeeded",
+	"Failed", "Waiting", "Terminating", "Provider", "Consumer", "PlacementPolicy", "ProviderQuery", "Purchase", "Sale",
+	"CapacityRequest", "Offer", "Registry", "catalog", "orchestrator", "aggregator", "broker", "consumer", "market", "buys", "sells",
+	"end", "resize", "renew", "approve", "refuse", "suspend", "resume", "providers", "consumers", "offers", "policies", "decisions",
+	"workloads", "links", "flows", "advice", "status", "activity", "contracts", "requests", "ownoffers", "registries",
+}
+
 // unit is of units that many use. People call those of queries as they want.
 func unit(_ *hider, value any, _ map[string]any) any {
 	text, is := value.(string)
-	ours := []string{kpi.Milliseconds, kpi.Cores, kpi.GiB, kpi.Ratio, kpi.GramsPerKWh, kpi.Seconds, "%"}
-	if is && (slices.Contains(ours, text) || perHour.MatchString(text)) {
+	usual := []string{kpi.Milliseconds, kpi.Cores, kpi.GiB, kpi.Ratio, kpi.GramsPerKWh, kpi.Seconds, "%"}
+	if is && (slices.Contains(usual, text) || perHour.MatchString(text)) {
 		return text
 	}
 	return ""
@@ -53,11 +64,11 @@ var perHour = regexp.MustCompile(`^[A-Z]{3}/h$`)
 // measures is of names of KPIs. People call those of queries as they want.
 func measures(h *hider, value any, in map[string]any) any {
 	text, is := value.(string)
-	ours := []string{
+	usual := []string{
 		kpi.Availability1h, kpi.Availability24h, kpi.Availability30d, kpi.FreeCPU, kpi.FreeMemory, kpi.RoundTripTime, kpi.PriceCPU,
 		kpi.PriceMemory, kpi.FailureRate, kpi.StartupMedian, kpi.StartupP90, kpi.Carbon, kpi.ConsumerRoundTripTime,
 	}
-	if is && slices.Contains(ours, text) {
+	if is && slices.Contains(usual, text) {
 		return text
 	}
 	return name("kpi")(h, value, in)
@@ -141,7 +152,7 @@ func makeThings() map[string]thing {
 				"overcommitPercent": number, "rule": word, "declared": amounts, "free": amounts, "largestPod": amounts, "measured": amounts,
 				"offered": amounts, "used": amounts,
 			}),
-			"price": object(map[string]rule{"currency": word, "cpu": quantity, "memory": quantity, "periodSeconds": number}),
+			"price": object(map[string]rule{"currency": currency, "cpu": quantity, "memory": quantity, "periodSeconds": number}),
 			"kpis": all(object(map[string]rule{
 				"name": measures, "unit": unit, "value": number, "source": word, "measured": moment, "expires": moment,
 			})),
@@ -210,9 +221,9 @@ func makeThings() map[string]thing {
 
 func thingsOfTrade(conditions rule) map[string]thing {
 	price := object(map[string]rule{
-		"amount": quantity, "currency": word, "period": period, "text": shaped(`^[0-9.]{1,32} [A-Z]{3}(/[0-9a-z]{1,8})?$`),
+		"amount": quantity, "currency": currency, "period": period, "text": unnamed(shaped(`^[0-9.]{1,32} [A-Z]{3}(/[0-9a-z]{1,8})?$`)),
 	})
-	money := object(map[string]rule{"amount": quantity, "currency": word})
+	money := object(map[string]rule{"amount": quantity, "currency": currency})
 	ready := object(map[string]rule{"type": word, "status": word, "reason": word, "since": moment})
 	span := object(map[string]rule{
 		"min": amounts, "max": amounts, "step": amounts,

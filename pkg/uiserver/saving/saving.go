@@ -8,6 +8,7 @@ package saving
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,8 +28,11 @@ const (
 	maxThing = 8 << 20
 )
 
-// Times of asking: how long those who answer may be busy with beginning, and how long it takes until they are asked again.
-const patience, again = time.Minute, time.Second
+// Patience is how long it usually takes at most until everything has been told.
+const Patience = time.Minute
+
+// again is how long it takes until those who answer are asked again, when they are busy with beginning.
+const again = time.Second
 
 // ErrTooLarge means that there is more than a page of a file can show.
 var ErrTooLarge = fmt.Errorf("there is more than the %d MiB that a saved page may have", MaxBytes>>20)
@@ -45,8 +49,17 @@ type Moment struct {
 }
 
 // Read asks for who sees what, and for everything that they may watch, as a page does that begins. Of the former it leaves out the way to
-// the cluster. The error is [ErrTooLarge], or says what was answered.
+// the cluster. The error is [ErrTooLarge], or says what was answered; when ctx has ended, it is the cause of that, and says what has not
+// come.
 func Read(ctx context.Context, data http.Handler, now func() time.Time) (*Moment, error) {
+	m, err := read(ctx, data, now)
+	if err != nil && ctx.Err() != nil {
+		return nil, fmt.Errorf("%w: %w", context.Cause(ctx), err)
+	}
+	return m, err
+}
+
+func read(ctx context.Context, data http.Handler, now func() time.Time) (*Moment, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	text, err := readMe(ctx, data)
@@ -90,15 +103,13 @@ func Read(ctx context.Context, data http.Handler, now func() time.Time) (*Moment
 
 // readMe asks who sees the page, again while that cannot be said yet.
 func readMe(ctx context.Context, data http.Handler) ([]byte, error) {
-	timed, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	for {
-		text, err := askMe(timed, data)
+		text, err := askMe(ctx, data)
 		if refused := (*refusal)(nil); !errors.As(err, &refused) || refused.status != http.StatusServiceUnavailable {
 			return text, err
 		}
 		select {
-		case <-timed.Done():
+		case <-ctx.Done():
 			return nil, err
 		case <-time.After(again):
 		}
@@ -112,7 +123,7 @@ func askMe(ctx context.Context, data http.Handler) ([]byte, error) {
 		return nil, fmt.Errorf("ask who sees the page: %w", err)
 	}
 	text, err := io.ReadAll(io.LimitReader(a.body, maxThing))
-	if err != nil {
+	if err = cmp.Or(err, ctx.Err()); err != nil { // Who is not waited for any more may have said nothing.
 		return nil, fmt.Errorf("ask who sees the page: %w", err)
 	}
 	return text, nil
@@ -125,21 +136,28 @@ func (m *Moment) readEvents(ctx context.Context, data http.Handler, kinds []stri
 	if err := a.refused(); err != nil {
 		return fmt.Errorf("ask for what there is: %w", err)
 	}
-	left := MaxBytes
+	left, last := MaxBytes, "" // The kind of the thing that came last.
 	for events := eventstream.NewReader(a.body, maxThing); ; {
 		e, err := events.Next()
 		switch {
 		case errors.Is(err, eventstream.ErrTooLarge):
 			return ErrTooLarge
+		case err != nil && last == "":
+			return fmt.Errorf("read what there is: nothing has come of %s: %w", strings.Join(kinds, ", "), err)
 		case err != nil:
-			return fmt.Errorf("read what there is: %w", err)
+			return fmt.Errorf("read what there is: no more has come than %d things, the last of %s: %w", len(m.Events), last, err)
 		case e.Name == "synced":
 			return nil
 		case e.Name != "set":
 			continue
-		case !json.Valid(e.Data):
-			return errors.New("read what there is: an event is no JSON")
 		}
+		var of struct {
+			Kind string `json:"kind"`
+		}
+		if err := json.Unmarshal(e.Data, &of); err != nil {
+			return fmt.Errorf("read what there is: an event is no JSON that is known: %w", err)
+		}
+		last = of.Kind
 		if left -= len(e.Data); left < 0 {
 			return ErrTooLarge
 		}

@@ -4,6 +4,7 @@
 package saving
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,10 +15,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"go.uber.org/goleak"
 
 	"github.com/capacitorset/liqo-broker/pkg/serving/eventstream"
+	"github.com/capacitorset/liqo-broker/pkg/shown/apiv1"
 	"github.com/capacitorset/liqo-broker/pkg/uiserver"
 )
 
@@ -121,6 +124,43 @@ func TestReadWaits(t *testing.T) {
 	}), now)
 	if err != nil || asked != 2 {
 		t.Errorf("it has asked %d times: %v", asked, err)
+	}
+}
+
+// TestReadLate has the server not tell everything in time.
+func TestReadLate(t *testing.T) {
+	waits := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	tells := func(text string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/me") {
+				uiserver.Answer(w, json.RawMessage(me))
+				return
+			}
+			_, _ = w.Write([]byte(text))
+			waits(w, r)
+		}
+	}
+	for name, tc := range map[string]struct {
+		server http.HandlerFunc
+		says   string
+	}{
+		"Silent": {waits, "ask who sees the page"},
+		"Busy": {func(w http.ResponseWriter, _ *http.Request) {
+			uiserver.Refuse(w, http.StatusServiceUnavailable, "all of Pod")
+		}, "all of Pod"},
+		"Nothing": {tells("event: reset\ndata: {}\n\n"), "nothing has come of providers, status"},
+		"Begun":   {tells("event: set\ndata: {\"kind\":\"providers\"}\n\n"), "1 things, the last of providers"},
+		"Within":  {tells("event: set\ndata: {\"kind\":"), "nothing has come of providers, status"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			late := errors.New("too late")
+			ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, late)
+			defer cancel()
+			_, err := Read(ctx, tc.server, now)
+			if !errors.Is(err, late) || !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("the error is %v", err)
+			}
+		})
 	}
 }
 
@@ -348,12 +388,40 @@ func TestHide(t *testing.T) {
 		"NoWord": {
 			"A word is only told if it is one.",
 			[]string{`{"kind":"providers","key":"p","provider":{"id":"p","reason":"acme is gone","created":"acme"}}`},
-			`"provider":{"id":"provider-1"}`,
+			`"provider":{"id":"provider-1","reason":"word-1"}`,
 		},
 		"KPI": {
 			"Names of queries are names.",
 			[]string{`{"kind":"policies","key":"acme","policy":{"name":"acme","weights":{"acme":1,"freeCPU":2},"filters":["acme"]}}`},
 			`"policy":{"name":"policy-1","weights":{"freeCPU":2,"kpi-1":1}}`,
+		},
+		"OthersWords": {
+			"Nor if a name is in it, of which others have made a word.",
+			[]string{
+				`{"kind":"providers","key":"p","provider":{"id":"p","name":"acme-mi","labels":{"topology.kubernetes.io/region":"rome"}}}`,
+				`{"kind":"activity","key":"uid","activity":{"kind":"Provider","reason":"AcmeMiHasGone"}}`,
+				`{"kind":"workloads","key":"c/n/p","workload":{"status":"FromRome"}}`, finding("Provider acme-mi: it is gone (ToRome)"),
+				`{"kind":"policies","key":"x","policy":{"name":"x","conditions":[{"type":"Ready","reason":"acme","status":"True"}]}}`,
+			}, `"reason":"word-1","status":"True"`,
+		},
+		"Region": {
+			"Nor in a sentence with the name of something that sentences do not name.",
+			[]string{
+				`{"kind":"providers","key":"p","provider":{"id":"p","labels":{"topology.kubernetes.io/region":"acme"}}}`,
+				finding("Provider p is in Acme"),
+			}, `"what":"` + leftOut + `"`,
+		},
+		"OursWords": {
+			"What is called like a word of ours takes none away.",
+			[]string{
+				`{"kind":"providers","key":"p","provider":{"id":"p","name":"Running"}}`,
+				`{"kind":"workloads","key":"c/n/p","workload":{"status":"Running"}}`,
+			}, `"workload":{"status":"Running"}`,
+		},
+		"Device": {
+			"Nor in the name of what a node has.",
+			[]string{`{"kind":"providers","key":"acme","provider":{"id":"acme","capacity":{"free":{"cpu":"1","nvidia.com/acme":"1"}}}}`},
+			`"free":{"cpu":"1"}`,
 		},
 		"Activity": {
 			"Who did it is a person, and what they say is left out.",
@@ -388,29 +456,86 @@ func TestHide(t *testing.T) {
 	}
 }
 
-// FuzzHide hides what others have made up: it does not fail, and no name of it is left.
+// otherFixed are the first parts of pseudonyms, and what stands for what is left out.
+const otherFixed = " address- cluster- contract- event- kpi- label- namespace- node- object- offer- party- person- plan- pod- policy- " +
+	"region- registry- request- word- zone- left out, the reason is left out, there is none"
+
+// FuzzHide puts a text that others have made up, with a name in it, into each field of all that can be shown: the name is nowhere in what
+// is left, and nothing fails.
 func FuzzHide(f *testing.F) {
-	f.Add("id-milan", "Milan", "Provider Milan is away")
-	f.Add("a: b", "\u0130stanbul", "Provider \u0130STANBUL: x (Lost)")
-	f.Add("</script>", "\xff\xfe", "</script> is \xff\xfe...")
-	f.Fuzz(func(t *testing.T, id, name, what string) {
-		text, err := json.Marshal([]any{
-			map[string]any{"kind": "providers", "key": id, "provider": map[string]any{"id": id, "name": name}},
-			map[string]any{"kind": "status", "key": "broker", "status": map[string]any{"next": []any{map[string]any{"what": what}}}},
-		})
-		if err != nil {
-			t.Fatal(err)
+	types := shownTypes(f)
+	delete(types, "me")
+	type place struct {
+		kind  string
+		field int
+	}
+	var places []place
+	for _, kind := range inTurn {
+		for field := range textsOf(types[kind]) {
+			places = append(places, place{kind, field})
 		}
-		m := &Moment{At: at, Me: json.RawMessage("{}")}
-		if err := json.Unmarshal(text, &m.Events); err != nil {
-			t.Fatal(err)
+	}
+	for i := range places {
+		f.Add(i, "Milan", "", "")
+		f.Add(i, "id-of-milan", "Provider ", ": it is away (IdOfMilanIsGone)")
+		f.Add(i, "milan", "In", "Gone")
+		f.Add(i, "\u0130stanbul", "a: \xff\xfe", " is away...")
+	}
+	f.Fuzz(func(t *testing.T, at int, name, before, after string) {
+		to := places[max(at, 0)%len(places)]
+		name = strings.ToValidUTF8(name, "?")
+		says := func(text string) map[string]bool {
+			milan := apiv1.Provider{Cluster: apiv1.Cluster{ID: "1", Name: name}}
+			events, err := json.Marshal([]any{
+				map[string]any{"kind": "providers", "key": "1", "provider": milan},
+				map[string]any{"kind": to.kind, "key": text, things[to.kind].field: filled(types[to.kind], to.field, text, "cpu")},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := &Moment{Me: json.RawMessage("{}")}
+			if err := json.Unmarshal(events, &m.Events); err != nil {
+				t.Fatal(err)
+			}
+			h, err := Hide(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := map[string]bool{}
+			for _, event := range h.Events {
+				textsIn(found, generic(t, event))
+			}
+			return found
 		}
-		h, err := Hide(m)
-		if err != nil {
-			t.Fatal(err)
+		told, usual := says(before+name+after), says("")
+		lower := strings.ToLower(strings.TrimSpace(name))
+		if utf8.RuneCountInString(lower) < inWords || !regexp.MustCompile(`\pL{3}`).MatchString(lower) {
+			return // It is as short as words and numbers are.
 		}
-		if len(id) >= 24 && strings.Contains(string(h.Events[1]), id) {
-			t.Errorf("%s is in %s", id, h.Events)
+		if fixed := strings.ToLower(leftOut + strings.Join(ours, " ") + otherFixed); strings.Contains(fixed, lower) {
+			return // It is in a text that is always the same.
+		}
+		for text := range told {
+			if !usual[text] && strings.Contains(strings.ToLower(text), lower) {
+				t.Errorf("of %q in field %d of %s there is %q", before+name+after, to.field, to.kind, text)
+			}
 		}
 	})
+}
+
+// textsIn adds all texts of a value, and the keys of what it has.
+func textsIn(to map[string]bool, value any) {
+	switch value := value.(type) {
+	case string:
+		to[value] = true
+	case []any:
+		for _, one := range value {
+			textsIn(to, one)
+		}
+	case map[string]any:
+		for key, one := range value {
+			to[key] = true
+			textsIn(to, one)
+		}
+	}
 }
