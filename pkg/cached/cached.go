@@ -1,8 +1,8 @@
 // Copyright The liqo-broker Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cached says what the caches of programs keep in memory of objects of which there are many: a cluster's pods and nodes would be
-// most of it.
+// Package cached says what the caches of programs keep in memory of objects of which there are many, and while they read them: a cluster's
+// pods and nodes would be most of it.
 //
 // It does not know who reads them.
 package cached

@@ -120,3 +120,22 @@ func TestManagers(t *testing.T) {
 		t.Error("nobody makes a manager")
 	}
 }
+
+// cacheOf is where a cache is told what it keeps.
+var cacheOf = regexp.MustCompile(`\bcache\.Options\{[^}]`)
+
+// TestCaches holds that all caches of programs read what there is page by page, which they do with options of one function.
+func TestCaches(t *testing.T) {
+	told := 0
+	for name, f := range goFiles(t) {
+		if !ofPrograms(name) || !cacheOf.MatchString(f.text) {
+			continue
+		}
+		if told++; name != "pkg/cached/pages.go" {
+			t.Errorf("%s makes options of a cache: let cached.Options do it", name)
+		}
+	}
+	if told == 0 {
+		t.Error("nobody makes options of a cache")
+	}
+}

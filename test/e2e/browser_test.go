@@ -131,8 +131,8 @@ func TestBrowser(t *testing.T) {
 	b.Ends()
 }
 
-// turnsToTheRelay breaks the tunnel by which a consumer reaches pods directly. The page of one of them shows that it is reached by the relay,
-// and directly again when the tunnel is back.
+// turnsToTheRelay breaks the tunnel by which a consumer reaches pods directly. The page of one of them shows that it is reached by the
+// relay, and directly again when the tunnel is back.
 func turnsToTheRelay(t *testing.T, p *webpage.Page, b *webpage.Browser, provider *federation.Cluster, pods []federation.Copy) {
 	t.Helper()
 	there := slices.IndexFunc(pods, func(pod federation.Copy) bool { return pod.RunsOn == provider })
@@ -151,7 +151,7 @@ func turnsToTheRelay(t *testing.T, p *webpage.Page, b *webpage.Browser, provider
 		})
 	}
 	reached(federation.PathDirect)
-	b.Go("/workloads/" + key)
+	b.Go("/workloads/" + url.PathEscape(key))
 	b.See(string(federation.PathDirect))
 	b.SeeNot(string(federation.PathRelay))
 	mend, err := fed.Cut(t.Context(), fed.Consumer, provider)
