@@ -131,9 +131,7 @@ func (n *measurement) page(m *many, kinds string, want int) {
 	n.table.times("a pod changes, until a browser has been told", took, p.processor()-before)
 	n.atMost("a change, 99 of 100", took.percentile(99), goalChanged)
 	n.resident("memory at most, after changes", p, goalPage)
-	if answer := page.Request(http.MethodGet, "/api/v1/me", nil); answer.StatusCode != http.StatusOK {
-		n.t.Errorf("at the end it answers with %s", answer.Status)
-	}
+	page.Text(http.MethodGet, "/api/v1/me", nil) // It still answers.
 }
 
 // changes is how often a pod changes.

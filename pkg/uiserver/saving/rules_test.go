@@ -48,8 +48,8 @@ var withoutRule = map[string]string{
 const anybodys = "other programs and people can write it"
 
 // shownTypes returns of what type a thing of each kind is.
-func shownTypes(t testing.TB) map[string]reflect.Type {
-	t.Helper()
+func shownTypes(tb testing.TB) map[string]reflect.Type {
+	tb.Helper()
 	types := map[string]reflect.Type{
 		"contracts": reflect.TypeFor[tradev1.Contract](), "requests": reflect.TypeFor[tradev1.Request](),
 		"ownoffers": reflect.TypeFor[tradev1.OwnOffer](), "registries": reflect.TypeFor[tradev1.Registry](),
@@ -65,14 +65,14 @@ func shownTypes(t testing.TB) map[string]reflect.Type {
 		}
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if byField[name] == "" {
-			t.Errorf("no rule is of a kind whose events have a field %s", name)
+			tb.Errorf("no rule is of a kind whose events have a field %s", name)
 			continue
 		}
 		types[byField[name]] = field.Type.Elem()
 	}
 	for _, kind := range slices.Concat(shown.Kinds(), trading.Kinds()) {
 		if _, is := things[string(kind)]; !is || types[string(kind)] == nil || !slices.Contains(inTurn, string(kind)) {
-			t.Errorf("the kind %s has no rule, no type or no turn", kind)
+			tb.Errorf("the kind %s has no rule, no type or no turn", kind)
 		}
 	}
 	types["me"] = reflect.TypeFor[apiv1.Me]()
@@ -81,7 +81,7 @@ func shownTypes(t testing.TB) map[string]reflect.Type {
 
 // fill puts something into every field of a value: into texts one after the other what text returns, into maps an entry with a key.
 func fill(v reflect.Value, text func() string, key string) {
-	switch v.Kind() {
+	switch v.Kind() { //nolint:exhaustive // Another type has no field here.
 	case reflect.String:
 		v.SetString(text())
 	case reflect.Bool:
@@ -106,8 +106,8 @@ func fill(v reflect.Value, text func() string, key string) {
 			v.Set(reflect.ValueOf(at))
 			return
 		}
-		for i := range v.NumField() {
-			fill(v.Field(i), text, key)
+		for _, field := range v.Fields() {
+			fill(field, text, key)
 		}
 	default:
 		panic("a field of another type: " + v.Type().String())
@@ -156,15 +156,14 @@ func leaves(to map[string]bool, place string, value any, ofMap func(place string
 
 // mapsOf adds the places of all maps of a type.
 func mapsOf(to map[string]bool, place string, of reflect.Type) {
-	switch of.Kind() {
+	switch of.Kind() { //nolint:exhaustive // The others have no parts.
 	case reflect.Pointer, reflect.Slice:
 		mapsOf(to, place, of.Elem())
 	case reflect.Map:
 		to[place] = true
 		mapsOf(to, place+".*", of.Elem())
 	case reflect.Struct:
-		for i := range of.NumField() {
-			field := of.Field(i)
+		for field := range of.Fields() {
 			if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" {
 				mapsOf(to, place+"."+name, field.Type)
 			} else if field.Anonymous {
@@ -175,14 +174,14 @@ func mapsOf(to map[string]bool, place string, of reflect.Type) {
 }
 
 // generic returns a value as JSON has it.
-func generic(t testing.TB, value any) (as any) {
-	t.Helper()
+func generic(tb testing.TB, value any) (as any) {
+	tb.Helper()
 	text, err := json.Marshal(value)
 	if err == nil {
 		err = json.Unmarshal(text, &as)
 	}
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return as
 }
@@ -219,12 +218,11 @@ func TestOurs(t *testing.T) {
 
 // enumsOf calls a function with all words that fields of a type can have.
 func enumsOf(of reflect.Type, each func(field, word string)) {
-	switch of.Kind() {
+	switch of.Kind() { //nolint:exhaustive // The others have no parts.
 	case reflect.Pointer, reflect.Slice, reflect.Map:
 		enumsOf(of.Elem(), each)
 	case reflect.Struct:
-		for i := range of.NumField() {
-			field := of.Field(i)
+		for field := range of.Fields() {
 			for word := range strings.SplitSeq(field.Tag.Get("enum"), ",") {
 				if word != "" {
 					each(field.Name, word)
