@@ -58,9 +58,10 @@ type keeper struct {
 	keep toolscache.TransformFunc // All is kept if it is nil.
 }
 
-// listKept answers with a page. Who would be content with any version, as at the beginning, gets pages of the newest.
+// listKept answers with a page. Who would be content with any version, as at the beginning, or with any since one, gets pages of the
+// newest: an API server that is asked for a page of a version gives it of that one exactly, though it may be too old to be watched.
 func (k *keeper) listKept(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	if options.ResourceVersion == "0" && options.Limit > 0 {
+	if options.Limit > 0 && options.Continue == "" {
 		options.ResourceVersion, options.ResourceVersionMatch = "", ""
 	}
 	page, err := k.from.ListWithContext(ctx, options)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -171,6 +172,60 @@ func TestPagesWithoutTransform(t *testing.T) {
 	if n := len(store.List()); n != 600 {
 		t.Errorf("%d pods are kept", n)
 	}
+}
+
+// again is an API server that was started again: it has lists of all versions that there were, and tells changes of the newest alone.
+type again struct {
+	*old
+
+	mu     sync.Mutex
+	newest string
+	asked  []metav1.ListOptions
+}
+
+func (s *again) answer(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = append(s.asked, options)
+	of := s.newest
+	if options.Limit > 0 && options.Continue == "" && options.ResourceVersion != "" && options.ResourceVersion != "0" {
+		of = options.ResourceVersion // Of who asks for a page, a version means that one exactly.
+	}
+	page, err := s.old.answer(ctx, options)
+	if list, is := page.(*corev1.PodList); is {
+		list.ResourceVersion = of
+	}
+	return page, err
+}
+
+func (s *again) tell(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if options.SendInitialEvents == nil && options.ResourceVersion != "9" {
+		s.newest = "9"
+		return nil, apierrors.NewResourceExpired("too old resource version")
+	}
+	return s.old.tell(ctx, options)
+}
+
+// TestPagesTooOld holds that a cache goes on whose version is too old to be watched, but not to be read.
+func TestPagesTooOld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &again{old: &old{pods: 600, changes: watch.NewFake()}, newest: "7"}
+		informer := newInformer(&toolscache.ListWatch{ListWithContextFunc: s.answer, WatchFuncWithContext: s.tell}, &corev1.Pod{}, 0, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			informer.RunWithContext(ctx)
+		}()
+		time.Sleep(5 * time.Minute) // As long as an API server may have old versions.
+		if got := informer.LastSyncResourceVersion(); got != "9" {
+			t.Errorf("in 5 minutes it has come to version %s, by %d pages", got, len(s.asked))
+		}
+		cancel()
+		<-done
+	})
 }
 
 // TestKeeperFails holds that what cannot be kept is said, in a list and in a change.
