@@ -330,6 +330,16 @@ func unnamed(of rule) rule {
 	}
 }
 
+// either is of what one rule tells, or else another.
+func either(one, other rule) rule {
+	return func(h *hider, value any, in map[string]any) any {
+		if told := one(h, value, in); told != nil {
+			return told
+		}
+		return other(h, value, in)
+	}
+}
+
 // oneWord is how words look that programs use, such as reasons.
 var oneWord = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,39}$`)
 

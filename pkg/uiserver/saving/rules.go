@@ -29,7 +29,8 @@ type thing struct {
 // The shapes of texts without names.
 var (
 	quantity = shaped(`^-?[0-9.]{1,32}([eE][+-]?[0-9]{1,3})?[A-Za-z]{0,2}$`)
-	resource = unnamed(shaped(`^(cpu|memory|pods|storage|ephemeral-storage|hugepages-[0-9]+[KMG]i|(nvidia|amd|intel)\.com/[a-z]+)$`))
+	devices  = shaped(`^(hugepages-[0-9]+[KMG]i|(nvidia|amd|intel)\.com/[a-z]+)$`)
+	resource = either(shaped(`^(cpu|memory|pods|storage|ephemeral-storage)$`), unnamed(devices))
 	lasting  = shaped(`^[0-9.hmsu]{1,32}$`)
 	period   = unnamed(shaped(`^(P[0-9A-Z]{1,16}|[0-9]{1,4}[mh])$`))
 	currency = shaped(`^[A-Z]{3}$`)

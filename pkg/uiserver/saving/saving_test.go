@@ -418,6 +418,14 @@ func TestHide(t *testing.T) {
 				`{"kind":"workloads","key":"c/n/p","workload":{"status":"Running"}}`,
 			}, `"workload":{"status":"Running"}`,
 		},
+		"UsualResources": {
+			"What all nodes have is the same for all, whatever something is called.",
+			[]string{
+				`{"kind":"providers","key":"p","provider":{"id":"p","capacity":{"free":{"cpu":"1","ephemeral-storage":"1Gi","memory":"2Gi"}}}}`,
+				`{"kind":"workloads","key":"c/storage/memory","workload":{"namespace":"storage","pod":"memory","node":"cpu"}}`,
+			},
+			`"free":{"cpu":"1","ephemeral-storage":"1Gi","memory":"2Gi"}`,
+		},
 		"Device": {
 			"Nor in the name of what a node has.",
 			[]string{`{"kind":"providers","key":"acme","provider":{"id":"acme","capacity":{"free":{"cpu":"1","nvidia.com/acme":"1"}}}}`},
@@ -458,7 +466,7 @@ func TestHide(t *testing.T) {
 
 // otherFixed are the first parts of pseudonyms, and what stands for what is left out.
 const otherFixed = " address- cluster- contract- event- kpi- label- namespace- node- object- offer- party- person- plan- pod- policy- " +
-	"region- registry- request- word- zone- left out, the reason is left out, there is none"
+	"region- registry- request- word- zone- cpu memory pods ephemeral-storage left out, the reason is left out, there is none"
 
 // FuzzHide puts a text that others have made up, with a name in it, into each field of all that can be shown: the name is nowhere in what
 // is left, and nothing fails.
