@@ -41,6 +41,7 @@ export function Dialog({ task }: { task: Task }) {
   const [problem, setProblem] = useState("");
   const [busy, setBusy] = useState(!task.fields);
   const [seen, setSeen] = useState(task.before ? undefined : "");
+  const changes = useRef(0); // How often something was filled in.
   useEffect(() => {
     dialog.current?.showModal();
     if (!task.fields) void go(true);
@@ -48,14 +49,14 @@ export function Dialog({ task }: { task: Task }) {
   const go = async (dry: boolean) => {
     setBusy(true);
     setProblem("");
+    const before = changes.current;
     try {
       const { said, warnings, shown } = await task.attempt(dry);
-      if (dry) setTried({ warnings, shown });
-      else {
+      if (!dry) {
         say([said, ...warnings].join(" "));
         task.done(true);
         document.querySelector<HTMLElement>("h1")?.focus(); // The button that led here may be gone.
-      }
+      } else if (before === changes.current) setTried({ warnings, shown });
     } catch (error) {
       if (!task.again) setTried(undefined);
       setProblem(error instanceof Error ? error.message : String(error));
@@ -69,7 +70,7 @@ export function Dialog({ task }: { task: Task }) {
       <p>{task.does}</p>
       <form onSubmit={(event) => (event.preventDefault(), void go(!tried))}>
         {task.before?.(setSeen)}
-        {task.fields && <div class="ask" onInput={() => setTried(undefined)}>{task.fields}</div>}
+        {task.fields && <div class="ask" onInput={() => (changes.current++, setTried(undefined))}>{task.fields}</div>}
         <div aria-live="polite">
           {busy && <p class="muted">{tried ? "Doing it …" : "Trying it, without doing it …"}</p>}
           {tried?.shown}

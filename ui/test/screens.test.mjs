@@ -261,6 +261,28 @@ test("what is needed is in the address, is found in the order of choice, and is 
   assert.deepEqual(wrong, []);
 });
 
+test("what is changed while it is tried is tried again", async (t) => {
+  const { page, s, wrong } = await open(t, { server: { things: trader(), me: traderMay }, to: `/market/${plan}?cpu=4&for=24h` });
+  await page.getByRole("button", { name: "Buy", exact: true }).click();
+  const dialog = page.locator("dialog[open]");
+  await dialog.getByLabel("Name").fill("render");
+  let answer;
+  const held = new Promise((done) => (answer = done));
+  await page.route("**/orders?dryRun=All", async (route) => (await held, route.continue()));
+  const answered = page.waitForResponse("**/orders?dryRun=All");
+  await dialog.getByRole("button", { name: "Try it" }).click();
+  await dialog.getByText("Trying it").waitFor();
+  await dialog.getByLabel("At most").first().fill("9 EUR/h");
+  answer();
+  await (await answered).finished();
+  await dialog.getByText("Trying it").waitFor({ state: "detached" });
+  assert.equal(await dialog.getByRole("button", { name: "Buy", exact: true }).count(), 0, "What can be bought is not what was tried.");
+  await dialog.getByRole("button", { name: "Try it" }).click();
+  await dialog.getByRole("button", { name: "Buy", exact: true }).waitFor();
+  assert.equal(s.options.asked.at(-1)?.maxPrice ?? "9 EUR/h", "9 EUR/h");
+  assert.deepEqual(wrong, []);
+});
+
 test("what a buyer asks for is beside what is in force, and is approved by its number", async (t) => {
   const { page, s, wrong } = await open(t, { server: { things: trader(), me: traderMay }, to: "/contracts" });
   const first = page.getByRole("region", { name: "Contracts" }).locator("tbody tr").nth(0);
