@@ -22,10 +22,10 @@ import (
 // Options returns those of a cache that keeps of some kinds what is said of each, and of the others all but who wrote which field. While
 // it reads what there is, it holds of a kind a page of 500 objects as they come, and of the others only what it keeps of them.
 //
-// An API server that can tells what there is one by one, and is asked for that first. Others, before Kubernetes 1.32 or with an etcd before
-// 3.4.31 or 3.5.13, answer a list from memory of their own, whole whatever the limit is: 30,000 pods are then hundreds of MiB at once. So
-// they are asked for a list as it is at this moment, of which they give pages. An informer of client-go asks for those too, and yet keeps
-// each page as it came until it has the last.
+// An API server that can tells what there is one by one, and is asked for that first. Others, before Kubernetes 1.32, of 1.33, or with an
+// etcd before 3.4.31 or 3.5.13, answer a list from memory of their own, whole whatever the limit is: 30,000 pods are then hundreds of MiB
+// at once. So they are asked for a list as it is at this moment, of which they give pages. An informer of client-go asks for those too, and
+// yet keeps each page as it came until it has the last.
 func Options(kept map[client.Object]cache.ByObject) cache.Options {
 	return cache.Options{DefaultTransform: Strip, ByObject: kept, NewInformer: newInformer}
 }
