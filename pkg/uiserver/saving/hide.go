@@ -129,17 +129,21 @@ func (h *hider) hide(name string) {
 	}
 }
 
-// names reports whether a word is a name, or has a longer one in it.
+// longestWord is what is looked through for names, in bytes. It is more than any word has whose shape is known.
+const longestWord = 64
+
+// names reports whether a word is a name, or has a longer one in it. Of a word that is too long it is taken for granted. How long it takes
+// does not depend on how many names there are: others may have made up as many words.
 func (h *hider) names(word string) bool {
 	is, known := h.asked[word]
 	if known {
 		return is
 	}
 	lower := strings.ToLower(word)
-	for name := range h.hidden {
-		if lower == name || utf8.RuneCountInString(name) >= inWords && strings.Contains(lower, name) {
-			is = true
-			break
+	is = h.hidden[lower] || len(lower) > longestWord
+	for from := 0; !is && from < len(lower); from++ {
+		for to := from + inWords; !is && to <= len(lower); to++ {
+			is = h.hidden[lower[from:to]]
 		}
 	}
 	h.asked[word] = is
