@@ -37,8 +37,8 @@ import (
 // The goals of the page's server with many pods: the most memory in MiB, and how long it takes from its start until a browser has been told
 // all, and from a change until the browser has been told that.
 const (
-	goalPage              = 400
-	goalTold, goalChanged = 15 * time.Second, 5 * time.Second
+	goalPage              = 600
+	goalTold, goalChanged = 15 * time.Second, 10 * time.Second
 )
 
 // The pods of a cluster of many: so many in each of so many namespaces.
