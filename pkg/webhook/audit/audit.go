@@ -10,6 +10,7 @@ package audit
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"runtime/debug"
@@ -113,7 +114,10 @@ func changeOf(req *admission.Request) (*Change, error) {
 		}
 	}
 	// What of that people notice.
-	change := &Change{User: req.UserInfo.Username, generation: before.Metadata.Generation}
+	change := &Change{
+		User: req.UserInfo.Username, generation: before.Metadata.Generation,
+		was: sha256.Sum256(before.Spec), is: sha256.Sum256(after.Spec),
+	}
 	of := &after
 	switch req.Operation { //nolint:exhaustive // Nothing else is asked about.
 	case admissionv1.Create:

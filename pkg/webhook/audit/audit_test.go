@@ -5,9 +5,11 @@ package audit
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -17,9 +19,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -200,10 +203,10 @@ func TestHandle(t *testing.T) {
 			if tc.warning != "" {
 				wantWarnings = []string{tc.warning}
 			}
-			if diff := cmp.Diff(want, to.messages()); diff != "" {
+			if diff := gocmp.Diff(want, to.messages()); diff != "" {
 				t.Errorf("%s\n-want +got\n%s", tc.reason, diff)
 			}
-			if diff := cmp.Diff(wantWarnings, warnings); diff != "" {
+			if diff := gocmp.Diff(wantWarnings, warnings); diff != "" {
 				t.Errorf("%s\nwarnings: -want +got\n%s", tc.reason, diff)
 			}
 			for i := range to.events {
@@ -211,6 +214,98 @@ func TestHandle(t *testing.T) {
 				if o.APIVersion != "brokering.liqo.io/v1alpha1" || o.Name != "p" || o.UID != "u" || o.Kind == "" {
 					t.Errorf("%s\nabout %+v", tc.reason, o)
 				}
+			}
+		})
+	}
+}
+
+// TestRetries holds that what the API server asks about twice, first with an old object, is told once, and that what somebody does twice is
+// told twice.
+func TestRetries(t *testing.T) {
+	type step struct {
+		after      time.Duration // Since the step before.
+		user       string        // Alice, if empty.
+		uid        string        // That of the object; u, if empty.
+		generation int
+		was, is    string // Specs; it is deleted if the second is empty.
+	}
+	const (
+		none, suspended, moved, both = `{}`, `{"suspended":true}`, `{"moved":true}`, `{"moved":true,"suspended":true}`
+		suspends, deletes            = "alice changed spec.suspended: none → true", "alice deleted it"
+	)
+	long := func(letter string) string { return `{"text":"` + strings.Repeat(letter, maxText+1) + `"}` }
+	cases := map[string]struct {
+		reason string
+		steps  []step
+		want   []string
+	}{
+		"DeleteOld": {
+			reason: "An object is deleted once.", steps: []step{{generation: 1, was: none}, {generation: 4, was: moved}}, want: []string{deletes},
+		},
+		"DeleteAnother": {
+			reason: "One that is called the same is another one.", steps: []step{{generation: 1, was: none}, {generation: 1, was: none, uid: "v"}},
+			want: []string{deletes, deletes},
+		},
+		"DeleteLater": {
+			reason: "What was refused is tried again, and no request takes so long.",
+			steps:  []step{{generation: 1, was: none}, {after: maxRetry, generation: 2, was: moved}}, want: []string{deletes, deletes},
+		},
+		"DeleteBoth": {
+			reason: "Each who tries is told of.", steps: []step{{generation: 1, was: none}, {generation: 1, was: none, user: "bob"}},
+			want: []string{deletes, "bob deleted it"},
+		},
+		"ChangeOld": {
+			reason: "What another one has changed meanwhile is no reason to tell it again, also a second time.",
+			steps: []step{
+				{generation: 1, was: none, is: suspended}, {generation: 2, was: moved, is: both}, {generation: 3, was: moved, is: both},
+			},
+			want: []string{suspends},
+		},
+		"ChangeTwice": {
+			reason: "What was undone by another one, and is done again, is told.",
+			steps: []step{
+				{generation: 1, was: none, is: suspended}, {generation: 2, was: suspended, is: none, user: "bob"},
+				{generation: 3, was: none, is: suspended},
+			},
+			want: []string{suspends, "bob changed spec.suspended: true → none", suspends},
+		},
+		"ChangeAlike": {
+			reason: "Two changes one upon the other are two, also if they read the same.",
+			steps:  []step{{generation: 1, was: long("a"), is: long("b")}, {generation: 2, was: long("b"), is: long("c")}},
+			want:   slices.Repeat([]string{"alice changed spec.text: a text of 65 characters → a text of 65 characters"}, 2),
+		},
+		"ChangeLater": {
+			reason: "No request takes so long.",
+			steps:  []step{{generation: 1, was: none, is: suspended}, {after: maxRetry, generation: 2, was: moved, is: both}},
+			want:   []string{suspends, suspends},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			to := &sink{}
+			running(t, to, func(t *testing.T, l *Log) {
+				t.Helper()
+				h := New(l, daemon, nil)
+				for _, s := range tc.steps {
+					time.Sleep(s.after)
+					object := func(spec string) runtime.RawExtension {
+						return runtime.RawExtension{Raw: fmt.Appendf(nil, `{"metadata":{"name":"p","uid":%q,"generation":%d},"spec":%s}`,
+							cmp.Or(s.uid, "u"), s.generation, spec)}
+					}
+					request := &admissionv1.AdmissionRequest{
+						Kind:      metav1.GroupVersionKind{Group: v1alpha1.Group, Version: "v1alpha1", Kind: "Provider"},
+						Operation: admissionv1.Delete, OldObject: object(s.was),
+						UserInfo: authenticationv1.UserInfo{Username: cmp.Or(s.user, "alice")},
+					}
+					if s.is != "" {
+						request.Operation, request.Object = admissionv1.Update, object(s.is)
+					}
+					asks(t, h, request)
+					synctest.Wait()
+				}
+			})
+			if diff := gocmp.Diff(tc.want, to.messages()); diff != "" {
+				t.Errorf("%s\n-want +got\n%s", tc.reason, diff)
 			}
 		})
 	}

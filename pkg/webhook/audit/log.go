@@ -5,6 +5,7 @@ package audit
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -39,6 +40,8 @@ const (
 	allBurst, allEvery   = 200, 250 * time.Millisecond
 	// idle is after what time a pair is forgotten, whose rate is then what it was at the beginning.
 	idle = pairBurst * pairEvery
+	// maxRetry is after what time the API server does not try a request again: by default it is given up then.
+	maxRetry = time.Minute
 	// look is how often it is looked whether what had to wait may be written, and sayEvery how often it is said for how many there was no
 	// room.
 	look, sayEvery = time.Second, time.Minute
@@ -66,8 +69,29 @@ type Change struct {
 	// Fields are the first that differ, and More is how many there are besides.
 	Fields []Field
 	More   int
-	// generation is that of the object before: what has the same one is the same change, which the API server tried again.
+	// generation is that of the object before; zero if it is not known.
 	generation int64
+	// was and is are digests of its spec before and after.
+	was, is [sha256.Size]byte
+}
+
+// retries reports whether a change is what the API server has asked about before, as another one by the same user of the same object, or
+// what the user tries again since it was not done. The API server tries with what it knows of an object, and once more if that was old: it
+// asks both times, and the generation differs if somebody has changed the spec meanwhile.
+func (c *Change) retries(last *Change, passed time.Duration) bool {
+	switch {
+	case c.String() != last.String():
+		return false
+	case c.generation == last.generation && c.generation > 0:
+		return true // The last one has changed nothing.
+	case passed >= maxRetry:
+		return false
+	case c.Deed == Deleted:
+		return c.Object.UID != "" // It is deleted once.
+	default:
+		// What comes next is what the last one has made of it, or another one in its stead.
+		return last.generation > 0 && c.generation == last.generation+1 && c.was != last.is
+	}
 }
 
 // String says what was done in a line, without the user.
@@ -99,7 +123,7 @@ func (c *Change) String() string {
 const (
 	outcomeWritten  = "written"
 	outcomeCombined = "combined" // It is in an event with a later one.
-	outcomeRepeated = "repeated" // The API server tried it again.
+	outcomeRepeated = "repeated" // It is tried again.
 	outcomeDropped  = "dropped"  // There was no room for it.
 	outcomeFailed   = "failed"   // The API server did not take the event.
 )
@@ -240,11 +264,12 @@ func (l *Log) take(ctx context.Context, change Change) {
 		}
 	}
 	now := l.cfg.Clock.Now()
-	w.latest = now
-	if w.touched && w.last.generation == change.generation && w.last.generation > 0 && w.last.String() == change.String() {
+	if w.touched && change.retries(&w.last, now.Sub(w.latest)) {
+		w.last.generation, w.last.is = change.generation, change.is // Of the one that may be done.
 		l.count(outcomeRepeated)
 		return
 	}
+	w.latest = now
 	if w.count == 0 {
 		w.first = now
 	} else {
