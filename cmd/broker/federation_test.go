@@ -24,6 +24,8 @@ type federation struct {
 	providers, consumers, namespaces, pods int
 	// chosen is how many providers a policy chooses; zero if there are no policies.
 	chosen int
+	// window is for how long is looked at what a change causes; 20 seconds if zero.
+	window time.Duration
 }
 
 // large is the federation that the broker is to hold.
