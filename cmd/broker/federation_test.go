@@ -59,14 +59,6 @@ func (f federation) selected(n int) []cluster.Identity {
 	return selected
 }
 
-func (f federation) foreignCluster(id cluster.Identity, outgoing bool) *v09.ForeignCluster {
-	fc := liqotest.ForeignCluster(id, outgoing, !outgoing)
-	fc.UID = ""
-	fc.Spec.OutgoingPeeringEnabled, fc.Spec.IncomingPeeringEnabled = "Auto", "Auto"
-	fc.Spec.ForeignAuthURL = "https://" + id.Name + ".example.org:31000"
-	return fc
-}
-
 func (f federation) offer(n int) *v09.ResourceOffer {
 	o := liqotest.Offer(f.provider(n), corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("256Gi"),

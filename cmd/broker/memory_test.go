@@ -21,6 +21,7 @@ import (
 	"github.com/capacitorset/liqo-broker/pkg/api/v1alpha1"
 	"github.com/capacitorset/liqo-broker/pkg/core/cluster"
 	v09 "github.com/capacitorset/liqo-broker/pkg/liqo/v09"
+	"github.com/capacitorset/liqo-broker/pkg/liqo/v09/liqotest"
 )
 
 // mostMiB is what the caches of the large federation may take.
@@ -87,7 +88,7 @@ func (f federation) memory(tb testing.TB) map[string]float64 {
 	const mib = 1 << 20
 	return map[string]float64{
 		"clusters": held(tb, &v09.ForeignCluster{}, f.providers,
-			func(n int) client.Object { return f.foreignCluster(f.provider(n), true) }) / mib,
+			func(n int) client.Object { return liqotest.Discovered(f.provider(n), true) }) / mib,
 		"offers":      held(tb, &v09.ResourceOffer{}, f.providers, func(n int) client.Object { return f.offer(n) }) / mib,
 		"nodes":       held(tb, &corev1.Node{}, f.providers, func(n int) client.Object { return f.node(n) }) / mib,
 		"tunnels":     held(tb, &v09.TunnelEndpoint{}, f.providers, func(n int) client.Object { return f.tunnel(n) }) / mib,

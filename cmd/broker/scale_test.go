@@ -324,16 +324,7 @@ func (s *server) each(count int, do func(n int) error) {
 
 // create makes an object, and writes its status.
 func (s *server) create(object client.Object) error {
-	full := object.DeepCopyObject().(client.Object)
-	if err := s.client.Create(s.tb.Context(), object); err != nil {
-		return fmt.Errorf("create %T %s: %w", object, object.GetName(), err)
-	}
-	full.SetResourceVersion(object.GetResourceVersion())
-	full.SetUID(object.GetUID())
-	if err := s.client.Status().Update(s.tb.Context(), full); err != nil {
-		return fmt.Errorf("update the status of %T %s: %w", object, object.GetName(), err)
-	}
-	return nil
+	return apiserver.Create(s.tb.Context(), s.client, object)
 }
 
 // populate makes what is there before the daemon starts.
@@ -356,7 +347,7 @@ func (f federation) populate(s *server) {
 		})
 	})
 	s.each(f.consumers, func(n int) error {
-		if err := s.create(f.foreignCluster(f.consumer(n), false)); err != nil {
+		if err := s.create(liqotest.Discovered(f.consumer(n), false)); err != nil {
 			return err
 		}
 		return s.create(f.policy(n))
@@ -366,7 +357,7 @@ func (f federation) populate(s *server) {
 		if err := c.Create(s.tb.Context(), tenant); err != nil {
 			return err
 		}
-		for _, object := range []client.Object{f.foreignCluster(f.provider(n), true), f.offer(n), f.node(n), f.tunnel(n)} {
+		for _, object := range []client.Object{liqotest.Discovered(f.provider(n), true), f.offer(n), f.node(n), f.tunnel(n)} {
 			if err := s.create(object); err != nil {
 				return err
 			}

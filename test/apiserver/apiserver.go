@@ -6,6 +6,8 @@
 package apiserver
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
@@ -61,6 +64,23 @@ func Start(tb testing.TB, o Options) *envtest.Environment {
 		}
 	})
 	return environment
+}
+
+// Create makes an object, which is then what was made of it, with the status that it has.
+func Create(ctx context.Context, c client.Client, o client.Object) error {
+	full, is := o.DeepCopyObject().(client.Object)
+	if !is {
+		return fmt.Errorf("a copy of %T is no object", o)
+	}
+	if err := c.Create(ctx, o); err != nil {
+		return fmt.Errorf("create %T %s: %w", o, o.GetName(), err)
+	}
+	full.SetResourceVersion(o.GetResourceVersion())
+	full.SetUID(o.GetUID())
+	if err := c.Status().Update(ctx, full); err != nil {
+		return fmt.Errorf("update the status of %T %s: %w", o, o.GetName(), err)
+	}
+	return nil
 }
 
 // Audit returns the arguments with which an API server writes down what a policy says, and the file into which it does.

@@ -92,16 +92,12 @@ func (n *measurement) page(m *many, kinds string, want int) {
 		Kind, Key string
 		Workload  json.RawMessage
 	}
-	missing := strings.Split(kinds, ",")
 	webpage.Until(stream, func(name string, e event) bool {
 		bytes += len(e.Workload)
-		switch {
-		case name == "set" && e.Kind == "workloads":
+		if name == "set" && e.Kind == "workloads" {
 			workloads++
-		case name == "synced":
-			missing = missing[:0]
 		}
-		return len(missing) == 0
+		return name == "synced"
 	})
 	told := time.Since(began)
 	if workloads != want {
@@ -187,20 +183,11 @@ func (m *many) create(objects ...client.Object) {
 }
 
 func (m *many) make(ctx context.Context, o client.Object) error {
-	full := o.DeepCopyObject().(client.Object)
-	if err := m.Create(ctx, o); err != nil {
-		return fmt.Errorf("create %T %s: %w", o, o.GetName(), err)
-	}
 	switch o.(type) {
-	case *corev1.Namespace, *corev1.ConfigMap:
-		return nil
+	case *corev1.Namespace, *corev1.ConfigMap: // They have none.
+		return m.Create(ctx, o)
 	}
-	full.SetResourceVersion(o.GetResourceVersion())
-	full.SetUID(o.GetUID())
-	if err := m.Status().Update(ctx, full); err != nil {
-		return fmt.Errorf("update the status of %T %s: %w", o, o.GetName(), err)
-	}
-	return nil
+	return apiserver.Create(ctx, m, o)
 }
 
 // each makes all pods, some at once.
@@ -238,7 +225,7 @@ func (m *many) beBroker() {
 	m.t.Helper()
 	for n := range manyProviders {
 		id := peer("provider", n)
-		fc, provider := foreign(id, true), &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(id.ID)}}
+		fc, provider := liqotest.Discovered(id, true), &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(id.ID)}}
 		provider.Status.ClusterName = id.Name
 		m.create(fc, liqotest.VirtualNode(id, true), provider)
 	}
@@ -246,7 +233,7 @@ func (m *many) beBroker() {
 		id := peer("consumer", n)
 		consumer := &v1alpha1.Consumer{ObjectMeta: metav1.ObjectMeta{Name: string(id.ID)}}
 		consumer.Status.ClusterName = id.Name
-		m.create(foreign(id, false), consumer)
+		m.create(liqotest.Discovered(id, false), consumer)
 	}
 	name := func(n int) string {
 		return fmt.Sprintf("shop-%04d-%s-c0ffee", n, peer("consumer", n%manyConsumers).Name)
@@ -260,21 +247,13 @@ func (m *many) beBroker() {
 	})
 }
 
-func foreign(id cluster.Identity, outgoing bool) *v09.ForeignCluster {
-	fc := liqotest.ForeignCluster(id, outgoing, !outgoing)
-	fc.UID = ""
-	fc.Spec.OutgoingPeeringEnabled, fc.Spec.IncomingPeeringEnabled = "Auto", "Auto"
-	fc.Spec.ForeignAuthURL = "https://" + id.Name + ".example.org:31000"
-	return fc
-}
-
 // beConsumer makes a broker's node, and pods of which one in ten is on it.
 func (m *many) beConsumer() {
 	m.t.Helper()
 	broker := peer("broker", 1)
 	node := liqotest.VirtualNode(broker, true)
 	node.Labels[liqo.LabelVirtualKubelet] = "v0.1.0"
-	m.create(foreign(broker, true), node)
+	m.create(liqotest.Discovered(broker, true), node)
 	name := func(n int) string { return fmt.Sprintf("shop-%04d", n) }
 	m.each(func(n int) *corev1.Namespace {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name(n)}}

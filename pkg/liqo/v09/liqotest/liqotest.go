@@ -61,6 +61,15 @@ func ForeignCluster(id cluster.Identity, outgoing, incoming bool) *v09.ForeignCl
 	return fc
 }
 
+// Discovered returns a cluster as a real API server takes it, that is a provider or else a consumer.
+func Discovered(id cluster.Identity, provides bool) *v09.ForeignCluster {
+	fc := ForeignCluster(id, provides, !provides)
+	fc.UID = ""
+	fc.Spec.OutgoingPeeringEnabled, fc.Spec.IncomingPeeringEnabled = "Auto", "Auto"
+	fc.Spec.ForeignAuthURL = "https://" + id.Name + ".example.org:31000"
+	return fc
+}
+
 // CameUnasked returns the record that Liqo makes of a peer that consumes here without having been named.
 func CameUnasked(id cluster.Identity) *v09.ForeignCluster {
 	fc := ForeignCluster(id, false, true)
